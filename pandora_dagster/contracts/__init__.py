@@ -1,1 +1,1 @@
-"""The nouns: frozen models, enums, limits and the ports that adapters fill. No behaviour beyond checking themselves."""
+"""Frozen models, enums, limits, and the ports that adapters implement. No behaviour beyond validation."""

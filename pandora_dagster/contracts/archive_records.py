@@ -1,6 +1,6 @@
-"""The nightly archival: what a manifest keeps of it, what keeps a turn from it, what one run tells. Shapes only.
+"""Records of the nightly archival: the manifest's archive record, holds, reports of a run, verified days.
 
-A turn that is archived shows compressed documents; its originals lie in a *cold object*, one file a turn (docs/architecture.md).
+An archived turn has compressed documents; its originals are stored in a *cold object*, one file a turn (docs/explanation/archive.md).
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
 class ArchivedDocument(BaseModel):
-    """One document of an archived turn: what it was, what it became, and who made it so."""
+    """One document of an archived turn: hashes and sizes before and after, and what compressed it."""
 
     model_config = _STRICT
     name: str
@@ -26,12 +26,12 @@ class ArchivedDocument(BaseModel):
     """The original's name inside the cold object: `name`, or below `revisions/<n>/`."""
     sha_before: str
     sha_after: str
-    """sha256 of the texts; equal where the document stands whole."""
+    """sha256 of the texts; equal where the document stays whole."""
     tokens_before: int
     tokens_after: int
     """cl100k."""
     target: int
-    """Tokens it was to fit by the settings; where no sound text does, a longer one stands (`tokens_after`). 0 where nothing was tried."""
+    """Target tokens by the settings; where no sound text fits, a longer one is stored (`tokens_after`). 0 where none was tried."""
     content_type: str
     recipe: str = ""
     recipe_version: str = ""
@@ -41,9 +41,9 @@ class ArchivedDocument(BaseModel):
     counts: Mapping[str, int] = {}
     """`total`, and a number for each outcome of a fact."""
     checks: Mapping[str, bool] = {}
-    """The three checks of its compression, `facts_preserved` among them; empty where it stands whole."""
+    """The three checks of its compression, `facts_preserved` among them; empty where it stays whole."""
     whole: str = ""
-    """Why it stands as it was; "" where it is compressed."""
+    """Why it stays whole; "" where it is compressed."""
     call_ids: tuple[str, ...] = ()
 
     @property
@@ -53,12 +53,12 @@ class ArchivedDocument(BaseModel):
 
     @property
     def facts_kept(self) -> int:
-        """Those that are still told: as they were, in other words, or by the reference to their original."""
+        """Facts that are preserved: unchanged, in other words, or by the reference to their original."""
         return sum(self.counts.get(outcome, 0) for outcome in ("kept", "equal", "recoverable"))
 
 
 class ArchiveRecord(BaseModel):
-    """`archive` of an archived turn's manifest: where its originals lie, by hash, and what stands in their place."""
+    """`archive` of an archived turn's manifest: location and hashes of its originals, and the documents in their place."""
 
     model_config = _STRICT
     archived_at: str
@@ -66,11 +66,11 @@ class ArchiveRecord(BaseModel):
     day: str
     """The day of the turn, `2026-01-04`: its last activity's in the time zone of the settings."""
     was: Literal["saved", "clarify"]
-    """The state that a restored turn has again."""
+    """The state before archival, which a restored turn has again."""
     cold: str
     """The cold object's path below the store root."""
     sha256: str
-    """Of the uncompressed tar."""
+    """sha256 of the uncompressed tar."""
     size: Annotated[int, Field(ge=0)]
     """Bytes of the object on the disk."""
     files: Mapping[str, str]
@@ -85,11 +85,11 @@ class ArchiveRecord(BaseModel):
 
 
 class Hold(BaseModel):
-    """`hold.json` beside a turn's first manifest: keeps the turn from archival. A pin is a hold without end."""
+    """`hold.json` beside a turn's first manifest: prevents archival of the turn. A pin is a hold without end."""
 
     model_config = _STRICT
     until: str | None = None
-    """ISO 8601 UTC; None: until it is taken away."""
+    """ISO 8601 UTC; None: until it is removed."""
     why: str = ""
     at: str
 
@@ -108,7 +108,7 @@ class NotDueReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnActivity:
-    """What a selection knows of a turn before its documents are read. `last_activity` is ISO 8601; of an `unreadable` turn, why."""
+    """State and last activity of a turn, known before its documents are read. `last_activity`: ISO 8601; for `unreadable` the reason."""
 
     key: TurnKey
     state: str
@@ -125,7 +125,7 @@ class DueTurn:
 
 @dataclass(frozen=True, slots=True)
 class NotDueTurn:
-    """A turn whose day came and which stays, with the reason as a sentence. `day` is None where it can not be told."""
+    """A turn that is not due, with the reason as a sentence. `day` is None where it is unknown."""
 
     key: TurnKey
     day: date | None
@@ -135,7 +135,7 @@ class NotDueTurn:
 
 @dataclass(frozen=True, slots=True)
 class ColdObject:
-    """A turn's originals on their way to cold storage: name inside the object -> bytes."""
+    """A turn's originals for cold storage. `files`: name inside the object -> bytes."""
 
     key: TurnKey
     day: str
@@ -144,7 +144,7 @@ class ColdObject:
 
 @dataclass(frozen=True, slots=True)
 class ColdLocation:
-    """Where a cold object lies: path below the root, sha256 of its tar, bytes on the disk."""
+    """Location of a cold object: path below the root, sha256 of its tar, bytes on the disk."""
 
     path: str
     sha256: str
@@ -152,20 +152,20 @@ class ColdLocation:
 
 
 class ArchiveOutcome(StrEnum):
-    """What became of a turn in one run."""
+    """The outcome of a turn in one run."""
 
     ARCHIVED = "archived"
     FINISHED = "finished"
-    """It was archived by a run that was cut off, or just now by another; what that one left to do is done."""
+    """Another or an interrupted run archived it; this run completed its folder and rows."""
     KEPT = "kept"
     """It is no longer due."""
     FAILED = "failed"
-    """It stays as it was; an intervention says why."""
+    """It is unchanged; an intervention says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """One document for a table."""
+    """One document of a report's table."""
 
     name: str
     tokens_before: int
@@ -177,7 +177,7 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTurn:
-    """The row of one turn: all that a run keeps of it."""
+    """The row of one turn in a report."""
 
     key: TurnKey
     day: str
@@ -192,7 +192,7 @@ class ArchivedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What one run did: sums, the turns that failed or stayed, and why it ended early if it did."""
+    """The report of one run: sums, the turns that failed or were not due, and why it ended early if it did."""
 
     due: int = 0
     counts: Mapping[ArchiveOutcome, int] = field(default_factory=dict[ArchiveOutcome, int])
@@ -206,7 +206,7 @@ class ArchiveReport:
     failed: tuple[ArchivedTurn, ...] = ()
     not_due: tuple[NotDueTurn, ...] = ()
     stopped: str = ""
-    """Why the run ended before its last turn: the disk, or a model that can not be reached; "" where it did not."""
+    """Why the run ended before its last turn: a refusing disk, or an unreachable model; "" where it did not."""
     hint: str = ""
 
     @property
@@ -215,11 +215,8 @@ class ArchiveReport:
         return round(self.tokens_after / self.tokens_before, 4) if self.tokens_before else 1.0
 
 
-# A day of the archive as people see it: its documents, sums, and five checks. Shapes only.
-
-
 class DayCheck(StrEnum):
-    """What is held to be true of every day of the archive."""
+    """The five checks of every archived day."""
 
     NO_FACT_LOST = "no_fact_lost"
     ORIGINALS_RESTORABLE = "originals_restorable"
@@ -234,13 +231,13 @@ class DayVerdict:
 
     check: DayCheck
     judged: int
-    """Turns or documents that were looked at."""
+    """Number of turns or documents that were checked."""
     faulty: int
     faults: tuple[str, ...]
-    """The first of them, each a sentence that names its turn."""
+    """The first faults, each a sentence that names its turn."""
 
     by_rule: int = 0
-    """Of those judged: whose originals were deleted by rule, which is no fault."""
+    """Of those judged: originals that were deleted by rule, which is not a fault."""
 
     @property
     def passed(self) -> bool:
@@ -259,7 +256,7 @@ class ArchivedDayRow:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedDay:
-    """What the manifests say of a day's archived turns, whichever run archived them."""
+    """A day's archived turns by their manifests, whichever run archived them."""
 
     day: date
     turns: int
@@ -275,7 +272,7 @@ class ArchivedDay:
     stays: tuple[NotDueTurn, ...]
     """Turns of the day that are not archived, each with its reason."""
     verdicts: tuple[DayVerdict, ...]
-    """One of each DayCheck that was asked for, in its order."""
+    """One for each DayCheck that was made, in its order."""
 
     @property
     def ratio(self) -> float:

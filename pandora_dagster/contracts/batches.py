@@ -1,4 +1,4 @@
-"""Many queries at once: a file of them, the turns that they become, and how those ended. Shapes only."""
+"""Batches of queries: a file of queries, the turns that they become, and their outcomes."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ Line = Annotated[int, Field(ge=1)]
 
 
 class BatchQuery(BaseModel):
-    """One good line of a file, and the turn that is its own: given once, whatever crashes."""
+    """One valid line of a file, and the key of its turn, which is allocated once."""
 
     model_config = _STRICT
     line: Line
@@ -23,7 +23,7 @@ class BatchQuery(BaseModel):
     session: str
     mode: Literal["chat", "code"] = "chat"
     id: str = ""
-    """The line's own name for it."""
+    """The id in the line."""
 
     @property
     def key(self) -> TurnKey:
@@ -31,7 +31,7 @@ class BatchQuery(BaseModel):
 
 
 class RejectedLine(BaseModel):
-    """A line that is no query, why, and what stood there."""
+    """A line that is not a valid query, with the reason and its text."""
 
     model_config = _STRICT
     line: Line
@@ -40,21 +40,21 @@ class RejectedLine(BaseModel):
 
 
 class Batch(BaseModel):
-    """All queries of a file with their turns. It is written whole, before the first of them begins."""
+    """All queries of a file with their turns. It is stored completely before the first turn begins."""
 
     model_config = _STRICT
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """sha256 of the file: the same file is the same batch, whatever its name."""
     file: str
     day: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-    """On which it began, `2026-01-04` in the configured time zone."""
+    """The day on which it began, `2026-01-04` in the configured time zone."""
     queries: tuple[BatchQuery, ...] = ()
     rejected: tuple[RejectedLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """One line of a batch and how its turn stands."""
+    """One line of a batch and the state of its turn."""
 
     line: int
     id: str
@@ -64,13 +64,13 @@ class BatchRow:
     intervention: str = ""
     tokens: int = 0
     ms: float = 0.0
-    """That its calls took."""
+    """Milliseconds of its calls."""
     reason: str = ""
-    """Why it was rejected, or what it halted with."""
+    """Why it was rejected, or the message of its halt."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is an end to it: an answer, a question back, or an intervention that says why there is none."""
+        """Whether the turn has ended: with an answer, a clarifying question, or an intervention."""
         return self.state in ("rejected", TurnState.SAVED, TurnState.CLARIFY, TurnState.ARCHIVED, TurnState.ABANDONED) or bool(
             self.state == TurnState.HALTED and self.intervention
         )

@@ -13,13 +13,13 @@ class CompressionInput:
 
     text: str
     name: str = ""
-    """The document's name: its content type is read from it; a path is where a reference to the original leads."""
+    """The document's name, from which its content type is derived; a path is the target of a reference to the original."""
     content_type: ContentType | None = None
     """None: detected (000 section 22)."""
     original: str = ""
-    """The first original where `text` is a compression already; its facts stay the contract."""
+    """The first original where `text` is already compressed; the facts of the original are verified."""
     query: str = ""
-    """What the text will be read for; "" where it must serve anything."""
+    """The query that the text must serve; "" for any."""
     preserve: tuple[str, ...] = ()
     """What the model must keep, in words."""
 
@@ -48,31 +48,31 @@ class CompressionRequest(CompressionInput):
 
 @dataclass(frozen=True, slots=True)
 class CompressionReport:
-    """One compression that was done: the figures, the verdicts and both texts."""
+    """One completed compression: figures, verdicts and both texts."""
 
     document: str
     content_type: ContentType
     recipe: str
     runtime: str
-    """Who shortened: a model's runtime, or `extractive`."""
+    """The runtime that compressed: a model's, or `extractive`."""
     target: int
     tokens_before: int
     tokens_after: int
     counts: Mapping[str, int]
     """`total`, and a number for each outcome of a fact."""
     facts: tuple[Mapping[str, str], ...]
-    """Rows `outcome`, `rank`, `kind`, `fact`, `reason`; those that were not kept first."""
+    """Rows `outcome`, `rank`, `kind`, `fact`, `reason`; facts that were not kept first."""
     before: str
     after: str
     verdicts: tuple[GateVerdict, ...]
     """The three checks: `facts_preserved`, `within_budget`, `is_a_summary`."""
     deferred: str = ""
-    """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
+    """Why a model did not compress every part that it would have compressed (DECISIONS 7)."""
     recipe_version: str = ""
     prompt_hash: str = ""
     model: str = ""
     call_id: str = ""
-    """The call record of the whole."""
+    """Id of the call record of the whole compression."""
 
     @property
     def ratio(self) -> float:
@@ -82,9 +82,9 @@ class CompressionReport:
 
 @dataclass(frozen=True, slots=True)
 class CompressionResult:
-    """A text within its budget: as it was where `report` is None and `halted` empty.
+    """A text within its budget; unchanged where `report` is None and `halted` empty.
 
-    `halted` says why a text that is too large stands unchanged: no sound text fits the budget. Nothing is lost then.
+    `halted` says why a text that is too large is returned unchanged: no sound text fits the budget. No fact is lost then.
     """
 
     text: str

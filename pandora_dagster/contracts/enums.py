@@ -1,4 +1,4 @@
-"""The fixed words of the documents, as enums, and the section table."""
+"""Enums of the fixed words of the source documents, and the tables of sections."""
 
 from enum import IntEnum, StrEnum
 
@@ -14,14 +14,14 @@ class ModelLayer(StrEnum):
 
 
 class Priority(IntEnum):
-    """Whose call goes first where calls wait for a model server; more is sooner, as SGLang has it."""
+    """Priority of a call that waits for a model server; higher is sooner, as in SGLang."""
 
     BATCH = 0
-    """Nobody waits: batches, the archival at night."""
+    """No user waits: batches, nightly archival."""
     FOLLOW_UP = 1
-    """The answer is out: summaries, facts."""
+    """After the answer: summaries, facts."""
     INTERACTIVE = 2
-    """A person waits."""
+    """A user waits."""
 
 
 class OutputFormat(StrEnum):
@@ -32,11 +32,11 @@ class OutputFormat(StrEnum):
     YAML = "yaml"
     TEXT = "text"
     TAGGED = "tagged"
-    """Markdown with `<thinking>`, `<draft>` and `<dispatch>` (`text.micro_tags`)."""
+    """Markdown with `<thinking>`, `<draft>` and `<dispatch>` (`documents.model_output.micro_tags`)."""
 
     @property
     def is_written(self) -> bool:
-        """Whether an answer is prose for people, not a value."""
+        """Whether an answer is prose for users, not a value."""
         return self in (OutputFormat.MARKDOWN, OutputFormat.TEXT, OutputFormat.TAGGED)
 
 
@@ -48,7 +48,7 @@ class Mode(StrEnum):
 
 
 class TurnState(StrEnum):
-    """Where a turn stands. `open` also names one that a crash cut off."""
+    """The state of a turn. A turn that a crash interrupted is `open` too."""
 
     OPEN = "open"
     HALTED = "halted"
@@ -56,11 +56,11 @@ class TurnState(StrEnum):
     SAVED = "saved"
     ARCHIVED = "archived"
     ABANDONED = "abandoned"
-    """It halted, and a person decided that it ends there."""
+    """It halted, and a user decided to end it."""
 
 
 class ContentType(StrEnum):
-    """What a text is, for its compression (000 section 22)."""
+    """Content type of a text, for its compression (000 section 22)."""
 
     CONTEXT_DOC = "context.md"
     RESEARCH_DOC = "research.md"

@@ -1,4 +1,4 @@
-"""The verdict of a quality gate or of a check of a compression. Shapes only."""
+"""The verdict of a quality gate, or of a check of a compression."""
 
 from dataclasses import dataclass
 from typing import Literal

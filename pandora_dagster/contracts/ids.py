@@ -1,4 +1,4 @@
-"""Ids that become paths: users, sessions, turns. Knows their patterns; knows nothing of a disk."""
+"""Ids that become paths: users, sessions, turns, with their patterns."""
 
 import re
 from dataclasses import dataclass

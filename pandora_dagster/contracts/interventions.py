@@ -1,4 +1,4 @@
-"""What a HALT leaves behind for a person to judge (DECISIONS 14)."""
+"""The intervention record: a HALT that a user resolves (DECISIONS 14)."""
 
 from typing import Literal
 
@@ -31,7 +31,7 @@ class Intervention(BaseModel):
     state: Literal["open", "resolved"] = "open"
     resolution: str = ""
     how: ResolutionKind | Literal[""] = ""
-    """What was done: only noted; the phase run again; its answer given by hand; the turn ended; the turn went on, and nobody was asked."""
+    """How it was resolved: noted only; the phase run again; a manual answer; the turn abandoned; the turn continued by itself."""
     resolved_at: str = ""
 
     @property
@@ -40,5 +40,5 @@ class Intervention(BaseModel):
 
     @property
     def resolution_notice(self) -> str:
-        """What was done and when, as a refusal says it; "" while it is open, or only noted."""
+        """How and when it was resolved, for a refusal message; "" while it is open, or only noted."""
         return f"intervention {self.id}: resolved already ({self.how}, {self.resolved_at})" if self.how not in ("", "noted") else ""

@@ -1,15 +1,15 @@
-"""Lineage: which document was made from which, by whom, and what became of its facts. Shapes only.
+"""Lineage: which document was made from which, by which recipe, with the verdicts on its facts.
 
-A *document id* names one text of one person for as long as the store lives:
+A *document id* permanently names one text of one user:
 
 | id | text |
 |---|---|
-| `ben:turn_000004/context.md` | a document in the folder of the turn, as it stands; with `@2`, of that revision: `ben:turn_000004@2/...` |
+| `ben:turn_000004/context.md` | a document in the folder of the turn, newest; with `@2`, of that revision: `ben:turn_000004@2/...` |
 | `ben:turn_000004/context.md#5` | section 5 of it |
 | `ben:turn_000004/cold/context.md` | its original, in the turn's cold object |
-| `ben:turn_000004/summary` | the turn's entry of level L1: day, topics and summary, as `selection.entries` makes it of the manifest |
+| `ben:turn_000004/summary` | the turn's entry of level L1: day, topics and summary, as `retrieval.turn_row` makes it from the manifest |
 | `ben:session/conv-1` | the narrative of a session (level L2) |
-| `ben:digest` | the digest of a person (level L3) |
+| `ben:digest` | the digest of a user (level L3) |
 | `ben:research_cache/...`, `ben:webpage_cache/...`, `ben:notes/...`, `ben:preferences.md`, `ben:facts.md` | a source that answers cite |
 """
 
@@ -25,7 +25,7 @@ from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, turn_numb
 from pandora_dagster.errors import BadIdError
 
 SUMMARY = "summary"
-"""The document of a turn that its manifest alone tells."""
+"""The document of a turn that is made from its manifest only."""
 DIGEST = "digest"
 _SESSION = "session/"
 _NAME = r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)"
@@ -38,7 +38,7 @@ _EXPECTED = "expected one such as ben:turn_000004/context.md, ben:session/conv-1
 
 @dataclass(frozen=True, slots=True)
 class TurnDocument:
-    """A document of a turn. `revision` None: the newest. `cold`: its original, not what stands in the folder."""
+    """A document of a turn. `revision` None: the newest. `cold`: its original, not the document in the folder."""
 
     key: TurnKey
     name: str
@@ -49,24 +49,24 @@ class TurnDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentId:
-    """A checked document id: whose it is, and which of theirs."""
+    """A parsed document id: its user, and its path."""
 
     user: UserId
     path: str
     turn: TurnDocument | None = None
-    """None for what belongs to no turn."""
+    """None for a document that belongs to no turn."""
 
     def __str__(self) -> str:
         return f"{self.user}:{self.path}"
 
     @property
     def owner(self) -> str:
-        """What its rows come and go with: its turn, or itself."""
+        """The key by which its rows are replaced and removed: its turn, or itself."""
         return str(self.turn.key) if self.turn else str(self)
 
     @classmethod
     def parse(cls, text: str) -> "DocumentId":
-        """Read an id; raises BadIdError for what could not safely name a text."""
+        """Parse an id; raises BadIdError for one that could not safely name a text."""
         user, colon, path = text.partition(":")
         if not colon:
             raise BadIdError(f"document {text[:80]!r}: {_EXPECTED}")
@@ -94,21 +94,21 @@ def session_document(user: str, session: str) -> str:
 
 
 def digest_document(user: str) -> str:
-    """The id of a person's digest."""
+    """The id of a user's digest."""
     return f"{user}:{DIGEST}"
 
 
 class Relation(StrEnum):
-    """How the child came from its parent."""
+    """How the child was made from its parent."""
 
     COMPRESSED = "compressed"
-    """Verified fact by fact; equal hashes where it stands whole."""
+    """Verified fact by fact; equal hashes where it stays whole."""
     SUMMARISED = "summarised"
     """A turn's summary from its context.md; a session's narrative from its turns."""
     DIGESTED = "digested"
-    """A person's digest from narratives."""
+    """A user's digest from narratives."""
     SECTION = "section"
-    """The parent is a part of the child, which is put together from its sections; the span is where it stands in the child."""
+    """The parent is a section of the child; the span is its position in the child."""
     CITED = "cited"
     """The child names the parent as its source."""
 
@@ -118,16 +118,16 @@ class LineageEdge(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     user_id: str
-    """Whose documents these are: both, always."""
+    """The owner of both documents."""
     parent: str
     child: str
     relation: Relation
     parent_sha: str
-    """sha256 of the text as the link was made; a text that has another hash now is not the one that was linked. "" of a source that
-    its owner may change at any time: a note, a page of memory, cached research."""
+    """sha256 of the text when the link was made; a text with another hash is not the linked one. "" for a source that its owner may
+    change at any time: a note, a page of memory, cached research."""
     child_sha: str
     span: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] | None = None
-    """Characters of the parent that the child comes from (of a section: of the child, where it stands); None: all of it."""
+    """Characters of the parent from which the child was made (for a section: its characters in the child); None: all of it."""
     recipe: str = ""
     recipe_version: str = ""
     prompt_hash: str = ""
@@ -135,7 +135,7 @@ class LineageEdge(BaseModel):
     model: str = ""
     parent_tokens: int = 0
     child_tokens: int = 0
-    """cl100k; 0 where they were not counted."""
+    """cl100k; 0 where not counted."""
     verdicts: Mapping[str, int] = {}
     """`total` and a number for each outcome of a fact; empty where no fact was judged."""
     call_id: str = ""
@@ -145,7 +145,7 @@ class LineageEdge(BaseModel):
     """When the child was made, ISO 8601 UTC."""
 
     @model_validator(mode="after")
-    def _of_one_person(self) -> "LineageEdge":
+    def _of_one_user(self) -> "LineageEdge":
         for end in (self.parent, self.child):
             if (owner := DocumentId.parse(end).user) != self.user_id:
                 raise ValueError(f"{end[:120]}: a document of {owner}: expected one of {self.user_id[:80]}")

@@ -1,4 +1,4 @@
-"""One model call: what goes in (request, pack), what comes out (answer, record, result). Shapes only."""
+"""One model call: request, prompt pack, answer, record, result, and the listener of a streamed answer."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from pandora_dagster.contracts.images import ImagePart
 
 
 class AnswerListener(Protocol):
-    """Told a written answer piece by piece. What was told since the last withdrawal is the answer, once its call has returned.
+    """Receives an answer while it is streamed. When the call returns, the text since the last withdrawal is the answer.
 
-    A listener that raises stops the call; one that is gone and does not want that keeps silent.
+    A listener that raises stops the call, so a listener whose client has disconnected must not raise to let it finish.
     """
 
     def on_text(self, text: str) -> None:
@@ -24,7 +24,7 @@ class AnswerListener(Protocol):
         ...
 
     def on_withdrawal(self, reason: str) -> None:
-        """What was told so far is no answer: what comes next takes its place. Means nothing where nothing was told."""
+        """The text so far is withdrawn, and the next text replaces it. No effect before the first text."""
         ...
 
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 PartKind = Literal["policy", "role", "schema", "variables", "document", "query", "feedback"]
 SHARED_KINDS: frozenset[PartKind] = frozenset({"policy", "role", "schema"})
-"""Parts that all calls of a recipe share; they stand first so that the server's prefix cache serves them."""
+"""Parts that all calls of a recipe share; they come first so that the server's prefix cache applies."""
 _FRAME = re.compile(r"<(?=\s*/?\s*(?:document|query|variables|feedback)(?![\w-]))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One choosable piece of a document. Higher `priority` is kept first; ties keep the given order."""
+    """One selectable piece of a document. Higher `priority` is selected first; ties keep the given order."""
 
     text: str
     priority: float = 0.0
@@ -50,20 +50,20 @@ class Item:
 class InputDocument:
     """A document offered to a call under the name its recipe uses (`query_analysis.json`, `turn_summaries`).
 
-    `text` travels whole. With `items`, the document is a choice: as many whole items as the input budget lets in,
-    by priority, in the given order, and what stays out is recorded (DECISIONS 2). Nothing is ever cut.
+    `text` is sent whole. With `items`, as many whole items as the input budget allows are selected by priority and sent in the
+    given order; items that are left out are recorded (DECISIONS 2). No text is ever truncated.
     """
 
     name: str
     text: str = ""
     items: tuple[Item, ...] = ()
     header: str = ""
-    """Stands before the items, e.g. a supplementary-source header of 004 section 13.1."""
+    """Text before the items, e.g. a supplementary-source header of 004 section 13.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a citation `[n]` leads to."""
+    """The source of a citation `[n]`."""
 
     label: str
     """`1` for `[1]`."""
@@ -75,7 +75,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Who calls: stands in every record."""
+    """The caller of a call, for every record."""
 
     phase: str
     user: str
@@ -87,38 +87,38 @@ class CallSite:
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """One call as a phase asks for it."""
+    """One call as a phase requests it."""
 
     recipe: str
     """`{category}/{name}`, or its stem: the recipe of `mode` is taken (000 section 17)."""
     query: str
-    """The words of the person, verbatim: always part of the pack (000 section 6)."""
+    """The words of the user, verbatim: always part of the pack (000 section 6)."""
     site: CallSite
     documents: tuple[InputDocument, ...] = ()
     """Everything the recipe's `input_docs` may name, `context.md` among them (whole: the executor takes the sections)."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     sources: tuple[Source, ...] = ()
-    """What may be cited; the evidence gate resolves against these."""
+    """Sources that may be cited; the evidence gate resolves citations against them."""
     intent: str = ""
     policy: str = "assistant"
     mode: Literal["chat", "code"] = "chat"
     layer: ModelLayer | None = None
-    """Takes the place of the recipe's own."""
+    """Replaces the recipe's own layer."""
     ambiguous: bool = False
     """Whether the query refers to something that its analysis could not resolve."""
     halt_on_low_confidence: bool = True
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
     by_hand: str = ""
-    """The answer as a person gives it in the model's place: judged like any, and recorded as a person's."""
+    """A manual answer of a user in place of the model's: it passes the same gates, and is recorded as manual."""
     images: tuple[ImagePart, ...] = ()
     """Sent beside the text to a layer whose model reads images; any other layer refuses the call."""
     listener: AnswerListener | None = None
-    """Told the answer while it comes, where it is one that is written for people: markdown, text or tagged."""
+    """Receives the answer while it is streamed, if its format is prose for users: markdown, text or tagged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One labelled piece of a prompt pack. `text` is what it says; `framed` how it stands in the message."""
+    """One labelled piece of a prompt pack. `text` is its content; `framed` is its form in the message."""
 
     kind: PartKind
     name: str
@@ -132,7 +132,7 @@ class Part:
 
 
 def framed(kind: PartKind, name: str, text: str) -> str:
-    """A part as it stands in its message. What is quoted can neither close its frame nor open another (user text is never structure)."""
+    """Render a part for its message. Quoted text can neither close its frame nor open another (user text is never structure)."""
     if kind in SHARED_KINDS:
         return text
     tag = "document" if kind == "document" else kind
@@ -143,7 +143,7 @@ def framed(kind: PartKind, name: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptPack:
-    """What one call sends (000 section 6). Shared parts first, then what changes, the query last but for feedback.
+    """The content that one call sends (000 section 6): shared parts first, then changing ones, then the query, then feedback.
 
     `system` and `user` are the two messages; a layer without chat template gets `system + blank line + user`.
     """
@@ -160,7 +160,7 @@ class PromptPack:
     max_output_tokens: int
     parts: tuple[Part, ...]
     thinking_tokens: int = 0
-    """Of `max_output_tokens`: what may be spent on thinking; 0 where the recipe states no budget for it."""
+    """Part of `max_output_tokens` for thinking; 0 where the recipe states no budget for it."""
     sources: tuple[Source, ...] = ()
     tools: tuple[str, ...] = ()
     priority: Priority = Priority.INTERACTIVE
@@ -183,7 +183,7 @@ class PromptPack:
         return next((p.text for p in self.parts if p.kind == "query"), "")
 
     def document(self, name: str) -> str:
-        """The text of a document part, "" where the pack has none."""
+        """The text of a document part, "" where the pack does not have it."""
         return next((p.text for p in self.parts if p.kind == "document" and p.name == name), "")
 
 
@@ -200,13 +200,13 @@ class Usage(BaseModel):
 
 
 class Price(BaseModel):
-    """What a million tokens of a layer cost, in whatever currency the table is in."""
+    """The price of a million tokens of a layer, in the currency of the table."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     input: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     output: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     cached: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Of prompt tokens that the server had in its cache; absent, they cost what others do."""
+    """Price of prompt tokens in the server's cache; absent: the price of others."""
 
     def of(self, usage: Usage) -> float:
         cached = self.input if self.cached is None else self.cached
@@ -215,7 +215,7 @@ class Price(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A raw answer. `runtime` names who made it: `extractive` is never taken for a model (DECISIONS 25)."""
+    """A raw answer. `runtime` names its runtime, so that `extractive` is never taken for a model (DECISIONS 25)."""
 
     text: str
     finish_reason: str
@@ -224,25 +224,25 @@ class ModelAnswer:
     model: str
     latency_ms: float
     queued_ms: float = 0.0
-    """How long the call waited for its place at the server; not part of the latency."""
+    """Milliseconds in the server's admission queue; not part of the latency."""
 
 
 class CallTokens(BaseModel):
-    """000 section 27, plus the budget, and what the server counted of the prompt and had in its cache."""
+    """000 section 27, plus the budget, and the server's counts of prompt tokens and cached tokens."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     prompt: int = 0
     input: int = 0
     output: int = 0
     served: int = 0
-    """Prompt and input together as the runtime counted them, beside the plan's cl100k tokens; 0 where it did not."""
+    """Prompt and input tokens as the runtime counted them, beside the planned cl100k tokens; 0 where it did not."""
     cached: int = 0
     total: int = 0
     budget: int = 0
 
 
 class CallRecord(BaseModel):
-    """What one recipe execution leaves behind (000 section 27), failures included. One JSON line."""
+    """The record of one recipe execution (000 section 27), failures included. One JSON line."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     call_id: str
@@ -251,9 +251,9 @@ class CallRecord(BaseModel):
     recipe_version: str
     prompt_version: str = ""
     model_layer: ModelLayer
-    """Who answered."""
+    """The layer that answered."""
     recipe_layer: ModelLayer | None = None
-    """Whose call it was: the recipe's own layer, or the one assigned to it. Another answers one that is routed, escalated or asked for."""
+    """The recipe's own layer, or the one assigned to it. A call that is routed, escalated or given a layer is answered by another one."""
     runtime: str
     model: str = ""
     user_id: str
@@ -267,7 +267,7 @@ class CallRecord(BaseModel):
     schema_valid: bool | None = None
     confidence: float | None = None
     answered: bool | None = None
-    """Of a written answer to a call that was given sources: False where it says only that nothing was found."""
+    """For a prose answer to a call with sources: False where it says only that nothing was found."""
     retries: int = 0
     escalated: bool = False
     finish_reason: str = ""
@@ -280,53 +280,53 @@ class CallRecord(BaseModel):
     pack_ref: str = ""
     answer_ref: str = ""
     request_ref: str = ""
-    """What the call was asked with, whole, so that it can be made again on another version."""
+    """Reference to the complete inputs of the call, for replay on another version."""
     queue_ms: float = 0.0
-    """Of the latency, how long it waited for its place at the server, over all attempts."""
+    """Milliseconds of the latency in the server's admission queue, over all attempts."""
     spent: Usage = Usage()
     """Tokens of all attempts as the server counted them, failed ones included."""
     cost: float = 0.0
-    """Of all attempts, by the table in `runtime.yaml`."""
+    """Cost of all attempts, by the price table in `runtime.yaml`."""
     context_sizes: Mapping[str, int] = {}
     """Planned tokens of the pack by source: documents by name, everything else by kind (002 section 8)."""
     routed: tuple[str, ...] = ()
-    """Why the router chose the layer; empty where it had nothing to say."""
+    """Why the router chose the layer; empty where it did not choose."""
     thinking: str = ""
-    """What the model wrote for itself in a tagged answer."""
+    """The model's reasoning in a tagged answer."""
 
     @property
     def judged_layer(self) -> ModelLayer:
-        """The layer by which the call is judged together with others."""
+        """The layer by which calls are grouped for metrics."""
         return self.recipe_layer or self.model_layer
 
     @property
     def used_tokens(self) -> int:
-        """What the call took: as the server counted it, or as it was planned where an answer came without a count; 0 where none came, and
-        for the account of a compression, whose calls have records of their own."""
+        """Tokens of the call: as the server counted them, else as planned where an answer came without a count; 0 without an answer, and
+        for the summary record of a compression, whose calls have their own records."""
         if "facts_preserved" in self.gates:
             return 0
         return self.spent.prompt + self.spent.output or (self.tokens.total if self.success or self.tokens.output else 0)
 
 
 TURN_TOKENS = 70_000
-"""What a turn is expected to take (000 section 11.2)."""
+"""Expected tokens of a turn (000 section 11.2)."""
 
 
 def token_alarm(tokens: int) -> str:
-    """A sentence where a turn took more than that, else ""."""
+    """A warning where a turn used more than `TURN_TOKENS`, else ""."""
     return f"{tokens:,} tokens in this turn: expected about {TURN_TOKENS:,} (000 section 11.2)" if tokens > TURN_TOKENS else ""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnUsage:
-    """What the calls of one revision of a turn took so far."""
+    """Usage of the calls of one revision of a turn so far."""
 
     tokens: int = 0
     cost: float = 0.0
     earlier: int = 0
-    """The tokens of other phases than the one asked about."""
+    """Tokens of phases other than the requested one."""
     ms: float = 0.0
-    """That the calls took, waiting and retries included."""
+    """Milliseconds of the calls, waiting and retries included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class CallResult:
     record: CallRecord
     verdicts: tuple[GateVerdict, ...]
     compressions: "tuple[CompressionReport, ...]" = ()
-    """Of documents that were too large for the call."""
+    """Compressions of documents that were too large for the call."""
 
     @property
     def passed(self) -> bool:

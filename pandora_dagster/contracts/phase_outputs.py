@@ -1,4 +1,4 @@
-"""What the phases read out of parsed answers: one frozen model per recipe output. Sources: 004, 000 section 16."""
+"""Models of the parsed answers that phases read: one for each recipe output. Sources: 004, 000 section 16."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -24,7 +24,7 @@ class ReferenceResolution(BaseModel):
 
 
 class ContentReference(BaseModel):
-    """A thing from an earlier turn that the query points at (004 section 6.2)."""
+    """A thing from an earlier turn to which the query refers (004 section 6.2)."""
 
     model_config = _STRICT
     title: str
@@ -46,7 +46,7 @@ class QueryAnalysis(BaseModel):
 
 
 class Reflection(BaseModel):
-    """Phase 1's answer (004 section 3.2). `question` is what a CLARIFY asks the person."""
+    """Phase 1's answer (004 section 3.2). `question` is what a CLARIFY asks the user."""
 
     model_config = _STRICT
     decision: Literal["PROCEED", "CLARIFY"]
@@ -103,7 +103,7 @@ class CachedResearch(BaseModel):
 
 
 class VisitData(BaseModel):
-    """What one visit of a page says. `visit_id` names which one, as a page is visited more than once."""
+    """Data of one visit of a page. `visit_id` names the visit, as a page is visited more than once."""
 
     model_config = _STRICT
     visit_id: str = ""
@@ -179,7 +179,7 @@ class ValidationVerdict(BaseModel):
 
 
 class TurnSummary(BaseModel):
-    """004 section 11.2. What it forbids, the recipe's schema forbids too: a faulty answer is asked for again."""
+    """004 section 11.2. The recipe's schema has the same constraints, so that a faulty answer is requested again."""
 
     model_config = _STRICT
     summary: Annotated[str, Field(pattern=r"\S")]

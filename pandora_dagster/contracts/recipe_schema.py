@@ -1,4 +1,4 @@
-"""A recipe: how one kind of model call runs (000 section 10). Checks itself; reads no file."""
+"""The schema of a recipe, which defines one kind of model call (000 section 10), and of its tests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer, OutputFormat
-
-# What a recipe is tried with: the inputs of one call, and what its answer must be. Shapes only; running them is elsewhere.
 
 _STRICT_TEST = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False)
 _FIELD = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\])(?:\.[A-Za-z_]\w*|\[\d+\])*")

@@ -1,4 +1,4 @@
-"""What is deleted by rule: originals of archived turns, and the tombstones that say so. Shapes only."""
+"""Retention: deletion of the originals of archived turns by rule, and the tombstones that record it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
 class DeletedFile(BaseModel):
-    """One original that is gone."""
+    """One deleted original."""
 
     model_config = _STRICT
     sha256: str
@@ -22,18 +22,18 @@ class DeletedFile(BaseModel):
 
 
 class Tombstone(BaseModel):
-    """`<sha256>.tombstone.json` beside where a cold object lay. It stands before the object goes: from then on the originals count as
-    deleted."""
+    """`<sha256>.tombstone.json` beside the path of a deleted cold object. It is written before the object is deleted: from then on the
+    originals count as deleted."""
 
     model_config = _STRICT
     format_version: Literal[1] = 1
     sha256: str
-    """Of the object's tar."""
+    """sha256 of the object's tar."""
     turn: str
     day: str
-    """As the turn's manifest names it; the month, `2026-01`, where no manifest named the object any more."""
+    """The day in the turn's manifest; the month, `2026-01`, where no manifest named the object."""
     files: Mapping[str, DeletedFile]
-    """Name inside the object -> what lay there; size 0 where the object was gone before its tombstone."""
+    """Name inside the object -> the deleted file; size 0 where the object was missing before its tombstone was written."""
     deleted_at: str
     """ISO 8601 UTC."""
     why: str
@@ -43,53 +43,53 @@ class Tombstone(BaseModel):
 
     @property
     def description(self) -> str:
-        """When and why, for a sentence about the originals."""
+        """When, by whom and why, for a message about the originals."""
         return f"deleted on {self.deleted_at} by {self.by} ({self.why})"
 
 
 class RetentionReason(StrEnum):
-    """Why originals stay though their time is over."""
+    """Why originals are kept although their retention is over."""
 
     HELD = "held"
     INTERVENTION = "intervention"
     CITED = "cited"
     ACTIVE = "active"
-    """It was restored meanwhile."""
+    """It was restored in the meantime."""
     BUSY = "busy"
     FAULT = "fault"
-    """Its object, tombstone or hold is damaged: a fault, and nothing is deleted on the word of one."""
+    """Its object, tombstone or hold is damaged, and nothing is deleted on its evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrunedTurn:
-    """One turn whose originals' time is over."""
+    """One turn whose originals are past their retention."""
 
     key: TurnKey
     day: str
-    """The turn's, as it was archived; of an object that no turn names any more its month, `2026-01`."""
+    """The turn's day at archival; for an object that no turn names its month, `2026-01`."""
     cold: str
     size: int
     """Bytes of the object on the disk."""
     kept: RetentionReason | None = None
-    """None: deleted, or to be deleted where nothing was changed."""
+    """None: deleted, or to be deleted in a dry run."""
     reason: str = ""
-    """Of what is kept, and of an object that no turn names any more."""
+    """Why it is kept, or why an object that no turn names is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """What one run over the cold storage did."""
+    """The report of one run over the cold storage."""
 
     older_than_days: int
     dry_run: bool
     pruned: tuple[PrunedTurn, ...] = ()
     kept: tuple[PrunedTurn, ...] = ()
     young: int = 0
-    """Archived turns whose time is not over."""
+    """Number of archived turns within their retention."""
     gone: int = 0
-    """Those whose originals were deleted by an earlier run."""
+    """Number of turns whose originals were deleted by an earlier run."""
     unread: tuple[str, ...] = ()
-    """Objects that no turn names and that do not tell whose they are, a sentence each."""
+    """Unreadable objects that no turn names, a sentence each."""
 
     @property
     def bytes_freed(self) -> int:
@@ -97,5 +97,5 @@ class PruneReport:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What is damaged or missing without a tombstone, a sentence each."""
+        """Damaged objects, and missing ones without a tombstone, a sentence each."""
         return (*(f"{turn.key}: {turn.reason}" for turn in self.kept if turn.kept is RetentionReason.FAULT), *self.unread)

@@ -1,4 +1,4 @@
-"""A turn: its manifest, its documents in memory, its index row. Shapes only."""
+"""A turn: its manifest, its documents in memory, its index row, and search results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ FORMAT_VERSION = 2
 
 
 class PhaseRecord(BaseModel):
-    """One finished phase of a turn, as the manifest keeps it: what it wrote and with what."""
+    """One finished phase of a turn in the manifest: the files it wrote, and the recipes and runtimes it used."""
 
     model_config = _STRICT
     phase: str
@@ -26,11 +26,11 @@ class PhaseRecord(BaseModel):
     files: Mapping[str, str] = {}
     """File name -> sha256 of what the phase wrote, `context.md` left out (see `Manifest.sections`)."""
     report: Mapping[str, Any] = {}
-    """What Dagster and `pandora show` display: calls, gates, tables."""
+    """Data that Dagster and `pandora show` display: calls, gates, tables."""
 
 
 class Manifest(BaseModel):
-    """`turn.json`: the commit point of a turn. What it does not name has not happened."""
+    """`turn.json`: the commit point of a turn. Files that it does not name do not count."""
 
     model_config = _STRICT
     format_version: Annotated[int, Field(ge=1)] = FORMAT_VERSION
@@ -53,7 +53,7 @@ class Manifest(BaseModel):
     phases: tuple[PhaseRecord, ...] = ()
     intervention: str | None = None
     replies_to: str | None = None
-    """The turn id of the CLARIFY that this turn answers."""
+    """The turn id of the CLARIFY to which this turn replies."""
     summary: Mapping[str, Any] | None = None
     """The TurnSummary of 004 section 11.2, once made."""
     tokens: int = 0
@@ -61,18 +61,18 @@ class Manifest(BaseModel):
     first_message: Annotated[int, Field(ge=0)] = 0
     """Of a recorded turn: the index of its user message in the conversation, counted from 0."""
     archive: ArchiveRecord | None = None
-    """Of an archived turn: where its originals lie. `sections`, `context_sha`, `tokens` and the phases' files describe the folder."""
+    """Of an archived turn: the location of its originals. `sections`, `context_sha`, `tokens` and the phases' files describe the folder."""
 
     @model_validator(mode="after")
     def _one_state(self) -> "Manifest":
-        """An archive record is what makes a turn archived: one of the two alone is damage, and never archived again."""
+        """An archived turn has an archive record, and only an archived turn: one without the other is damage."""
         if (self.archive is not None) != (self.state is TurnState.ARCHIVED):
             raise ValueError(f"state {self.state} {'with' if self.archive else 'without'} an archive record: expected both or none")
         return self
 
     @property
     def key(self) -> TurnKey:
-        """Raises BadIdError for ids that are none."""
+        """The turn's key; raises BadIdError for invalid ids."""
         return TurnKey(user_id(self.user_id), turn_number(self.turn_id))
 
     def finished(self, phase: str) -> bool:
@@ -90,13 +90,13 @@ class Turn:
 
 
 class IndexedMessage(BaseModel):
-    """One message of a turn as a search sees it. `id` is the message's own, else `m<index in the conversation>`."""
+    """One message of a turn in the search index. `id` is the message's own, else `m<index in the conversation>`."""
 
     model_config = _STRICT
     id: str
     role: str
     name: str = ""
-    """Who speaks, where the message says so."""
+    """The speaker, where the message names one."""
     text: str
     created_at: str
 
@@ -123,14 +123,14 @@ class TurnRow(BaseModel):
     runtime: str = ""
     context_sha: str = ""
     text: str = ""
-    """What later turns learn from it; searched as such only where it has no messages."""
+    """Text of the turn for later turns; searched only where it has no messages."""
     messages: tuple[IndexedMessage, ...] = ()
-    """What was said, in order; what stood before a recorded conversation's first turn comes first (DECISIONS 20)."""
+    """Its messages in order; the first turn of a recorded conversation begins with the preamble (DECISIONS 20)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A turn the index offers for a query; `score` is comparable within one answer only."""
+    """A turn that the index returns for a query; scores are comparable within one result only."""
 
     row: TurnRow
     score: float
@@ -138,12 +138,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchFilters:
-    """What a search is narrowed to; None for everything. Times are ISO 8601 and compare with a turn's `created_at`."""
+    """Filters of a search; None for everything. Times are ISO 8601 and compare with a turn's `created_at`."""
 
     session: str | None = None
     since: str | None = None
     until: str | None = None
-    """The first moment that is too late."""
+    """Exclusive upper bound."""
     intent: str | None = None
     topic: str | None = None
     state: TurnState | None = None
@@ -151,7 +151,7 @@ class SearchFilters:
 
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
-    """A message that a search offers; `score` is comparable within one answer only, `place` orders a user's messages."""
+    """A message that a search returns; scores are comparable within one result only, `place` orders a user's messages."""
 
     turn_id: str
     created_at: str

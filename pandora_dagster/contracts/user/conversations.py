@@ -1,4 +1,4 @@
-"""A conversation: in OpenAI message format, as imported and exported, value for value; and as its rolling summary. Shapes only."""
+"""A conversation in OpenAI message format, as imported and exported with unchanged values, and its rolling summary."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Conversation:
     created_at: str
     messages: tuple[Message, ...]
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Further fields of the line, kept value for value."""
+    """Further fields of the line, with unchanged values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class RecordedTurn:
 
 
 class SessionRecord(BaseModel):
-    """What belongs to a whole imported conversation, once: how far its import is, and what stands before its first turn."""
+    """The record of an imported conversation: the state of its import, and the messages before its first turn."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     user_id: str
     session_id: str
     created_at: str
-    """As the file gave it."""
+    """As in the file."""
     state: Literal["importing", "complete"]
     content_sha: str
-    """sha256 of the conversation's values: the same content imported again changes nothing, other content is a fault."""
+    """sha256 of the conversation's values: importing the same content again changes nothing, other content is a fault."""
     first_turn: int
-    """Number of its first turn; 0 where it has none."""
+    """Number of its first turn; 0 without turns."""
     turn_count: int
     preamble: tuple[Message, ...] = ()
     """Messages before the first user message (DECISIONS 20)."""
@@ -58,27 +58,27 @@ Items = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
 class ConversationDigest(BaseModel):
-    """What a conversation came to so far (002 section 3, "Summarization"); an item ends with the turn it comes from: `(turn 12)`."""
+    """The summary of a conversation so far (002 section 3, "Summarization"); an item ends with its turn: `(turn 12)`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     summary: Annotated[str, Field(min_length=1)]
     """The narrative, in the order of events."""
     key_themes: Items = ()
     journey: str = ""
-    """From what the person came to what; 002's `emotionalJourney`."""
+    """The development of the user's situation; 002's `emotionalJourney`."""
     unresolved_topics: Items = ()
     agreed_facts: Items = ()
     user_needs: Items = ()
-    """What the person needs, and the limits they set."""
+    """The user's needs, and the limits that the user set."""
     others_needs: Items = ()
-    """What other people concerned need; 002's `partnerNeeds`."""
+    """Needs of other people concerned; 002's `partnerNeeds`."""
     open_questions: Items = ()
     agreements: Items = ()
-    """What was decided."""
+    """Decisions."""
 
 
 class ConversationSummary(BaseModel):
-    """The rolling summary of one session as it is stored: what it says, which turns it stands for, and who made it."""
+    """The stored rolling summary of one session: its text, the turns it covers, and the call that made it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     format_version: Literal[1] = 1
@@ -87,10 +87,10 @@ class ConversationSummary(BaseModel):
     turns: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
     """Numbers of the turns that it covers, ascending."""
     linked: tuple[int, ...] = ()
-    """Covered turns with a limit or a decision that there was no room for: it is found there (DECISIONS 7)."""
+    """Covered turns with a limit or a decision that did not fit; it can be read in the turn (DECISIONS 7)."""
     digest: ConversationDigest
     tokens: int
-    """Of the digest as calls read it (cl100k)."""
+    """Tokens of the digest in a prompt (cl100k)."""
     created_at: str
     made_by: str
     """The turn after which it was made, e.g. `turn_000031`."""
@@ -99,7 +99,7 @@ class ConversationSummary(BaseModel):
     recipe_version: str
     prompt_version: str
     call_id: str
-    """Of the last call; a long stretch takes several."""
+    """Id of the last call; many turns take several calls."""
 
     @property
     def last(self) -> int:

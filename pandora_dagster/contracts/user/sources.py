@@ -1,4 +1,4 @@
-"""What the Context Gatherer may load beside turns and memory: cached research, visited pages, notes (004 section 3). Shapes only."""
+"""Sources that the Context Gatherer may load beside turns and memory: cached research, visited pages, notes (004 section 3)."""
 
 import re
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
 class Provenance(BaseModel):
-    """Who stored a record, when, and out of which turn."""
+    """Who stored a record, when, and from which turn."""
 
     model_config = _STRICT
     added_at: Time
@@ -77,7 +77,7 @@ class Claim(BaseModel):
 
 
 class Research(BaseModel):
-    """004 section 3.5. `provenance` is filled in by the store. A description says what is expected of a person's record."""
+    """004 section 3.5. The store fills in `provenance`. Field descriptions say what is expected in a user's record."""
 
     model_config = _STRICT
     topic: Annotated[Topic, Field(description='category.subcategory in small letters, such as "commerce.laptop"')]
@@ -91,7 +91,7 @@ class Research(BaseModel):
     provenance: Provenance | None = None
 
     @model_validator(mode="after")
-    def _lives(self) -> "Research":
+    def _expires_after_creation(self) -> "Research":
         if _moment(self.expires_at) <= _moment(self.created_at):
             raise ValueError(f"expires_at {self.expires_at}: expected a time after created_at {self.created_at}")
         return self
@@ -102,7 +102,7 @@ class Research(BaseModel):
 
 
 class Visit(BaseModel):
-    """004 section 3.6. `provenance` is filled in by the store. A description says what is expected of a person's record."""
+    """004 section 3.6. The store fills in `provenance`. Field descriptions say what is expected in a user's record."""
 
     model_config = _STRICT
     visit_id: Annotated[VisitId, Field(description='visit_ and small letters or digits, such as "visit_abc123"')]
@@ -147,7 +147,7 @@ class ResearchRow:
 
 @dataclass(frozen=True, slots=True)
 class VisitRow:
-    """One row of the index of visits; `fields` are the names of what was extracted."""
+    """One row of the index of visits; `fields` are the names of the extracted values."""
 
     user_id: str
     visit_id: str
@@ -163,23 +163,23 @@ class VisitRow:
 
 @dataclass(frozen=True, slots=True)
 class NoteHeader:
-    """A note as it is offered. `name` is its path below the folder, with `/`."""
+    """The header of a note. `name` is its path below the folder, with `/`."""
 
     name: str
     title: str
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
-    """Where its wiki links lead: names as they are written."""
+    """Targets of its wiki links, as written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note that was loaded: its header and its Markdown without the front matter."""
+    """A loaded note: its header and its Markdown without the front matter."""
 
     header: NoteHeader
     text: str
     dated: str = ""
-    """The day of which it tells, `2026-01-04`; "" where its front matter names none. A file's own time says only when it was copied."""
+    """The day in its front matter, `2026-01-04`; "" without one. The file's own time says only when it was copied."""
 
     @property
     def logical_id(self) -> str:
@@ -188,7 +188,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class NoteMatch:
-    """A note that a query leads to. `score` is over 0, that of the best 1; `passage` its part that fits, "" where its header does."""
+    """A note that matches a query. `score`: over 0, the best has 1; `passage`: the matching part, "" where the header matches."""
 
     name: str
     score: float
@@ -197,7 +197,7 @@ class NoteMatch:
 
 @dataclass(frozen=True, slots=True)
 class NoteListing:
-    """The notes of a folder that can be offered, a sentence for each that can not, and those that a query leads to, best first."""
+    """The readable notes of a folder, a sentence for each unreadable one, and the matches of a query, best first."""
 
     headers: tuple[NoteHeader, ...] = ()
     notices: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""Levels above a turn (003): the narrative of a session (L2), the digest of a person (L3), and what each was made from. Shapes only.
+"""Summary levels above a turn (003): the narrative of a session (L2), the digest of a user (L3), and the links to their sources.
 
-A level's text may leave a fact out, its links never leave a turn out: every fact stays reachable from the digest down (DECISIONS 7).
+A level's text may leave out a fact, its links never leave out a turn: every fact is reachable from the digest (DECISIONS 7).
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Texts = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
 class TextOrigin(BaseModel):
-    """Who made a text of a level, and when."""
+    """The call that made a text of a level, and when."""
 
     model_config = _STRICT
     recipe: str
@@ -36,34 +36,34 @@ class TextOrigin(BaseModel):
 
 
 class TurnLink(BaseModel):
-    """A turn that a narrative stands for."""
+    """A link from a narrative to a turn."""
 
     model_config = _STRICT
     turn: Annotated[int, Field(ge=1)]
     at: str
     """When the turn began."""
     sha: Sha
-    """sha256 of the turn's entry (`selection.entries`), from which the narrative was made."""
+    """sha256 of the turn's entry (`retrieval.turn_row`), from which the narrative was made."""
 
 
 class NarrativePart(BaseModel):
-    """What one call made of one batch of entries; it stays as it is for as long as its turns do."""
+    """The result of one call for one batch of entries; it is unchanged while its turns are."""
 
     model_config = _STRICT
     links: Annotated[tuple[TurnLink, ...], Field(min_length=1)]
     text: Annotated[str, Field(min_length=1)]
     tokens_before: Annotated[int, Field(ge=0)]
-    """Of the entries (cl100k)."""
+    """Tokens of the entries (cl100k)."""
     tokens: Annotated[int, Field(ge=0)]
     refused: tuple[str, ...] = ()
-    """Sentences that no entry bears out, taken out, each with the reason."""
+    """Removed sentences that no entry supports, each with the reason."""
     left_out: Annotated[int, Field(ge=0)] = 0
-    """Sentences that were sound and had no room."""
+    """Number of supported sentences that did not fit."""
     made: TextOrigin
 
     @property
     def sha(self) -> str:
-        """Of the text and of what it was made from."""
+        """sha256 of the text and its links."""
         return _sha("\n".join((self.text, *(f"{link.turn} {link.sha}" for link in self.links))))
 
 
@@ -99,7 +99,7 @@ class SessionNarrative(BaseModel):
 
 
 class DigestFields(BaseModel):
-    """What a digest says, with 003's five keys and caps ("parse_digest_response")."""
+    """The fields of a digest, with 003's five keys and limits ("parse_digest_response")."""
 
     model_config = _STRICT
     key_decisions: Annotated[Texts, Field(max_length=20)] = ()
@@ -110,36 +110,36 @@ class DigestFields(BaseModel):
 
 
 class NarrativeLink(BaseModel):
-    """A narrative that a digest stands for."""
+    """A link from a digest to a narrative."""
 
     model_config = _STRICT
     session_id: str
     sha: Sha
-    """sha256 of the narrative's text as it was merged."""
+    """sha256 of the narrative's text when it was merged."""
     parts: Annotated[tuple[Sha, ...], Field(min_length=1)]
     """`NarrativePart.sha` of each part that is in the digest."""
     tokens: Annotated[int, Field(ge=0)]
-    """Of these parts."""
+    """Tokens of these parts."""
     made: TextOrigin
     """The call that merged the newest of them."""
 
 
 class UserDigest(BaseModel):
-    """`digest.json` of a person: level L3."""
+    """`digest.json` of a user: level L3."""
 
     model_config = _STRICT
     format_version: Literal[1] = 1
     user_id: str
     fields: DigestFields
     facts: FactLedger
-    """What the person stated, each with its date; one that a later one contradicts stays with both dates, and is not current."""
+    """Facts that the user stated, each with its date; a fact that a later one contradicts keeps both dates and is not current."""
     narratives: Annotated[tuple[NarrativeLink, ...], Field(min_length=1)]
     tokens: Annotated[int, Field(ge=0)]
-    """Of `fields` as they are shown."""
+    """Tokens of `fields` as shown."""
 
     @property
     def text(self) -> str:
-        """The digest as JSON, without links: what its hash is taken of."""
+        """The digest as JSON, without links, for its hash."""
         facts = [fact.model_dump(mode="json") for fact in self.facts.facts]
         return f"{self.fields.model_dump_json()}\n{facts}"
 
@@ -154,7 +154,7 @@ class UserDigest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LevelSubject:
-    """What a level is made of: a session of a user, or with `session` "" the user."""
+    """The subject of a level: a session of a user, or the user where `session` is ""."""
 
     user: UserId
     session: str = ""
@@ -164,16 +164,16 @@ class LevelSubject:
 
 
 class LevelOutcome(StrEnum):
-    """What became of a subject in one run."""
+    """The outcome of a subject in one run."""
 
     MADE = "made"
     UNCHANGED = "unchanged"
     WAITING = "waiting"
-    """There is something new, but less than 003's triggers ask for; `reason` says what it waits for."""
+    """There is new input, but less than 003's triggers require; `reason` says what it waits for."""
     REMOVED = "removed"
-    """Nothing that it was made from is left."""
+    """All its sources are gone."""
     KEPT = "kept"
-    """It stays as it is: another process works on it, or an open intervention names it."""
+    """It is unchanged: another process works on it, or an open intervention names it."""
     FAILED = "failed"
     """An intervention says why."""
 
@@ -203,7 +203,7 @@ class LevelRow:
 
 @dataclass(frozen=True, slots=True)
 class LevelReport:
-    """What one run did: how many subjects had which outcome, those that failed, and why it ended early if it did."""
+    """The report of one run: number of subjects by outcome, the failed ones, and why it ended early if it did."""
 
     counts: Mapping[LevelOutcome, int] = field(default_factory=dict[LevelOutcome, int])
     failed: tuple[LevelRow, ...] = ()

@@ -1,4 +1,4 @@
-"""What is remembered of a session and, with consent, of a person (002 section 4): facts, their changes, their audit. Shapes only."""
+"""Memory of a session and, with consent, of a user (002 section 4): facts, their changes, their audit."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -16,18 +16,18 @@ ChangeKind = Literal["add", "reword", "supersede", "delete", "leave_out", "refus
 
 
 class FactUpsert(BaseModel):
-    """One line of a diff: a new fact, or with `id` a known one in better words; with other values it takes that one's place."""
+    """One line of a diff: a new fact, or with `id` a known one reworded; with other values it supersedes that one."""
 
     model_config = _STRICT
     id: str | None = None
     category: FactCategory
     fact: FactText
     replaces: str | None = None
-    """Id of a fact that held before and that this one contradicts: both stay, the other no longer current."""
+    """Id of an earlier fact that this one contradicts: both are kept, and the earlier one is no longer current."""
 
 
 class FactsDiff(BaseModel):
-    """What a call says has changed (002 section 4, "Diff-based updates")."""
+    """Changes of a ledger in a call's answer (002 section 4, "Diff-based updates")."""
 
     model_config = _STRICT
     upsert: Annotated[tuple[FactUpsert, ...], Field(max_length=MAX_PROFILE_FACTS)] = ()
@@ -35,20 +35,20 @@ class FactsDiff(BaseModel):
 
 
 class NotableFact(BaseModel):
-    """One fact with where it comes from. Ids are never given twice."""
+    """One fact with its origin. Ids are never reused."""
 
     model_config = _STRICT
     id: str
     category: FactCategory
     fact: FactText
     turn: Annotated[int, Field(ge=1)]
-    """The turn in which the person said it."""
+    """The turn in which the user stated it."""
     stated_at: str
     """ISO 8601 UTC, when that turn began."""
     superseded_by: str | None = None
     superseded_at: str | None = None
     origin: str = ""
-    """In a profile: `<session>/<fact id>` of the session's fact that it came from."""
+    """In a profile: `<session>/<fact id>` of the session's fact from which it was made."""
 
     @property
     def current(self) -> bool:
@@ -64,7 +64,7 @@ class FactLedger(BaseModel):
     user_id: str
     next_id: Annotated[int, Field(ge=1)] = 1
     changes: Annotated[int, Field(ge=0)] = 0
-    """Number of the last change that was applied; the audit's later lines have not happened."""
+    """Number of the last applied change; later lines of the audit do not count."""
     facts: tuple[NotableFact, ...] = ()
 
 
@@ -78,11 +78,11 @@ class SessionFacts(FactLedger):
 
 
 class Profile(FactLedger):
-    """What is known of a person across sessions. It exists only while the person consents."""
+    """Facts about a user across sessions. It exists only while the user consents."""
 
     consented_at: str
     after_turn: Annotated[int, Field(ge=0)]
-    """Facts stated up to this turn never enter: consent looks forward, and what was erased stays erased."""
+    """Facts stated up to this turn are never added: consent is not retroactive, and erased facts stay erased."""
     facts: Annotated[tuple[NotableFact, ...], Field(max_length=MAX_PROFILE_FACTS)] = ()
 
 
@@ -93,9 +93,9 @@ class FactChange(BaseModel):
     change: int
     at: str
     turn: str
-    """The turn whose words brought it about."""
+    """The turn that caused the change."""
     call: str
-    """The call that said so; "" where a rule did."""
+    """The call that made the change; "" for a rule."""
     kind: ChangeKind
     id: str
     before: NotableFact | None = None
@@ -115,7 +115,7 @@ class MemoryEntry:
     kind: str = "preference"
     """`preference` or `fact`."""
     earlier: tuple["EarlierValue", ...] = ()
-    """What the key said before, newest first: a contradiction keeps both, and the entry itself is the current one."""
+    """Earlier values of the key, newest first: a contradiction keeps both, and the entry itself is the current one."""
 
 
 @dataclass(frozen=True, slots=True)

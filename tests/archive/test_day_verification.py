@@ -224,7 +224,7 @@ def test_a_section_in_another_place_is_no_section(live):
     (link,) = check_links([edge], lineage.texts())
     assert not link.fault
     (moved,) = check_links([edge.model_copy(update={"span": (start - 3, end - 3)})], lineage.texts())
-    assert "say something else: expected the section" in moved.fault
+    assert "differ: expected the section" in moved.fault
 
 
 def test_a_page_of_lineage_shows_no_credential(rig):

@@ -78,7 +78,7 @@ def test_a_turn_that_is_gone_or_says_something_else_is_found(turns, data):
     changed = {**others, victim: LevelEntry.of(manifest(victim, 4, True, "Something else."))}
     left = tuple(p for p in made.parts if victim not in [link.turn for link in p.links])
     assert valid_parts(made, others) == left == valid_parts(made, changed)
-    assert unlinked_turns(made, others.values()) == (f"turn {victim}: linked, and not there",)
+    assert unlinked_turns(made, others.values()) == (f"turn {victim}: linked, but missing",)
     assert unlinked_turns(made, changed.values()) == (f"turn {victim}: linked with another hash than its entry has",)
 
 

@@ -37,7 +37,7 @@ def test_a_line_says_what_it_wants_and_the_rest_is_filled_in() -> None:
         (b'{"query": "a", "session": "a/b"}', "session: session id 'a/b': expected 1 to 100 letters"),
         (b'{"query": "a", "mode": "fast"}', "mode: Input should be 'chat' or 'code'"),
         (b'{"query": "a", "temperature": 1}', "temperature: unknown: expected query, user, session, mode, id"),
-        (b'{"query": "a", "query": "b"}', "'query' stands there twice: expected a JSON object"),
+        (b'{"query": "a", "query": "b"}', "'query' occurs twice: expected a JSON object"),
         (b'{"query": "a\xff"}', "byte 12: not UTF-8: expected UTF-8 text"),
         (b'{"query": "' + b"a" * LONGEST_LINE + b'"}', "1,000,013 bytes: expected at most 1,000,000"),
         (b"[" * 100_000, "expected a JSON object"),
@@ -60,7 +60,7 @@ def test_a_name_is_given_once() -> None:
     """Two lines of one id could not be told apart; the first keeps it, and lines without one do not count."""
     lines = list(read_batch_lines(b'{"query": "a", "id": "x"}\n{"query": "b"}\n{"query": "c", "id": "x"}\n{"query": "d"}\n'))
     assert [type(line) for line in lines] == [NumberedQuery, NumberedQuery, RejectedLine, NumberedQuery]
-    assert isinstance(lines[2], RejectedLine) and lines[2].reason == "id: 'x' is that of line 1: expected one of its own"
+    assert isinstance(lines[2], RejectedLine) and lines[2].reason == "id: 'x' is the id of line 1: expected a unique one"
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40).filter(lambda b: b"\n" not in b), st.sampled_from([b'{"query": "a"}', b"", b"{}"]))))

@@ -72,8 +72,8 @@ def test_section_0_cannot_be_replaced():
 
 FAULTS = {
     "": ["section 0 (`## 0. User Query`) is missing, expected once"],
-    "## 1. a\n## 1. b\n": ["section 1 stands 2 times, expected once", "section 0 (`## 0. User Query`) is missing, expected once"],
-    "## 1. a\n## 0. b\n": ["sections stand in the order [1, 0], expected ascending numbers"],
+    "## 1. a\n## 1. b\n": ["section 1 occurs 2 times, expected once", "section 0 (`## 0. User Query`) is missing, expected once"],
+    "## 1. a\n## 0. b\n": ["sections are in the order [1, 0], expected ascending numbers"],
     "## 0. a\n## 6. b\n": [],
 }
 

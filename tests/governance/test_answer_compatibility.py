@@ -59,7 +59,7 @@ def test_every_reader_belongs_to_a_recipe():
         ("confidence", {"type": "integer", "enum": [0, 2]}, "confidence: 2: expected minimum 0, maximum 1"),
         ("confidence", {"const": 2}, "confidence: 2: expected minimum 0, maximum 1"),
         ("question", {"type": ["string", "null", "number"]}, "question: number: expected string"),
-        ("mood", {"type": "string"}, "mood: nobody reads it: expected one of decision, confidence, reasoning, question"),
+        ("mood", {"type": "string"}, "mood: no reader: expected one of decision, confidence, reasoning, question"),
     ],
 )
 def test_a_field_that_changed_is_named(field, schema, says):

@@ -143,9 +143,9 @@ def test_what_was_not_kept_is_counted():
     told = asyncio.run(replay_calls(records, None, read))  # type: ignore[arg-type]
     assert told.calls == 0
     assert dict(told.left_out) == {
-        "its inputs were not kept": 1,
-        "what was kept is gone: its retention is over": 1,
-        "what was kept is damaged": 1,
+        "its inputs were not stored": 1,
+        "its inputs were deleted: their retention is over": 1,
+        "its inputs are damaged": 1,
     }
 
 

@@ -148,7 +148,7 @@ def test_other_content_under_a_known_id_is_a_fault(disk: _Disk, index: DuckTurnI
     _import(disk, index, _conversation("a", _ASK))
     before = dict(disk.turns)
     report = _import(disk, index, _conversation("a", _ASK, _ANSWER), _conversation("a", _ASK, _ANSWER, user="bob"))
-    assert report.faults == ("chats.jsonl:1: conversation 'a' of ann: other content is stored under this id, kept as it is",)
+    assert report.faults == ("chats.jsonl:1: conversation 'a' of ann: other content is stored under this id and is kept",)
     assert before.items() <= disk.turns.items()
     assert report.conversations == 1
 

@@ -134,7 +134,7 @@ def changed(**fields):
 DAMAGE = {
     "section changed": (replaced("context.md", b"response", b"rESPONSE"), "context.md: section 5: changed since"),
     "section 0 gone": (replaced("context.md", b"## 0. User Query", b"## User Query"), "context.md: section 0 .* is missing"),
-    "section twice": (replaced("context.md", b"## 5. Synthesis", b"## 1. x\n\n## 5. Synthesis"), "context.md: section 1 stands 2 times"),
+    "section twice": (replaced("context.md", b"## 5. Synthesis", b"## 1. x\n\n## 5. Synthesis"), "context.md: section 1 occurs 2 times"),
     "section gone": (replaced("context.md", b"## 5. Synthesis", b"Synthesis"), "context.md: section 5 is missing"),
     "CRLF": (replaced("context.md", b"\n", b"\r\n"), "context.md: section 0: its line ends were changed to CRLF"),
     "preamble": (replaced("context.md", b"## 0. User", b"hello\n## 0. User"), "context.md: text outside its sections"),

@@ -60,7 +60,7 @@ def verdicts(rig, key, **how):
         ({"checks": {}}, "no verdict"),
         ({"counts": {"mutated": 2}}, "2 mutated"),
         ({"counts": {"invented": 1}}, "1 invented"),
-        ({"whole": "as it was", "sha_after": "0" * 64}, "stands whole, and is another text"),
+        ({"whole": "as it was", "sha_after": "0" * 64}, "stays whole, but is another text"),
     ],
 )
 def test_a_record_that_does_not_vouch_for_its_facts_fails_the_day(live, change, says):

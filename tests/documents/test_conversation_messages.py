@@ -35,7 +35,7 @@ def test_a_line_is_kept_value_for_value() -> None:
     [
         ("{", "f:1: not JSON: Expecting property name enclosed in double quotes at column 2"),
         ("[]", "f:1: a list, expected a JSON object"),
-        ('{"a": NaN}', "f:1: not JSON: NaN is no JSON number"),
+        ('{"a": NaN}', "f:1: not JSON: NaN is not a JSON number"),
         ('{"a": 1e400}', "f:1: not JSON: 1e400 is too large a number"),
         ("[" * 80 + "]" * 80, "f:1: not JSON: nested deeper than 64 levels"),
         (b"\xff", "f:1: not UTF-8 at byte 0"),

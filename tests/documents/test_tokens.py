@@ -50,7 +50,7 @@ def test_more_texts_than_are_remembered_are_counted_right(counter):
     """The memory is bounded; what it forgot is counted again."""
     texts = [f"a text with the number {n} in it" for n in range(4_200)]
     first = [counter.count(t) for t in texts]
-    assert first[:10] == [counter.count(t) for t in texts[:10]] and len(counter._seen) <= 4_097
+    assert first[:10] == [counter.count(t) for t in texts[:10]] and len(counter._cache) <= 4_097
 
 
 def test_another_vocabulary_is_refused(tmp_path):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.lineage import LineageEdge, Relation
+from pandora_dagster.contracts.lineage import SUMMARY, LineageEdge, Relation, digest_document, document_id, session_document
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.user.summary_levels import LevelSubject, NarrativeLink, NarrativePart, SessionNarrative, TurnLink, UserDigest
 from pandora_dagster.retrieval.turn_row import entry_head, entry_sha, turn_entry
@@ -115,11 +115,11 @@ def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionN
 def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, int]) -> tuple[LineageEdge, ...]:
     """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where unknown. `retrieval.turn_lineage`
     makes the links from turns to their summaries."""
-    child, user = narrative_id(narrative.user_id, narrative.session_id), UserId(narrative.user_id)
+    child, user = session_document(narrative.user_id, narrative.session_id), UserId(narrative.user_id)
     return tuple(
         LineageEdge(
             user_id=user,
-            parent=summary_id(TurnKey(user, link.turn)),
+            parent=document_id(TurnKey(user, link.turn), SUMMARY),
             child=child,
             relation=Relation.SUMMARISED,
             parent_sha=link.sha,
@@ -148,8 +148,8 @@ def digest_edges(digest: UserDigest) -> tuple[LineageEdge, ...]:
 def _digest_edge(digest: UserDigest, link: NarrativeLink) -> LineageEdge:
     return LineageEdge(
         user_id=digest.user_id,
-        parent=narrative_id(digest.user_id, link.session_id),
-        child=digest_id(digest.user_id),
+        parent=session_document(digest.user_id, link.session_id),
+        child=digest_document(digest.user_id),
         relation=Relation.DIGESTED,
         parent_sha=link.sha,
         child_sha=digest.sha,
@@ -166,19 +166,6 @@ def _digest_edge(digest: UserDigest, link: NarrativeLink) -> LineageEdge:
     )
 
 
-def summary_id(key: TurnKey) -> str:
-    """The document id of a turn's entry (`contracts.lineage`)."""
-    return f"{key}/summary"
-
-
-def narrative_id(user: str, session: str) -> str:
-    return f"{user}:session/{session}"
-
-
-def digest_id(user: str) -> str:
-    return f"{user}:digest"
-
-
 def level_id(subject: LevelSubject) -> str:
     """The document id of a session's narrative, or of a user's digest."""
-    return narrative_id(subject.user, subject.session) if subject.session else digest_id(subject.user)
+    return session_document(subject.user, subject.session) if subject.session else digest_document(subject.user)

@@ -12,7 +12,6 @@ from pandora_dagster.archive.level_batches import (
     LevelEntry,
     batches_due,
     narrative_edges,
-    narrative_id,
     sort_parts,
     split_batches,
     unlinked_turns,
@@ -24,7 +23,7 @@ from pandora_dagster.compression.levels.summary_soundness import check_narrative
 from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import InterventionType, Priority, TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.lineage import LineageEdge
+from pandora_dagster.contracts.lineage import LineageEdge, session_document
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject, NarrativePart, SessionNarrative
 from pandora_dagster.errors import DocumentError, UnknownTurnError
@@ -193,7 +192,7 @@ def _put_lineage(parts: tuple[NarrativePart, ...], subject: LevelSubject, entrie
     if parts:
         tokens = {entry.turn: ctx.deps.counter.count(entry.text) for entry in entries}
         edges = narrative_edges(SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts), entry_tokens=tokens)
-    ctx.lineage.put_rows(narrative_id(subject.user, subject.session), edges)
+    ctx.lineage.put_rows(session_document(subject.user, subject.session), edges)
 
 
 def _level_row(subject: LevelSubject, parts: tuple[NarrativePart, ...], ctx: LevelContext) -> LevelRow:

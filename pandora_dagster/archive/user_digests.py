@@ -7,12 +7,13 @@ the narratives that exist.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pandora_dagster.archive.level_batches import digest_edges, digest_id, merged_parts, sort_parts, unlinked_narratives
+from pandora_dagster.archive.level_batches import digest_edges, merged_parts, sort_parts, unlinked_narratives
 from pandora_dagster.archive.level_runs import LevelContext, OnRow, run_subjects
 from pandora_dagster.compression.levels.level_prompts import L3DigestBuilder, number_items
 from pandora_dagster.compression.levels.summary_soundness import check_level_digest, trim_digest
 from pandora_dagster.contracts.enums import InterventionType, Priority
 from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.lineage import digest_document
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.contracts.user.summary_levels import (
     DigestFields,
@@ -115,7 +116,7 @@ async def _digest_user(subject: LevelSubject, ctx: LevelContext) -> LevelRow:
 
 
 def _stored_digest(user: UserId, narratives: Sequence[SessionNarrative], ctx: LevelContext) -> tuple[UserDigest | None, str]:
-    """The digest as it stands. A damaged one, and one that tells of what is gone, is deleted and made again: then the reason."""
+    """The stored digest. A damaged or outdated one is deleted, to be made again: then None and the reason."""
     try:
         found = ctx.levels.digest(user)
     except DocumentError as error:
@@ -123,7 +124,7 @@ def _stored_digest(user: UserId, narratives: Sequence[SessionNarrative], ctx: Le
     else:
         if found is None or merged_parts(found, narratives) is not None:
             return found, ""
-        reason = "made again: it told of narratives that are gone or changed"
+        reason = "made again: it described narratives that are gone or changed"
     ctx.levels.remove_digest(user)
     return None, reason
 
@@ -209,7 +210,7 @@ def _level_row(
     subject: LevelSubject, digest: UserDigest | None, ctx: LevelContext, *, reason: str, outcome: LevelOutcome, waiting: int = 0
 ) -> LevelRow:
     if ctx.lineage and (digest or outcome is LevelOutcome.REMOVED):
-        ctx.lineage.put_rows(digest_id(subject.user), digest_edges(digest) if digest else ())
+        ctx.lineage.put_rows(digest_document(subject.user), digest_edges(digest) if digest else ())
     return LevelRow(
         subject,
         outcome,

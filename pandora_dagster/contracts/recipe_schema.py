@@ -14,7 +14,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class CaseItem(BaseModel):
-    """One choosable piece of a document (`contracts.calls.Item`)."""
+    """One selectable piece of a document (`contracts.model_calls.Item`)."""
 
     model_config = _STRICT_TEST
     text: str
@@ -23,7 +23,7 @@ class CaseItem(BaseModel):
 
 
 class CaseDocument(BaseModel):
-    """A document of a call: its text whole, or items of which as many travel as there is room for."""
+    """A document of a call: its whole text, or items of which as many are sent as fit."""
 
     model_config = _STRICT_TEST
     text: str = ""
@@ -32,7 +32,7 @@ class CaseDocument(BaseModel):
 
 
 class CaseSource(BaseModel):
-    """What a citation leads to."""
+    """The source of a citation."""
 
     model_config = _STRICT_TEST
     label: str
@@ -46,13 +46,13 @@ class CallInput(BaseModel):
 
     model_config = _STRICT_TEST
     query: str = ""
-    """The words of the person; none where a compression's are too long to go along."""
+    """The words of the user; "" where those of a compression are too long to store."""
     mode: Mode = Mode.CHAT
     intent: str = ""
     policy: str = "assistant"
     ambiguous: bool = False
     documents: Mapping[str, CaseDocument] = Field(default_factory=dict)
-    """By the name under which recipes read them; a plain text stands for a document that travels whole."""
+    """Document name in recipes -> document; a plain text is a document that is sent whole."""
     variables: Mapping[str, str] = Field(default_factory=dict)
     sources: tuple[CaseSource, ...] = ()
     phase: str = ""
@@ -121,7 +121,7 @@ class Expectation(BaseModel):
 
     @property
     def word(self) -> str:
-        """The assertion that was made."""
+        """The name of the assertion."""
         return next(iter(self.model_fields_set - {"field"}))
 
 
@@ -129,7 +129,7 @@ ASSERTIONS = tuple(name for name in Expectation.model_fields if name != "field")
 
 
 class RecipeTest(CallInput):
-    """A call and what its answer must be: it passes its recipe's gates, the expectations hold, the facts are there."""
+    """A call and the requirements of its answer: it passes its recipe's gates, meets the expectations, and contains the facts."""
 
     name: Annotated[str, Field(min_length=1, max_length=120, description="What it shows, in words.")]
     answer_schema: Mapping[str, Any] | None = Field(None, description="JSON Schema that the parsed answer has beside the recipe's own.")
@@ -157,7 +157,7 @@ class TokenBudget(BaseModel):
 
     model_config = _STRICT
     total: Annotated[int, Field(gt=0, le=1_000_000, strict=True, description="Hard limit for the whole call.")]
-    prompt: Annotated[Tokens, Field(description="What stands first: role prompt, policy, IO schema.")]
+    prompt: Annotated[Tokens, Field(description="What comes first: role prompt, policy, IO schema.")]
     input: Annotated[Tokens, Field(description="Documents, sections, variables and the original query.")]
     output: Annotated[int, Field(gt=0, le=1_000_000, strict=True, description="What the model may write.")]
     response_reserve: Annotated[Tokens, Field(description="Kept free for the response's overhead; absent = 0.")] = 0
@@ -208,7 +208,7 @@ class QualityGates(BaseModel):
 
 
 class CompressionSettings(BaseModel):
-    """What may be compressed when the call's input is over its budget (000 section 10.1)."""
+    """Compression of inputs when the call's input exceeds its budget (000 section 10.1)."""
 
     model_config = _STRICT
     enabled: bool = True
@@ -274,9 +274,9 @@ class LoadedRecipe(BaseModel):
     prompts: tuple[tuple[PromptFile, str], ...]
     """Prompt files in order with their texts; a `system_prompt` is one entry without condition."""
     policy: str
-    """The shared policy text that stands before every role prompt."""
+    """The shared policy text that precedes every role prompt."""
     assigned: ModelLayer | None = None
-    """Takes the place of the recipe's own layer, apart from the text: the version stays (000 section 28)."""
+    """Replaces the recipe's own layer, apart from the text: the version is unchanged (000 section 28)."""
 
     @property
     def layer(self) -> ModelLayer:

@@ -1,7 +1,7 @@
-"""Outcomes of the turns that calls belong to, from manifests and corrections, with a cache of the latest turns."""
+"""Outcomes of turns for metrics, from manifests and corrections; attribution of a user's correction to the recipe of a wrong answer."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -9,6 +9,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number, user_id
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.record_storage import Corrections
+from pandora_dagster.contracts.recipe_governance import Correction
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.governance.call_metrics import TurnOutcome
@@ -61,3 +62,38 @@ class TurnOutcomes:
 def _sent_back(manifest: Manifest) -> bool:
     reports = [phase.report for phase in manifest.phases if phase.phase == _VALIDATION]
     return any(cast("Mapping[str, object]", report.get("facts", {})).get("revisions") for report in reports)
+
+
+ANSWER = "response"
+"""The phase that wrote the answer."""
+
+
+def attribute_correction(
+    key: TurnKey,
+    manifest: Manifest,
+    said: str,
+    corrections: Corrections,
+    *,
+    phase: str = ANSWER,
+    recipe: str = "",
+    calls: Iterable[CallRecord] = (),
+) -> Correction:
+    """Store a correction. `recipe`: its name, where several ran in the phase; `calls`: of the turn, oldest first.
+
+    Raises InputError where no recipe ran (an imported turn, a phase that did not run), and where it is ambiguous which.
+    """
+    if not said.strip():
+        raise InputError("correction: empty: expected what was wrong, or what it should have been")
+    ran = next((record for record in manifest.phases if record.phase == phase), None)
+    if ran is None or not ran.recipes:
+        known = ", ".join(record.phase for record in manifest.phases if record.recipes) or "none: it was imported"
+        raise InputError(f"{key}: {phase}: no recipe ran there: expected a phase that did ({known})")
+    if recipe not in ran.recipes and (recipe or len(ran.recipes) > 1):
+        reason = f"{recipe} did not run there" if recipe else "several recipes ran there"
+        raise InputError(f"{key}: {phase}: {reason}: expected one of {', '.join(ran.recipes)}", hint="name it with --recipe")
+    blamed = recipe or next(iter(ran.recipes))
+    call = next((record.call_id for record in reversed([*calls]) if record.recipe == blamed), "")
+    version = ran.recipes[blamed]
+    return corrections.add(
+        key, revision=manifest.revision, phase=phase, recipe=blamed, recipe_version=version, said=said.strip(), call_id=call
+    )

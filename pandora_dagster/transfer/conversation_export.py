@@ -11,7 +11,7 @@ from pandora_dagster.contracts.user.conversations import SessionRecord
 from pandora_dagster.documents.conversation_messages import join_turns, read_message_lines
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.transfer.recorded_turn import MESSAGES_FILE
+from pandora_dagster.transfer.conversation_import import MESSAGES_FILE
 
 _RESPONSE_FILE = "response.md"
 _ANSWER_SECTION = 5

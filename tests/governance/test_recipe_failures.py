@@ -14,8 +14,8 @@ from pandora_dagster.contracts.recipe_governance import Correction
 from pandora_dagster.contracts.recipe_schema import RecipeTest
 from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.governance.call_metrics import TurnOutcome
-from pandora_dagster.governance.correction_attribution import attribute_correction
 from pandora_dagster.governance.recipe_failures import failure_brief, find_failures, group_failures
+from pandora_dagster.governance.turn_outcomes import attribute_correction
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.records.recipe_feedback import RecipeTestFiles

@@ -82,7 +82,7 @@ def correct(
     Example: pandora correct example:turn_000012 "the desk cost 429 euros, not 389"
     """
     from pandora_dagster.app.evaluation import open_corrections
-    from pandora_dagster.governance.correction_attribution import attribute_correction
+    from pandora_dagster.governance.turn_outcomes import attribute_correction
 
     with app_of_existing_store(context) as app:
         key = app.turns.resolve(turn)

@@ -1,1 +1,1 @@
-"""What the project knows of natural language: words, stems, stop words, sentences, dates, spelling. Pure functions."""
+"""Natural language: words, stems, stop words, sentences, dates, spelling. Pure functions."""

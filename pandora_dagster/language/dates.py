@@ -1,5 +1,4 @@
-"""Dates as terms: when a text was written, and which dates a question names. Knows calendars in English,
-and German months; knows nothing of ranking."""
+"""Date terms: of the time when a text was written, and of the dates in a question. English calendar words, and German months."""
 
 import re
 from collections.abc import Set as AbstractSet
@@ -57,7 +56,7 @@ _FORWARD = {"last": -1, "past": -1, "this": 0, "next": 1}
 
 
 def date_terms(created_at: str) -> tuple[str, ...]:
-    """The terms under which a text written at `created_at` is found by its date; () where that is no ISO time."""
+    """The date terms of a text written at `created_at`; () where that is not an ISO time."""
     try:
         day = parse_timestamp(created_at)
     except ValueError:
@@ -76,7 +75,7 @@ def query_date_terms(query: str) -> tuple[str, ...]:
 
 
 def months_named(query: str) -> tuple[tuple[int, int], ...]:
-    """The months that a question names, each with its day or 0."""
+    """The months in a question, each with its day or 0."""
     named = [terms for found in _MONTH.finditer(query) if (terms := _month_terms(found, query))]
     return tuple((MONTHS.index(month[1:]) + 1, int(day[0][1:]) if day else 0) for month, *day in named)
 
@@ -87,12 +86,12 @@ def names_year(query: str) -> bool:
 
 
 def has_date_words(words: AbstractSet[str]) -> bool:
-    """Whether a text of these words, lower-cased, says when something is or was: by date, by calendar, by `last` or `ago`."""
+    """Whether a text of these lower-cased words contains a date, a calendar word, `last` or `ago`."""
     return not _TIME_WORDS.isdisjoint(words) or any(word[0].isdigit() and _DATED.fullmatch(word) for word in words)
 
 
 def has_relative_date_words(words: AbstractSet[str]) -> bool:
-    """Whether a text of these words can hold an expression that `relative_dates` reads: a quick look before the slow one."""
+    """Whether a text of these words may contain an expression that `relative_date_terms` reads: a fast check before the slow one."""
     return "ago" in words or not _MOMENTS.isdisjoint(words) or not (_WAYS.isdisjoint(words) or words.isdisjoint(_STRETCHES))
 
 
@@ -149,7 +148,7 @@ def _precise(day: date, unit: str) -> tuple[str, ...]:
 
 
 def display_date(created_at: str) -> str:
-    """A day for people, e.g. `8 May 2023`; the text as it stands where that is no ISO time."""
+    """A readable day, e.g. `8 May 2023`; the text unchanged where it is not an ISO time."""
     try:
         day = parse_timestamp(created_at)
     except ValueError:

@@ -1,5 +1,5 @@
-"""How an answer says that nothing was found: the words that the prompts ask for and the embedded runtime uses, and what models
-make of them for those who write German or French. Knows no documents."""
+"""Phrases of answers that found nothing: the phrase that prompts require and the embedded runtime uses, and its variants by models in
+English, German and French."""
 
 import re
 
@@ -15,5 +15,5 @@ _ONLY = re.compile(rf"\s*(?:{_SENTENCE}\s*)+")
 
 
 def is_no_result(text: str) -> bool:
-    """Whether an answer says nothing else than that nothing was found."""
+    """Whether an answer says only that nothing was found."""
     return bool(_ONLY.fullmatch(text))

@@ -1,6 +1,6 @@
-"""The days that a question means by `yesterday`, `last week` or `29 October`, seen from its own day. English and German.
+"""The days that a question means by `yesterday`, `last week` or `29 October`, relative to its own day. English and German.
 
-Knows calendars and date terms (`text.dates`); knows nothing of who said what when: the year of a day that has none is the index's to find.
+Returns date terms (`language.dates`); the index finds the year of a date without one.
 """
 
 import re
@@ -80,13 +80,13 @@ def relative_day_terms(query: str, today: date) -> tuple[str, ...]:
 
 
 def query_day_terms(query: str, today: date) -> tuple[str, ...]:
-    """As `said_days`, and the days of a talk that the query names by their date: one without a year is the newest up to `today`."""
+    """As `relative_day_terms`, and the dates of conversations in the query: a date without a year is the newest up to `today`."""
     dated = tuple(term for found in _talk_days(" ".join(query.lower().split())) for term in _dated(found, today))
     return tuple(dict.fromkeys((*relative_day_terms(query, today), *dated)))
 
 
 def strip_days(query: str) -> str:
-    """The query without the words that name such days: what it asks, whenever that was."""
+    """The query without the words that name such days."""
     text = " ".join(query.split())
     lower = text.lower()
     for found in sorted((*_named(lower), *_talk_days(lower)), key=lambda found: -found.start()) if len(text) == len(lower) else ():
@@ -95,21 +95,21 @@ def strip_days(query: str) -> str:
 
 
 def refers_to_past(query: str) -> bool:
-    """Whether a day that the query names lies behind it: `today` and `this week` may be asked about for what is planned."""
+    """Whether the query names a past day: `today` and `this week` may refer to plans."""
     present = ("this ", "diese", "today", "tonight", "heute")
     text = " ".join(query.lower().split())
     return bool(_talk_days(text)) or any(not m[0].startswith(present) or m[0].startswith("this past") for m in _named(text))
 
 
 def yearless_days(query: str) -> tuple[str, ...]:
-    """`10-29` or `10` for every day or month that the query names without a year; () where it names one."""
+    """`10-29` or `10` for every day or month without a year in the query; () where it names a year."""
     if names_year(query):
         return ()
     return tuple(dict.fromkeys(f"{month:02d}-{day:02d}" if day else f"{month:02d}" for month, day in months_named(query)))
 
 
 def day_ranges(terms: tuple[str, ...]) -> tuple[str, ...]:
-    """Date terms as people read them: days that follow each other as `2026-11-09 to 2026-11-15`, a month `2026-10`, a year `2025`."""
+    """Date terms as readable ranges: consecutive days as `2026-11-09 to 2026-11-15`, a month `2026-10`, a year `2025`."""
     days = [term.removeprefix("@") for term in terms]
     runs: list[list[str]] = []
     for day in sorted(days):
@@ -121,9 +121,9 @@ def day_ranges(terms: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{run[0]} to {run[-1]}" if len(run) > 1 else run[0] for run in runs)
 
 
-def is_in_ranges(day: str, told: tuple[str, ...]) -> bool:
-    """Whether an ISO day is one of those that `told_days` says."""
-    return any(first <= day[: len(first)] <= (last or first) for first, _, last in (one.partition(" to ") for one in told) if day)
+def is_in_ranges(day: str, ranges: tuple[str, ...]) -> bool:
+    """Whether an ISO day is in the ranges of `day_ranges`."""
+    return any(first <= day[: len(first)] <= (last or first) for first, _, last in (one.partition(" to ") for one in ranges) if day)
 
 
 def _named(text: str) -> Iterator[re.Match[str]]:
@@ -204,12 +204,12 @@ def _days(first: date, count: int) -> tuple[str, ...]:
 _LINE = "Days that the query names: "
 
 
-def days_line(told: tuple[str, ...]) -> str:
-    """What a document says of the days; "" where there are none."""
-    return _LINE + ", ".join(told) if told else ""
+def days_line(ranges: tuple[str, ...]) -> str:
+    """The line of a document that names the days; "" without days."""
+    return _LINE + ", ".join(ranges) if ranges else ""
 
 
 def read_days_line(document: str) -> tuple[str, ...]:
-    """The days of a document's own line before everything else that it says; () where it has none."""
+    """The days in the first line of a document; () without that line."""
     first = document.partition("\n")[0]
     return tuple(first.removeprefix(_LINE).split(", ")) if first.startswith(_LINE) else ()

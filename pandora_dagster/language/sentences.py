@@ -1,4 +1,4 @@
-"""Sentences of a text. Knows where one ends ("Dr.", "$697.00", "i.e." and "3. Januar" do not end one); changes no character inside."""
+"""Splitting of a text into sentences; "Dr.", "$697.00", "i.e." and "3. Januar" do not end one. No character is changed."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -57,7 +57,7 @@ _ONE_DOT = "\u00b7"
 
 
 def mask_inner_points(text: str) -> str:
-    """`text`, of the same length, with another sign for each point that ends no sentence: `31. Oktober`, `Dr. Aigner`, `z. B.`"""
+    """`text`, of the same length, with each point replaced that does not end a sentence: `31. Oktober`, `Dr. Aigner`, `z. B.`"""
     if "." not in text:
         return text
     parts: list[str] = []

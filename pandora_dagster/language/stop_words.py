@@ -1,7 +1,6 @@
-"""Words that say nothing about what a text is about, by language, and which language a text is in by them.
+"""Stop words by language, and detection of a text's language by them.
 
-Closed word classes only: articles, pronouns, prepositions, conjunctions, question words, auxiliaries. Knows the lists; knows nothing
-of tokens or stems.
+Closed word classes only: articles, pronouns, prepositions, conjunctions, question words, auxiliaries.
 """
 
 from collections.abc import Set as AbstractSet
@@ -71,7 +70,7 @@ _FEWEST = 2
 
 
 def language_of(words: AbstractSet[str]) -> str:
-    """The language of `FOREIGN` that a text of these words, lower-cased, is in; "" for English and for what can not be told."""
+    """The language of `FOREIGN` of a text of these lower-cased words; "" for English and where it is unknown."""
     if len(words & _EVERY) < _FEWEST:
         return ""
     best, most = "", _FEWEST - 1

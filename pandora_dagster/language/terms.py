@@ -1,8 +1,8 @@
-"""Terms of a text: what the index stores and a query asks for. Knows tokens, stop words and stems; knows nothing of ranking.
+"""Terms of a text, which the index stores and a query is reduced to: tokens without stop words, stemmed.
 
 Words are lower-cased and stemmed (Snowball, English). In a text whose function words are German, French, Spanish or Italian these are
-stop words too, and a word has that language's stem besides: whoever asks with single words finds it by the English one. Accents do not
-count, and `krueger` has the term of `Krüger` besides its own. Numbers stay whole (`1,234.50` is `1234.5`, `$697.00` is `697`), and so do
+stop words too, and a word also has that language's stem: a query of single words matches the English one. Accents are ignored, and
+`krueger` has the term of `Krüger` besides its own. Numbers stay whole (`1,234.50` is `1234.5`, `$697.00` is `697`), and so do
 identifiers (`4WQ150`, `mia_li_3668`, `2024-05-26`); an identifier also gives the words in it, a date its year, month and day.
 """
 
@@ -50,7 +50,7 @@ _NO_STOPS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class TermCounts:
-    """What one pass over a text gives: its terms with their counts, and its words as they stand, lower-cased."""
+    """The result of one pass over a text: its terms with their counts, and its lower-cased words."""
 
     counts: Counter[str]
     words: frozenset[str]
@@ -59,7 +59,7 @@ class TermCounts:
 
 
 class TermReader:
-    """Reads the terms of texts and remembers the stems it has made. Several threads may share one."""
+    """Reads the terms of texts, with a cache of stems. Thread-safe."""
 
     def __init__(self) -> None:
         self._one_at_a_time = Lock()  # a stemmer keeps the word that it is working on
@@ -77,7 +77,7 @@ class TermReader:
         return [word for token in tokens for word in self._words_of(token, language)]
 
     def counts(self, text: str) -> Counter[str]:
-        """How often each term stands in `text`, with `#money` where it names an amount."""
+        """The count of each term in `text`, with `#money` where it names an amount."""
         return self.read(text).counts
 
     def read(self, text: str) -> TermCounts:

@@ -1,6 +1,6 @@
-"""Irregular forms of English words and the words they belong to. Knows the list of a grammar; knows nothing of stems.
+"""Irregular forms of English words with their base forms, and spelling variants.
 
-A stemmer cuts endings, so `went` and `go` or `children` and `child` stay strangers to it.
+A stemmer removes endings, so it does not relate `went` to `go` or `children` to `child`.
 """
 
 import re
@@ -14,12 +14,12 @@ _TYPED = re.compile(r"(?<![aeouq])([aou])e(?=[b-df-hj-np-tv-z])")
 
 
 def unaccented(word: str) -> str:
-    """A lower-case word with Latin letters alone where it has accents over them: `krüger` is `kruger`; other scripts stay."""
+    """A lower-case word without accents on its Latin letters: `krüger` is `kruger`; other scripts are unchanged."""
     return word if word.isascii() else "".join(map(_base, word.translate(_PLAIN)))
 
 
 def umlauts_undone(word: str) -> str:
-    """`krueger` as `kruger`; the word itself where it has no such two letters."""
+    """`krueger` as `kruger`; a word without such a pair of letters unchanged."""
     return _TYPED.sub(r"\1", word) if "e" in word else word
 
 

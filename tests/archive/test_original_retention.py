@@ -79,7 +79,7 @@ def test_after_their_deletion_everything_goes_on_and_says_so(app):
         assert {n: f.sha256 for n, f in stone.files.items()} == dict(record.files)
         assert {n: f.size for n, f in stone.files.items()} == sizes[key]
         assert app.turns.original(key) == app.turns.load(key)
-        with pytest.raises(OriginalsDeletedError, match=r"can not be restored: its originals were deleted on .* by a test"):
+        with pytest.raises(OriginalsDeletedError, match=r"cannot be restored: its originals were deleted on .* by a test"):
             restore(key, desk_of(app))
         assert app.turns.manifest(key).archive == record
     assert app.indexes.verify() == ()
@@ -131,7 +131,7 @@ def test_a_live_turn_that_can_not_be_read_keeps_what_it_may_cite(app):
     turn = app.turns.start(UserId("example"), "which one?", session=SessionId("live"), mode="chat", now=app.dependencies.clock())
     Path(app.turns.path(turn.key), "context.md").write_text("nothing of the kind")
     report = pruned(app)
-    assert not report.pruned and {t.kept for t in report.kept} == {RetentionReason.CITED} and "can not be read" in report.kept[0].reason
+    assert not report.pruned and {t.kept for t in report.kept} == {RetentionReason.CITED} and "cannot be read" in report.kept[0].reason
 
 
 def test_a_missing_or_damaged_object_without_a_tombstone_stays_a_fault(app):

@@ -208,7 +208,7 @@ def test_what_would_be_left_is_read_before_anything_goes(app):
         report = pruned(app, dry_run=dry)
         assert [(t.key, t.kept) for t in report.kept] == [
             (keys[1], RetentionReason.FAULT)
-        ] and "would be left of it is damaged" in report.kept[0].reason
+        ] and "documents that would remain are damaged" in report.kept[0].reason
         assert len(report.pruned) == len(keys) - 1
     assert len(objects(app)) == 1 and len(stones(app)) == len(keys) - 1
     assert restore(keys[1], desk_of(app)).turn.manifest.state == "saved"

@@ -16,6 +16,11 @@ gc.set_threshold(20_000, 20, 20)
 """Thousands of tests in one process: with Python's own numbers a fifth of their time went to looking for cycles."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The markers of these tests."""
+    config.addinivalue_line("markers", "stored: over a whole application with its files and indexes, not over stores in memory")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
     """In a context of its own. Definitions are loaded with what the last entered instance left there (Dagster 1.13): after two that

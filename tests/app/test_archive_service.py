@@ -10,7 +10,7 @@ from pandora_dagster.app import App, archive_service, open_app
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool
 from pandora_dagster.settings import load_settings
 from tests.execution.fit.test_worker_pool import workers
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 DAYS = [date(2026, 1, 1) + timedelta(days=n) for n in range(10)]
 

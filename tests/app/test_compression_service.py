@@ -11,7 +11,8 @@ from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.settings import load_settings
-from tests.phases.rig import ScriptedRuntime, vocabulary
+from tests.phases.rig import ScriptedRuntime
+from tests.phases.vocabulary import vocabulary
 
 SITE = CallSite("tool_results", "anna")
 FILLER = "We all talked about how nice the weather had been and what everybody was going to do at the weekend with their families."

@@ -18,7 +18,7 @@ from pandora_dagster.defs.run_records import DagsterRunEraser
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.records.batch_files import BatchFiles, digest_of
 from tests.archive.archived_store import archived, desk_of
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 BEN, RUBEN = UserId("ben"), UserId("ruben")
 HIS = ("Zephyrine Quillfeather", "INV-90817-QX", "$48,213.77", "zephyrine@quillfeather.example", "Müllerstraße Nordhalde")

@@ -16,7 +16,8 @@ from pandora_dagster.phases.flow.phase_table import phase_order
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.settings import load_settings
 from tests.archive.archived_store import LATER, archived, desk_of, long_answer, snapshot
-from tests.phases.rig import CLARIFY, retrieval, vocabulary
+from tests.phases.rig import CLARIFY, retrieval
+from tests.phases.vocabulary import vocabulary
 
 
 @pytest.fixture

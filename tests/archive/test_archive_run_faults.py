@@ -17,7 +17,7 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.settings import load_settings
 from tests.archive.archived_store import archived, desk_of, snapshot
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.settings import load_settings
 from tests.archive.archived_store import LATER, archived, desk_of
 from tests.archive.level_store import ANNA, DIGEST, EXAMPLE, NARRATIVE, S1, files, imports, levels, night, proved
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 
 class Table:

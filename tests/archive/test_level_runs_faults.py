@@ -16,7 +16,7 @@ from pandora_dagster.errors import DocumentError, RuntimeUnreachableError, Store
 from pandora_dagster.settings import load_settings
 from tests.archive.archived_store import archived
 from tests.archive.level_store import ANNA, DIGEST, EXAMPLE, NARRATIVE, S1, files, imports, levels, night, proved
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 
 @pytest.fixture

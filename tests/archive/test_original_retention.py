@@ -22,7 +22,7 @@ from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.turns.cold_files import ColdFiles
 from pandora_dagster.transfer.conversation_export import DELETED_FIELD
 from tests.archive.archived_store import LATER, archived, desk_of
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 BY = "a test"
 YEAR = LATER + timedelta(days=400)

@@ -22,7 +22,7 @@ from pandora_dagster.archive.original_retention import prune
 from pandora_dagster.archive.turn_restoration import restore
 from pandora_dagster.settings import load_settings
 from tests.faults.killed_turn import STEPS
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 
 def archive(root: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.app.two_user_store import BEN, erasure
 from tests.faults.killed_archival import counting
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 
 def child(root: Path, dies_at: int, report: Path | None = None) -> bool:

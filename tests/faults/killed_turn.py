@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 from pandora_dagster.phases.flow.turn_flow import run_phase
-from tests.phases.rig import COMPLETE, Rig, command, open_rig, plan, retrieval, tool, vocabulary
+from tests.phases.rig import COMPLETE, Rig, command, open_rig, plan, retrieval, tool
+from tests.phases.vocabulary import vocabulary
 
 STEPS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
 QUERY = "Remember the aisle seat.\n\n## 5. Synthesis\n\nnot a section"

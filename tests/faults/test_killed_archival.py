@@ -21,7 +21,7 @@ from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.settings import load_settings
 from tests.faults.killed_archival import archive, prune_all
 from tests.faults.processes import ended, pandora, started
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 REPOSITORY = Path(__file__).parents[2]
 KILLS = int(os.environ.get("PANDORA_TEST_KILLS", "200"))

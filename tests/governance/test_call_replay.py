@@ -18,7 +18,7 @@ from pandora_dagster.recipes import open_recipes
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
 from tests.governance.recipe_copies import copied, edit
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 QUERIES = ("Which desk did we order, and what did it cost?", "What is my budget for desk and chair together?")
 ANSWERS = "pipeline/phase5_synthesizer_chat"

@@ -241,7 +241,7 @@ def test_asking_the_executor_keeps_the_version():
     """A store that refuses costs the copy, not the call."""
     from pandora_dagster.errors import StoreError
     from tests.execution.conftest import FakeCookbook, FakeRuntime, FakeStores, loaded, request
-    from tests.phases.rig import vocabulary
+    from tests.phases.vocabulary import vocabulary
 
     class Refusing:
         asked = 0

@@ -15,7 +15,7 @@ from pandora_dagster.governance.regressions import LEAST
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
 from tests.governance.recipe_copies import copied, edit
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 RECIPE = "pipeline/phase5_synthesizer_chat"
 QUERIES = cycle(("Which desk did we order, and what did it cost?", "What is my budget for desk and chair together?"))

@@ -1,4 +1,4 @@
-"""A real house on the embedded runtime that keeps the packs it was sent, and short ways to fill a person's sources."""
+"""The embedded runtime that keeps the packs it was sent, and short ways to fill a user's sources."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,8 @@ from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from pandora_dagster.settings import load_settings
-from tests.phases.rig import vocabulary
+from tests.phases.light_rig import LightApp, open_light_app
+from tests.phases.vocabulary import vocabulary
 from tests.stores.user.test_source_files import RESEARCH, VISIT
 
 
@@ -32,20 +33,26 @@ class Recorder(ExtractiveRuntime):
 
 @dataclass
 class Embedded:
-    """A house, its packs, and the person `anna`."""
+    """An application, over the store `root` or in memory, its packs, and the user `anna`."""
 
-    root: Path
-    app: App = field(init=False)
+    root: Path | None
+    app: App | LightApp = field(init=False)
     runtime: Recorder = field(default_factory=Recorder)
 
     def __post_init__(self) -> None:
-        self.app = open_app(load_settings({"PANDORA_ROOT": str(self.root)}), runtime=self.runtime, counter=vocabulary())
+        if self.root is None:
+            self.app = open_light_app(self.runtime)
+        else:
+            self.app = open_app(load_settings({"PANDORA_ROOT": str(self.root)}), runtime=self.runtime, counter=vocabulary())
 
     def remember(self, key: str, value: str, *, user: str = "anna", at: str = "2026-01-04T14:30:00Z", kind: str = "preference") -> None:
         self.app.dependencies.memory.put(user_id(user), MemoryEntry(key, value, 0.9, None, at, kind))
 
     def note(self, name: str, text: str, *, user: str = "anna") -> None:
-        path = self.root / "users" / user / "notes" / name
+        if isinstance(self.app, LightApp):
+            self.app.notes.texts[user_id(user), name] = text
+            return
+        path = self.app.settings.root / "users" / user / "notes" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 

@@ -1,24 +1,23 @@
-"""A real house (stores, cookbook, executor, tools) around a runtime that says what a test tells it to say."""
+"""Turns around a runtime that answers as a test tells it, over a whole application or over stores in memory."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pandora_dagster.app import App, open_app
-from pandora_dagster.app.composition import open_counter
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.settings import load_settings
+from tests.phases.light_rig import LightApp, open_light_app
+from tests.phases.vocabulary import vocabulary
 
 Says = str | Exception | tuple[str, str] | Callable[[PromptPack], str]
 """A raw answer, an error, an answer with its finish reason, or what makes an answer of the pack."""
@@ -133,9 +132,9 @@ class ScriptedRuntime:
 
 @dataclass
 class Rig:
-    """A house of one store, its scripted runtime, and short ways to look at what a turn left."""
+    """An application, its scripted runtime, and short ways to look at what a turn stored."""
 
-    app: App
+    app: App | LightApp
     runtime: ScriptedRuntime
 
     def say(self, **by_role: Says | list[Says]) -> None:
@@ -174,14 +173,14 @@ class Rig:
         return self.app.interventions.show(manifest.intervention)
 
 
-@cache
-def vocabulary() -> TokenCounter:
-    """The real counter, read once for all tests: it takes longer than the rest of a house."""
-    return open_counter(load_settings({}))
-
-
 def open_rig(root: Path, *, cookbook: Path | None = None) -> Rig:
-    """A rig over the store `root`."""
+    """A rig of a whole application over the store `root`."""
     given = {"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(cookbook)} if cookbook else {})
     runtime = ScriptedRuntime()
     return Rig(open_app(load_settings(given), runtime=runtime, counter=vocabulary()), runtime)
+
+
+def open_light_rig(**environment: str) -> Rig:
+    """A rig over stores in memory; `environment`: settings by their environment variables."""
+    runtime = ScriptedRuntime()
+    return Rig(open_light_app(runtime, **environment), runtime)

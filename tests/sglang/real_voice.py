@@ -16,7 +16,8 @@ from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings, load_settings
-from tests.phases.rig import ScriptedRuntime, vocabulary
+from tests.phases.rig import ScriptedRuntime
+from tests.phases.vocabulary import vocabulary
 from tests.runtime.sglang_packs import endpoints
 from tests.sglang.real_servers import CONTEXT
 

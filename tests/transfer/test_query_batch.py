@@ -19,7 +19,7 @@ from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRunt
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.records.batch_files import BatchFiles
 from pandora_dagster.transfer.query_batch import BatchContext, batch_rows, open_batch, run_batch
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 DAY = "2026-01-04"
 

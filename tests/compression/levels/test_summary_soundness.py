@@ -3,7 +3,7 @@
 import pytest
 
 from pandora_dagster.compression.levels.summary_soundness import check_level_digest, check_narrative, trim_digest
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 HEAD = "2026-01-04 (flight): "
 ENTRIES = [

@@ -84,6 +84,7 @@ def test_the_phase_shows_what_became_of_every_fact(rig, growing):
     assert phase_record(rig, key, "tool_results").report["facts"]["compressions"] == report.facts["compressions"]
 
 
+@pytest.mark.stored
 def test_the_embedded_way_is_recorded_beside_the_other_calls(rig, growing):
     """A model that gives nothing usable: verbatim spans, under the runtime that made them, in the turn's own records."""
     growing(40, 30)

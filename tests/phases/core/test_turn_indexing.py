@@ -14,6 +14,8 @@ from pandora_dagster.phases.flow import turn_flow
 from tests.archive.archived_store import LATER, archived, desk_of
 from tests.phases.rig import USUAL, open_rig
 
+pytestmark = pytest.mark.stored
+
 
 class Killed(BaseException):
     """A kill, as far as one process can show it."""

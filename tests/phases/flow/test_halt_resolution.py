@@ -11,6 +11,8 @@ from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, abandon_turn, with_manual_answer
 from tests.phases.rig import CLARIFY, PROCEED, plain
 
+pytestmark = pytest.mark.stored
+
 BAD = '{"decision": "MAYBE"}'
 
 

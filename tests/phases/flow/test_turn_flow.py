@@ -236,6 +236,7 @@ def test_a_plan_that_names_what_is_not_there_halts(rig, turns, keys, named):
     assert "context_synthesis" not in rig.runtime.calls()
 
 
+@pytest.mark.stored
 def test_a_damaged_prior_turn_halts_and_is_left_as_it_is(rig):
     """A prior turn whose context.md was changed: HALT corrupt_document that names the file."""
     first = rig.ask()
@@ -247,6 +248,7 @@ def test_a_damaged_prior_turn_halts_and_is_left_as_it_is(rig):
     assert path.read_text() == "not a context.md"
 
 
+@pytest.mark.stored
 def test_a_turn_whose_own_document_is_damaged_halts_in_the_report(rig):
     """The report carries the intervention; the manifest is not touched."""
     key = rig.start()
@@ -308,6 +310,7 @@ def test_asking_what_is_left_mends_the_row_of_a_finished_turn(rig):
     assert rig.app.pending_phases(key) == () and rig.app.indexes.verify() == ()
 
 
+@pytest.mark.stored
 def test_section_labels_go_on_and_resolve(rig):
     """Section 2 labels its sources from 1; all that the answer cites leads to an existing document."""
     first, second = rig.ask(), rig.ask()
@@ -319,6 +322,7 @@ def test_section_labels_go_on_and_resolve(rig):
     assert all(Path(str(c["path"])).is_file() for c in rig.app.answer_of(key).citations)
 
 
+@pytest.mark.stored
 def test_citations_of_a_revision_lead_to_the_same_documents(rig):
     """A revision's answer resolves below the person's folder as the turn's own does."""
     first = rig.ask()

@@ -102,6 +102,7 @@ def test_pages_of_the_turn_that_is_referred_to_are_offered_among_many(rig, linke
     assert "visit_zz" in headers(rig)
 
 
+@pytest.mark.stored
 def test_a_stage_s_threshold_leaves_the_weaker_matches_out(rig):
     """002 section 4: of turns of other sessions that match less and less, a mediation's `repair` offers the better half, `witnessing`
     about a third; those that the test asks itself stand first among them."""

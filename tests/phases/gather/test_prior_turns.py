@@ -11,7 +11,8 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.phase_table import phase_order
 from pandora_dagster.settings import load_settings
-from tests.phases.rig import retrieval, vocabulary
+from tests.phases.rig import retrieval
+from tests.phases.vocabulary import vocabulary
 
 TURNS = 40
 ITEMS = ("lamp", "rug", "kettle", "shelf", "curtain", "mirror", "stool", "clock")

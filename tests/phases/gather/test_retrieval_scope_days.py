@@ -7,6 +7,8 @@ import pytest
 
 from pandora_dagster.language.dates import MONTHS
 
+pytestmark = pytest.mark.stored
+
 TOLD = {
     800: "We bought the cello in Prague.",
     60: "The roof was repaired by Brandt.",

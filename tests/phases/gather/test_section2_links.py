@@ -99,6 +99,7 @@ def test_the_embedded_runtime_says_which_visit_it_read(anna):
 BRIE = "Brie, as [1], [2], [3], [4] and [5] say"
 
 
+@pytest.mark.stored
 def test_a_number_in_what_was_gathered_cites_no_other_source(rig):
     """Each piece cites the source that it stands under and no other, whatever `[n]` it says; what was said stays as it was said."""
     for value in (BRIE, f"no more {BRIE}"):

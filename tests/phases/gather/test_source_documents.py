@@ -16,6 +16,8 @@ from pandora_dagster.phases.gather.visit_source import VISIT_HEADER_TOKENS, VISI
 from tests.phases.rig import plain, retrieval
 from tests.stores.user.test_source_files import research, visit
 
+pytestmark = pytest.mark.stored
+
 ANNA = user_id("anna")
 
 

@@ -7,6 +7,8 @@ import pytest
 from tests.phases.gather.test_source_documents import chosen
 from tests.stores.user.test_source_files import research, visit
 
+pytestmark = pytest.mark.stored
+
 
 @pytest.mark.parametrize(
     ("plan", "harm", "says"),

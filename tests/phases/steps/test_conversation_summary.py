@@ -22,7 +22,7 @@ from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRunt
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.user.session_files import LimiterFiles
 from tests.phases.gather.test_prior_turns import asked, conversation, sent, told
-from tests.phases.rig import vocabulary
+from tests.phases.vocabulary import vocabulary
 
 ANNA, LONG = UserId("anna"), SessionId("long")
 TURN = re.compile(r"^\[turn (\d+), ", re.MULTILINE)
@@ -168,6 +168,7 @@ def test_a_crash_between_summary_and_turn_makes_it_once(rig, monkeypatch):
     assert report.facts["triggered"] is False and report.facts["covered"] == 33 and len(rig.runtime.of("conversation_summarizer")) == 1
 
 
+@pytest.mark.stored
 def test_a_model_that_is_gone_and_a_damaged_file_stop_nothing_else(rig):
     """The turn is saved either way; a damaged summary is not sent, and the phase says where it lies."""
     rig.app.transfer.import_conversations([conversation()], where="test")
@@ -193,6 +194,7 @@ def test_long_turns_take_several_calls_within_their_room(app):
     assert len(stored.turns) + facts.get("left_for_later", 0) == 33 and stored.tokens < 1_000
 
 
+@pytest.mark.stored
 def test_a_call_that_the_sessions_limits_put_off_is_left_for_the_next_turn(rig):
     """Nine calls in this minute: the tenth is made and kept, the rest waits; no HALT, and the next turn goes on from there."""
     rig.app.transfer.import_conversations([conversation(70)], where="test")
@@ -291,7 +293,7 @@ def test_what_a_session_was_told_is_noted_and_answered_in_a_kindred_word(app):
     """A statement gets its own words back, thanks a courtesy; `allergy` finds `allergic`, cited."""
     one_turn(app, "I am allergic to peanuts.")
     key, _ = one_turn(app, "Actually, my limit is now 1100 euros instead of 900.")
-    assert app.answered(key).response == "Noted: Actually, my limit is now 1100 euros instead of 900."
-    assert app.answered(one_turn(app, "Thank you, that helps.")[0]).response == "You are welcome."
+    assert app.answer_of(key).response == "Noted: Actually, my limit is now 1100 euros instead of 900."
+    assert app.answer_of(one_turn(app, "Thank you, that helps.")[0]).response == "You are welcome."
     key, _ = one_turn(app, "Which allergy do I have?")
-    assert "I am allergic to peanuts" in app.answered(key).response and app.turns.load(key).manifest.state == "saved"
+    assert "I am allergic to peanuts" in app.answer_of(key).response and app.turns.load(key).manifest.state == "saved"

@@ -39,6 +39,7 @@ class Failing:
         raise self.error
 
 
+@pytest.mark.stored
 def test_memory_create_and_query_find_each_other(looping):
     """What one turn stores, the next one finds, with the page as its source."""
     looping.say(coordinator=tool("memory.create", key="seat", value="aisle", kind="preference"))

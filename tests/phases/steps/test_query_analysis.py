@@ -6,7 +6,8 @@ from contextlib import closing
 from pandora_dagster.app import open_app
 from pandora_dagster.phases.steps.query_analysis import NOT_SURE
 from pandora_dagster.settings import load_settings
-from tests.phases.rig import ANALYSIS, CLARIFY, SUMMARY, plain, vocabulary
+from tests.phases.rig import ANALYSIS, CLARIFY, SUMMARY, plain
+from tests.phases.vocabulary import vocabulary
 
 
 def test_the_analysis_keeps_the_query_verbatim(rig):

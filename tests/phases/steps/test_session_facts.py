@@ -11,7 +11,8 @@ from pandora_dagster.errors import ModelError
 from pandora_dagster.phases.steps.profile_consent import consent_status, erase_facts, give_consent, withdraw_consent
 from pandora_dagster.phases.steps.session_facts import may_state_fact
 from pandora_dagster.settings import load_settings
-from tests.phases.rig import ANALYSIS, CLARIFY, PROCEED, plan, vocabulary
+from tests.phases.rig import ANALYSIS, CLARIFY, PROCEED, plan
+from tests.phases.vocabulary import vocabulary
 
 ANNA = user_id("anna")
 SAID = "My budget is $900."
@@ -75,6 +76,7 @@ def test_an_unclear_request_that_states_nothing_makes_no_call_for_facts(rig):
     assert rig.runtime.calls()["fact_keeper"] == 0
 
 
+@pytest.mark.stored
 def test_a_question_back_stands_where_its_facts_fail(rig):
     """A failing model and a damaged ledger leave question and summary; the intervention names what is wrong."""
     rig.say(reflection=CLARIFY, fact_keeper=ModelError("gone"))
@@ -90,6 +92,7 @@ def test_a_question_back_stands_where_its_facts_fail(rig):
     assert damaged.state == "clarify" and "session_facts.json" in rig.app.interventions.show(damaged.intervention).message
 
 
+@pytest.mark.stored
 def test_nothing_stated_makes_no_call_and_no_file(rig):
     """A question costs nothing, and later packs say nothing."""
     rig.ask("which chair?")
@@ -114,6 +117,7 @@ def test_when_a_call_is_worth_it(said, expected):
     assert may_state_fact(said) is expected
 
 
+@pytest.mark.stored
 def test_the_newer_of_two_that_contradict_is_current(rig):
     """Both stay with their dates; the pack says which one no longer holds, and the audit which turn and call changed it."""
     state(rig)
@@ -139,6 +143,7 @@ def test_what_the_person_takes_back_is_given_no_more(rig):
     assert ledger(rig).facts == () and given(rig) == ""
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize(
     ("said", "fact", "why"),
     [
@@ -179,6 +184,7 @@ def test_a_turn_that_runs_again_states_nothing_twice(rig):
     assert report.manifest.revision == 1 and ledger(rig) == before
 
 
+@pytest.mark.stored
 def test_a_damaged_ledger_halts_the_next_turn_and_names_the_file(rig):
     """Reading is strict (004 section 9): no answer from half a memory."""
     state(rig)
@@ -205,6 +211,7 @@ def test_one_persons_facts_are_no_others(rig):
     assert given(rig) == ""
 
 
+@pytest.mark.stored
 def test_another_session_sees_a_fact_only_with_consent(rig):
     """Before: nothing stored, nothing given. After: what is stated from then on, and only that."""
     state(rig)
@@ -219,6 +226,7 @@ def test_another_session_sees_a_fact_only_with_consent(rig):
     assert given(rig) == ""
 
 
+@pytest.mark.stored
 def test_withdrawn_and_erased_facts_are_given_no_more(rig):
     """Erased ones do not come back with the next statement; withdrawal leaves nothing."""
     give_consent(rig.app.dependencies, ANNA)
@@ -271,7 +279,7 @@ def app(tmp_path):
 def asked(app, query, session):
     key = app.start(query, user="anna", session=session)
     app.run_turn(key, on_report=lambda report: None)
-    return app.answered(key)
+    return app.answer_of(key)
 
 
 def test_the_embedded_runtime_answers_from_the_profile(app):

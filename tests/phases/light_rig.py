@@ -1,0 +1,174 @@
+"""Phases and whole turns over stores in memory: no DuckDB, no disk, and the recipes are read once in a test process."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from pandora_dagster.app.compression_stack import CompressionStack, open_compression_stack
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
+from pandora_dagster.contracts.model_calls import AnswerListener
+from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
+from pandora_dagster.contracts.ports.tool import Tool
+from pandora_dagster.execution.call.executor import Executor
+from pandora_dagster.execution.call.session_rate_limit import SessionRateLimit
+from pandora_dagster.execution.fit.call_budget import CallLimit
+from pandora_dagster.execution.fit.compression_log import EMBEDDED
+from pandora_dagster.language.terms import TermReader
+from pandora_dagster.phases.core.dependencies import PhaseDependencies
+from pandora_dagster.phases.core.phase_report import PhaseReport
+from pandora_dagster.phases.flow import turn_flow
+from pandora_dagster.phases.flow.phase_table import phases_ending_in, section_writers
+from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
+from pandora_dagster.phases.gather.retrieval_scope import may_cross_sessions
+from pandora_dagster.recipes import RecipeLoader
+from pandora_dagster.retrieval.term_overlap import TermOverlap
+from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.search.turn_index_rebuild import Preambles, verify_turns
+from pandora_dagster.stores.turns.revisions import PhaseTable
+from pandora_dagster.tools.document_search import DocSearch
+from pandora_dagster.tools.memory_tools import MemoryCreate, MemoryQuery
+from pandora_dagster.transfer.conversation_import import ImportContext, ImportReport, import_conversations
+from tests.fakes.record_stores import MemoryCallLog, MemoryInterventions, MemoryLineageWriter, MemoryRateLimitStates, MemoryVault
+from tests.fakes.search_index import MemorySearchIndex
+from tests.fakes.turn_store import MemoryTurnStore, utc_now
+from tests.fakes.user_stores import (
+    MemoryConversationSummaries,
+    MemoryEntryStore,
+    MemoryFactStore,
+    MemoryNoteStore,
+    MemorySessions,
+    MemorySourceStore,
+)
+from tests.phases.vocabulary import vocabulary
+
+_READER = TermReader()
+T = TypeVar("T")
+
+
+@cache
+def shipped_recipes() -> RecipeLoader:
+    """The shipped recipes as files; each is read once."""
+    root = load_settings({}).cookbook_root
+    return RecipeLoader(root / "recipes", root / "prompts", None)
+
+
+@dataclass(frozen=True)
+class LightApp:
+    """What a test uses of an application, without its storage."""
+
+    dependencies: PhaseDependencies
+    runtime: ModelRuntime
+    turns: MemoryTurnStore
+    turn_index: MemorySearchIndex
+    calls: MemoryCallLog
+    vault: MemoryVault
+    interventions: MemoryInterventions
+    lineage: MemoryLineageWriter
+    notes: MemoryNoteStore
+    sessions: MemorySessions
+    compression: CompressionStack
+    loop: asyncio.Runner
+
+    @property
+    def cookbook(self) -> RecipeLoader:
+        return shipped_recipes()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run(work)
+
+    def start(self, query: str, *, user: str = "", session: str = "", mode: str = "chat") -> TurnKey:
+        owner, where = user_id(user or "anna"), session_id(session or "s1")
+        return turn_flow.start_turn(self.dependencies, query, user=owner, session=where, mode=mode)
+
+    def run_turn(self, key: TurnKey, *, on_report: Callable[[PhaseReport], None]) -> PhaseReport:
+        return self.run(turn_flow.run_turn(key, self.dependencies, on_report=on_report))
+
+    def pending_phases(self, key: TurnKey) -> tuple[str, ...]:
+        return turn_flow.unfinished_phases(key, self.dependencies)
+
+    def answer_of(self, key: TurnKey) -> TurnAnswer:
+        return read_answer(self.dependencies, key)
+
+    def with_listener(self, listener: AnswerListener) -> "LightApp":
+        return replace(self, dependencies=replace(self.dependencies, listener=listener))
+
+    def import_conversations(self, lines: Iterable[bytes], *, where: str) -> ImportReport:
+        context = ImportContext(self.turns, self.sessions, self.turn_index, _READER)
+        return import_conversations(lines, context, where=where, progress=lambda report: None)
+
+    def verify_index(self) -> tuple[str, ...]:
+        """Differences between the documents and the rows of the turn index, as sentences."""
+        return verify_turns(self.turns, self.turn_index, Preambles(self.sessions))
+
+    def close(self) -> None:
+        self.loop.run(self.runtime.aclose())
+        self.loop.close()
+
+
+def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
+    """An application in memory around `runtime`; `environment`: settings by their environment variables."""
+    settings, counter, cookbook = load_settings({"PANDORA_ROOT": "/nonexistent", **environment}), vocabulary(), shipped_recipes()
+    flow = PhaseTable(section_writers(), clarifying=phases_ending_in(TurnState.CLARIFY))
+    turns, index = MemoryTurnStore(counter, flow), MemorySearchIndex()
+    calls, vault, interventions, memory = MemoryCallLog(), MemoryVault(), MemoryInterventions(), MemoryEntryStore()
+    facts, notes, lineage = MemoryFactStore(), MemoryNoteStore(), MemoryLineageWriter()
+    scores = TermOverlap(_READER).scores
+    search = DocSearch(turns, index, counter, scores, partial(may_cross_sessions, settings.policy, facts))
+    tools: dict[str, Tool] = {t.name: t for t in (search, MemoryQuery(memory, counter, scores), MemoryCreate(memory, utc_now))}
+    execution = Executor(
+        cookbook=cookbook,
+        runtime=runtime,
+        counter=counter,
+        log=calls,
+        vault=vault,
+        interventions=interventions,
+        clock=utc_now,
+        sleep=asyncio.sleep,
+        new_call_id=_new_call_id,
+        tools=frozenset(tools),
+        limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
+        allowance=None if runtime.name == EMBEDDED else SessionRateLimit(MemoryRateLimitStates(), clock=utc_now, sleep=asyncio.sleep),
+    )
+    compression = open_compression_stack(
+        settings,
+        execution,
+        cookbook=cookbook,
+        counter=counter,
+        runtime=runtime,
+        calls=calls,
+        interventions=interventions,
+        clock=utc_now,
+        new_call_id=_new_call_id,
+    )
+    dependencies = PhaseDependencies(
+        cookbook,
+        execution,
+        turns,
+        index,
+        calls,
+        memory,
+        MemoryConversationSummaries(),
+        interventions,
+        counter,
+        utc_now,
+        tools,
+        scores,
+        runtime.name,
+        settings.policy,
+        settings.stage,
+        facts=facts,
+        sources=MemorySourceStore(),
+        notes=notes,
+        lineage=lineage,
+        summarizer=compression.sections if settings.compression_enabled else None,
+    )
+    runner = asyncio.Runner()
+    return LightApp(dependencies, runtime, turns, index, calls, vault, interventions, lineage, notes, MemorySessions(), compression, runner)
+
+
+def _new_call_id() -> str:
+    return f"call_{secrets.token_hex(12)}"

@@ -1,4 +1,4 @@
-"""The program as a whole: exit codes, streams, and what start-up costs. Real processes."""
+"""The program as a whole: exit codes, streams, and what start-up costs; a real process where that is what is tested."""
 
 import json
 import re
@@ -75,9 +75,9 @@ def test_start_up_imports_nothing_heavy() -> None:
     assert (result.stderr.strip(), "Ask commands:" in result.stdout) == ("[]", True)
 
 
-def test_the_version_is_the_packages(pandora: Pandora) -> None:
+def test_the_version_is_the_packages(process: Pandora) -> None:
     """--version prints name and version."""
-    result = pandora("--version")
+    result = process("--version")
     assert (result.returncode, result.stdout.split()[0]) == (0, "pandora")
 
 
@@ -106,6 +106,14 @@ def test_what_is_wrong_is_said_with_exit_code_2(arguments: tuple[str, ...], said
     assert (result.returncode, result.stdout) == (2, "")
     assert said in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_command_line_ends_the_process_with_exit_code_2(process: Pandora, tmp_path: Path) -> None:
+    """As the shell sees it: a sentence and its remedy on stderr, no traceback."""
+    (tmp_path / "data/panda-system-docs/users").mkdir(parents=True)
+    result = process("show", "../../etc:turn_000001")
+    assert (result.returncode, result.stdout, "Traceback" in result.stderr) == (2, "", False)
+    assert "etc" in result.stderr
 
 
 def test_a_broken_line_is_named_and_the_rest_imported(pandora: Pandora, tmp_path: Path) -> None:
@@ -166,9 +174,9 @@ def test_a_damaged_call_index_loses_no_answer_and_is_made_again(pandora: Pandora
     assert shown["calls"]["calls"] > 0 and shown["calls"]["total_tokens"] > 0
 
 
-def test_chat_answers_line_by_line(pandora: Pandora, tmp_path: Path) -> None:
+def test_chat_answers_line_by_line(process: Pandora, tmp_path: Path) -> None:
     """Piped lines are turns of one session; the prompt is not mixed into the answers."""
-    result = pandora("--root", str(tmp_path / "store"), "chat", "--user", "ann", "--session", "s1", text="Hello there\n\n")
+    result = process("--root", str(tmp_path / "store"), "chat", "--user", "ann", "--session", "s1", text="Hello there\n\n")
     assert (result.returncode, result.stdout.startswith(">")) == (0, False)
-    listed = json.loads(pandora("--root", str(tmp_path / "store"), "turns", "--json").stdout)
+    listed = json.loads(process("--root", str(tmp_path / "store"), "turns", "--json").stdout)
     assert [turn["session_id"] for turn in listed] == ["s1"]

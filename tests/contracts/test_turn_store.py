@@ -84,6 +84,7 @@ def test_a_commit_is_what_is_loaded_next(turns):
     turn = started(turns)
     after = committed(turns, turn, "reflection", 1, reflection='{"decision": "PROCEED"}')
     assert turns.load(turn.key) == after and after.files == {"reflection.json": '{"decision": "PROCEED"}'}
+    assert turns.load(turn.key, only=()).files == {} and turns.load(turn.key, only={"reflection.json"}).files == after.files
     assert after.manifest.finished("reflection") and ContextDocument.parse(after.context).body(1) == "what reflection wrote"
     with pytest.raises(StoreError, match="another process committed"):
         committed(turns, turn, "response", 5)
@@ -121,9 +122,8 @@ def test_nothing_finished_means_nothing_dropped(turns):
 def test_a_lock_is_held_by_one(turns):
     """Another that waits too long gets an error; then it is free again."""
     key = started(turns).key
-    with turns.lock(key):
-        with pytest.raises(StoreError), turns.lock(key):
-            pytest.fail("two hold one lock")
+    with turns.lock(key), pytest.raises(StoreError), turns.lock(key):
+        pytest.fail("two hold one lock")
     with turns.lock(key, wait_s=0.05):
         pass
     with pytest.raises(UnknownTurnError), turns.lock(TurnKey(BEN, 9)):

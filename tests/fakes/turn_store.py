@@ -1,9 +1,9 @@
 """A turn store in memory. The rules of a commit and of a re-run are the product's own; nothing is written to a disk."""
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
@@ -85,13 +85,14 @@ class MemoryTurnStore:
         self.revisions |= {turn.key: [turn] for turn in made}
         return made
 
-    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+    def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
         found = self.revisions.get(key)
         if found is None:
             raise UnknownTurnError(f"turn {key}: not stored: expected a turn that exists")
         if revision is not None and not 0 <= revision < len(found):
             raise UnknownTurnError(f"turn {key}: it has no revision {revision}: expected 0 to {len(found) - 1}")
-        return found[-1 if revision is None else revision]
+        turn = found[-1 if revision is None else revision]
+        return turn if only is None else replace(turn, files={name: text for name, text in turn.files.items() if name in only})
 
     def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
         return self.load(key, revision=revision)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from pandora_dagster.app.compression_stack import CompressionStack, open_compression_stack
+from pandora_dagster.app.application import CompressionStack
+from pandora_dagster.app.composition import open_compression_stack
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
 from pandora_dagster.contracts.model_calls import AnswerListener
@@ -96,17 +97,39 @@ class LightApp:
     def with_listener(self, listener: AnswerListener) -> "LightApp":
         return replace(self, dependencies=replace(self.dependencies, listener=listener))
 
-    def import_conversations(self, lines: Iterable[bytes], *, where: str) -> ImportReport:
-        context = ImportContext(self.turns, self.sessions, self.turn_index, _READER)
-        return import_conversations(lines, context, where=where, progress=lambda report: None)
+    @property
+    def indexes(self) -> "LightIndexes":
+        return LightIndexes(self)
 
-    def verify_index(self) -> tuple[str, ...]:
-        """Differences between the documents and the rows of the turn index, as sentences."""
-        return verify_turns(self.turns, self.turn_index, Preambles(self.sessions))
+    @property
+    def transfer(self) -> "LightTransfer":
+        return LightTransfer(self)
 
     def close(self) -> None:
         self.loop.run(self.runtime.aclose())
         self.loop.close()
+
+
+@dataclass(frozen=True)
+class LightIndexes:
+    """The index service over stores in memory."""
+
+    app: LightApp
+
+    def verify(self) -> tuple[str, ...]:
+        """Differences between the documents and the rows of the turn index, as sentences."""
+        return verify_turns(self.app.turns, self.app.turn_index, Preambles(self.app.sessions))
+
+
+@dataclass(frozen=True)
+class LightTransfer:
+    """The import of conversations into stores in memory."""
+
+    app: LightApp
+
+    def import_conversations(self, lines: Iterable[bytes], *, where: str) -> ImportReport:
+        context = ImportContext(self.app.turns, self.app.sessions, self.app.turn_index, _READER)
+        return import_conversations(lines, context, where=where, progress=lambda report: None)
 
 
 def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:

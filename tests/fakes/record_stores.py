@@ -60,6 +60,7 @@ class MemoryVault:
     """`Vault` over a dictionary."""
 
     texts: dict[str, str] = field(default_factory=dict)
+    images: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, user: str, kind: str, text: str) -> str:
         kept = redact(text)
@@ -71,6 +72,16 @@ class MemoryVault:
         if ref not in self.texts:
             raise DocumentError(f"{ref}: missing: expected what was stored there", missing=True)
         return self.texts[ref]
+
+    def keep_image(self, user: str, data: bytes) -> str:
+        ref = f"{user}/image/{sha256(data).hexdigest()}"
+        self.images[ref] = data
+        return ref
+
+    def read_image(self, ref: str, /) -> bytes:
+        if ref not in self.images:
+            raise DocumentError(f"{ref}: missing: expected what was stored there", missing=True)
+        return self.images[ref]
 
 
 @dataclass

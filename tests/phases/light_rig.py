@@ -13,7 +13,6 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
 from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
-from pandora_dagster.contracts.ports.tool import Tool
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call.session_rate_limit import SessionRateLimit
 from pandora_dagster.execution.fit.call_budget import CallLimit
@@ -24,14 +23,17 @@ from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.phase_table import phases_ending_in, section_writers
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
+from pandora_dagster.phases.gather.memory_source import MemorySource
+from pandora_dagster.phases.gather.note_source import NoteSource
+from pandora_dagster.phases.gather.research_source import ResearchSource
 from pandora_dagster.phases.gather.retrieval_scope import may_cross_sessions
+from pandora_dagster.phases.gather.visit_source import VisitSource
 from pandora_dagster.recipes import RecipeLoader
 from pandora_dagster.retrieval.term_overlap import TermOverlap
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles, verify_turns
 from pandora_dagster.stores.turns.revisions import PhaseTable
-from pandora_dagster.tools.document_search import DocSearch
-from pandora_dagster.tools.memory_tools import MemoryCreate, MemoryQuery
+from pandora_dagster.tools.tool_registry import TOOL_NAMES, ToolPorts, build_tools
 from pandora_dagster.transfer.conversation_import import ImportContext, ImportReport, import_conversations
 from tests.fakes.record_stores import MemoryCallLog, MemoryInterventions, MemoryLineageWriter, MemoryRateLimitStates, MemoryVault
 from tests.fakes.search_index import MemorySearchIndex
@@ -140,8 +142,9 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
     calls, vault, interventions, memory = MemoryCallLog(), MemoryVault(), MemoryInterventions(), MemoryEntryStore()
     facts, notes, lineage = MemoryFactStore(), MemoryNoteStore(), MemoryLineageWriter()
     scores = TermOverlap(_READER).scores
-    search = DocSearch(turns, index, counter, scores, partial(may_cross_sessions, settings.policy, facts))
-    tools: dict[str, Tool] = {t.name: t for t in (search, MemoryQuery(memory, counter, scores), MemoryCreate(memory, utc_now))}
+    sources = MemorySourceStore()
+    crosses_sessions = partial(may_cross_sessions, settings.policy, facts)
+    tools = build_tools(ToolPorts(turns, index, memory, counter, scores, utc_now, crosses_sessions))
     execution = Executor(
         cookbook=cookbook,
         runtime=runtime,
@@ -152,7 +155,7 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
         clock=utc_now,
         sleep=asyncio.sleep,
         new_call_id=_new_call_id,
-        tools=frozenset(tools),
+        tools=TOOL_NAMES,
         limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
         allowance=None if runtime.name == EMBEDDED else SessionRateLimit(MemoryRateLimitStates(), clock=utc_now, sleep=asyncio.sleep),
     )
@@ -184,7 +187,8 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
         settings.policy,
         settings.stage,
         facts=facts,
-        sources=MemorySourceStore(),
+        sources=sources,
+        context_sources=(MemorySource(memory), ResearchSource(sources), VisitSource(sources, index), NoteSource(notes)),
         notes=notes,
         lineage=lineage,
         summarizer=compression.sections if settings.compression_enabled else None,

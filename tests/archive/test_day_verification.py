@@ -150,7 +150,7 @@ def test_a_turn_whose_rows_a_crash_kept_back_gets_its_lineage(live):
     """Archived, but neither row nor lineage were written: the next night puts both."""
     rig, _, key = live
     row = next(r for r in rig.app.turn_index.rows(key.user) if r.number == key.number)
-    said = rig.app.turn_index.said(key.user)[key.number]
+    said = rig.app.turn_index.messages_by_turn(key.user)[key.number]
     archived(rig.app, after=LATER)
     index = rig.app.lineage.index
     told = index.rows_of(key.user, [str(key)])

@@ -41,7 +41,7 @@ def settled(app):
 
 def test_compression_enabled_switches_the_turns_compression(opened):
     """On: phases report to it and calls are fitted; off: neither, and a call over its budget halts."""
-    assert opened().deps.summarizer is not None
+    assert opened().dependencies.summarizer is not None
     off = opened(COMPRESSION_ENABLED="false")
     assert off.deps.summarizer is None and off.deps.execution._fitting.fitter is None
 

@@ -1,5 +1,15 @@
-"""The fixtures of the phases' tests, for archives of real turns."""
+"""The rig of the archive's tests: archival works on what is stored, so that the whole application is open."""
 
-from tests.phases.conftest import rig
+from collections.abc import Iterator
 
-__all__ = ["rig"]
+import pytest
+
+from tests.phases.rig import Rig, open_rig
+
+
+@pytest.fixture
+def rig(tmp_path) -> Iterator[Rig]:
+    """An application over a store of its own."""
+    made = open_rig(tmp_path / "store")
+    yield made
+    made.app.close()

@@ -135,7 +135,7 @@ def test_a_row_that_a_crash_kept_back_is_put_by_the_next_run(app):
     """The turn is archived, its row is not: the second run settles folder and row, and archives nothing twice."""
     key = next(iter(app.turns.keys(None)))
     row = next(r for r in app.turn_index.rows(key.user) if r.number == key.number)
-    said = app.turn_index.said(key.user)[key.number]
+    said = app.turn_index.messages_by_turn(key.user)[key.number]
     archived(app)
     app.turn_index.put([row.model_copy(update={"messages": said})])
     (Path(app.turns.path(key)) / "messages.jsonl").write_text("left over")

@@ -24,7 +24,7 @@ _GRACE_S = 2
 def serve(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
     """Serve the chat API until SIGINT or SIGTERM. Raises InputError for an address that cannot be bound, ConfigurationError for a wrong
     model."""
-    app.run(app.health.verify_models())
+    app.verify_models()
     with _until_signal(), _listening_socket(guard.host, port) as listening:
         turns = TurnWorker(app)
         try:

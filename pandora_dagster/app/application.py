@@ -88,6 +88,11 @@ class App:
         """Run async work from sync code, always on the application's own event loop."""
         return self.loop.run(work)
 
+    def verify_models(self) -> None:
+        """Ask the servers for their models, once per process and before an event loop runs; raises ConfigurationError."""
+        if not self.health.models_verified:
+            self.run(self.health.verify_models())
+
     def start(self, query: str, *, user: str = "", session: str = "", mode: str = "chat") -> TurnKey:
         """Open a turn; an empty user is PANDORA_USER, an empty session the day's.
 
@@ -95,7 +100,7 @@ class App:
         """
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode!r}: expected chat or code")
-        self.run(self.health.verify_models())
+        self.verify_models()
         owner = user_id(user) if user else self.settings.user
         return turn_flow.start_turn(self.dependencies, query, user=owner, session=session_id(session or self.new_session()), mode=mode)
 

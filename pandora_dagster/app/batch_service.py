@@ -76,7 +76,7 @@ class BatchService:
 
     def _run(self, path: Path, day: str, on_begin: OnBegin, on_row: OnRow) -> tuple[Batch, tuple[BatchRow, ...]]:
         data = queries_of(path)
-        self.app.run(self.app.health.verify_models())
+        self.app.verify_models()
         batch = open_batch(self._context(), data, digest=digest_of(data), file=path.name, day=day or self.today())
         on_begin(batch)
         return batch, self.app.run(run_batch(batch, self._context(), on_row=on_row))

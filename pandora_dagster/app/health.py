@@ -217,12 +217,17 @@ class HealthService:
             findings.append(_embeddings(self.vectors))
         return (*findings, *_compressions(self.calls))
 
+    @property
+    def models_verified(self) -> bool:
+        """Whether no server is left to be asked for its model."""
+        return not self.servers or self.runtime.name in self.servers.verified
+
     async def verify_models(self) -> None:
         """Compare the model names of the runtime file with the servers, once per process; raises ConfigurationError.
 
         An unreachable server passes: it may run by the time of the call, which verifies its model again.
         """
-        if not self.servers or self.runtime.name in self.servers.verified:
+        if not self.servers or self.models_verified:
             return
         for status in await self.servers.runtime.check():
             if status.reachable and not status.right_model:

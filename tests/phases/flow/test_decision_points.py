@@ -31,22 +31,21 @@ TEXT_METHODS = {"startswith", "endswith", "search", "match", "fullmatch", "finda
 STRUCTURE = {
     "compact_context.py": {"f.origin.startswith(f'{session}/')"},
     "conversation_summary.py": {"value not in ([], 0, '')"},
-    "coordination.py": {"NO_SOURCE in r.outcome.text"},
-    "phase_context.py": {"'query_analysis.json' in self.turn.files"},
-    "prior_turns.py": {"made.form_of(row.number) == 'summary'", "made.form_of(row.number) in ('whole', 'summary')"},
-    "retrieval_scope.py": {"depth_policy(policy).other_sessions == 'own'"},
-    "section2.py": {"_WHOLE_SOURCE.fullmatch(name)", "label == UNLINKED", "name != 'source'"},
-    "session_facts.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
-    "session_history.py": {"t.how == 'rolled up'"},
-    "size_limits.py": {"text.endswith(_ANSWER_LINK)", "name != 'total'"},
-    "source_documents.py": {"'title' in kept", "name != 'title'"},
-    "source_headers.py": {
+    "note_source.py": {
+        "cited.startswith('notes/')",
         "name.rpartition('/')[2].removesuffix('.md').lower()",
-        "told.lstrip('# ') not in ('', header.title)",
-        "v not in ('', None)",
+        "passage.lstrip('# ') not in ('', header.title)",
     },
+    "phase_context.py": {"'query_analysis.json' in self.turn.files"},
+    "prior_turns.py": {"window.form_of(row.number) == 'summary'", "window.form_of(row.number) in ('whole', 'summary')"},
+    "research_source.py": {"cited.startswith('research_cache/')", "name != 'source'"},
+    "retrieval_scope.py": {"depth_policy(policy).other_sessions == 'own'"},
+    "section2.py": {"re.fullmatch(f'(?:{kinds}) [^:]+', name)", "s.source.traits.name != 'turn'"},
+    "session_facts.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
+    "session_history.py": {"t.form == 'rolled up'"},
+    "size_limits.py": {"text.endswith(_ANSWER_LINK)", "name != 'total'"},
     "tool_findings.py": {"shape.fullmatch(name)"},
-    "turn_answer.py": {"path.startswith('notes/')", "path.startswith(('research_cache/', 'webpage_cache/'))"},
+    "visit_source.py": {"'title' in chosen", "cited.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
 }
 """Conditions on the project's own names (files, states, origins, headings), never on what a person or a model wrote."""
 WORDS = {"session_facts.py": {"_QUESTION.match(s)", "s.rstrip().endswith('?')"}}

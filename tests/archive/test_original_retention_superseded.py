@@ -80,7 +80,7 @@ def test_a_run_that_was_cut_off_after_the_tombstone_is_finished_by_the_next(rig,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(ColdFiles, "discard", dies)
+        patched.setattr(ColdFiles, "delete", dies)
         pruned(rig)
     assert earlier.exists() and earlier.with_name(earlier.name.removesuffix(".tar.zst") + ".tombstone.json").exists()
     assert len(pruned(rig).pruned) == 1 and not earlier.exists()

@@ -64,7 +64,7 @@ from pandora_dagster.stores.disk.turn_directory import user_ids
 from pandora_dagster.stores.lineage.lineage_index import LineageIndexWriter
 from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
 from pandora_dagster.stores.user.session_files import LimiterFiles
-from pandora_dagster.tools.tool_registry import TOOL_NAMES, ToolPorts, build_tools
+from pandora_dagster.tools.tool_registry import TOOL_NAMES, build_tools
 
 
 def open_embedder(settings: Settings) -> EmbeddingModel | None:
@@ -260,7 +260,7 @@ def _phase_dependencies(
     """The ports that phases work with, tools included."""
     scores = TermOverlap(stores.index.reader).scores
     crosses_sessions = partial(may_cross_sessions, settings.policy, stores.facts)
-    tools = build_tools(ToolPorts(stores.turns, stores.index, stores.memory, counter, scores, utc_now, crosses_sessions))
+    tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now, crosses_sessions)
     return PhaseDependencies(
         cookbook,
         execution,

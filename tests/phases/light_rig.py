@@ -33,7 +33,7 @@ from pandora_dagster.retrieval.term_overlap import TermOverlap
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles, verify_turns
 from pandora_dagster.stores.turns.revisions import PhaseTable
-from pandora_dagster.tools.tool_registry import TOOL_NAMES, ToolPorts, build_tools
+from pandora_dagster.tools.tool_registry import TOOL_NAMES, build_tools
 from pandora_dagster.transfer.conversation_import import ImportContext, ImportReport, import_conversations
 from tests.fakes.record_stores import MemoryCallLog, MemoryInterventions, MemoryLineageWriter, MemoryRateLimitStates, MemoryVault
 from tests.fakes.search_index import MemorySearchIndex
@@ -144,7 +144,7 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
     scores = TermOverlap(_READER).scores
     sources = MemorySourceStore()
     crosses_sessions = partial(may_cross_sessions, settings.policy, facts)
-    tools = build_tools(ToolPorts(turns, index, memory, counter, scores, utc_now, crosses_sessions))
+    tools = build_tools(turns, index, memory, counter, scores, utc_now, crosses_sessions)
     execution = Executor(
         cookbook=cookbook,
         runtime=runtime,

@@ -6,7 +6,7 @@ from typing import Any, cast
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
-from pandora_dagster.documents.model_output.schema_notation import subschemas
+from pandora_dagster.documents.model_output.schema_notation import resolve_reference, subschemas
 from pandora_dagster.recipes.yaml_source import FieldPath, dotted_path
 
 _UNSUPPORTED_KEYWORDS = ("multipleOf",)
@@ -19,7 +19,8 @@ def schema_faults(schema: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
         yield tuple(fault.absolute_path), f"{_shorten_message(fault.message)}: expected valid JSON Schema (2020-12)"
     if not faults:
         for place, reference in _references(schema, ()):
-            if not _resolves(schema, reference):
+            is_pointer = reference == "#" or reference.startswith("#/")
+            if not is_pointer or not isinstance(resolve_reference(schema, reference), (Mapping, bool)):
                 yield place, f"{reference}: expected a reference into this schema"
 
 
@@ -44,13 +45,6 @@ def _references(value: object, place: FieldPath) -> Iterator[tuple[FieldPath, st
     elif isinstance(value, list):
         for index, child in enumerate(cast("list[object]", value)):
             yield from _references(child, (*place, index))
-
-
-def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
-    found: object = schema if reference.startswith("#") else None
-    for step in reference.removeprefix("#").split("/")[1:]:
-        found = cast("Mapping[str, object]", found).get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-    return isinstance(found, (Mapping, bool)) and (reference == "#" or reference.startswith("#/"))
 
 
 def example_faults(schema: Mapping[str, Any], value: object) -> tuple[str, ...]:

@@ -38,6 +38,14 @@ def subschemas(schema: Schema) -> Iterator[Schema]:
             yield from _below(value)
 
 
+def resolve_reference(root: Schema, reference: str) -> object:
+    """The schema inside `root` that `$ref` names as a JSON pointer; None where there is none."""
+    found: object = root if reference.startswith("#") else None
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = _mapping(found).get(step.replace("~1", "/").replace("~0", "~"))
+    return found
+
+
 def _below(value: object) -> Iterator[Schema]:
     if isinstance(value, Mapping):
         yield from subschemas(cast("Schema", value))
@@ -108,12 +116,10 @@ class _Renderer:
     def _reference(self, reference: str) -> str:
         if reference in self._open:
             return reference.rsplit("/", 1)[-1]
-        found: object = self._root
-        for step in reference.removeprefix("#").split("/")[1:]:
-            found = _mapping(found).get(step.replace("~1", "/").replace("~0", "~"), True)
+        found = resolve_reference(self._root, reference)
         self._open.append(reference)
         try:
-            return self.type(found)
+            return self.type(True if found is None else found)
         finally:
             self._open.pop()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import PromptPack
+from pandora_dagster.documents.model_output.schema_notation import resolve_reference
 from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
@@ -96,22 +97,11 @@ def _resolved(branch: Schema, root: Schema, within: frozenset[str]) -> tuple[dic
     reference = flat.pop("$ref", None)
     if not isinstance(reference, str):
         return flat, within
-    target = None if reference in within else _target(reference, root)
-    if target is None:
+    target = resolve_reference(root, reference) if reference.startswith("#/") and reference not in within else None
+    if not isinstance(target, Mapping):
         return flat, within
-    there, within = _resolved(target, root, within | {reference})
+    there, within = _resolved(cast("Schema", target), root, within | {reference})
     return _merge(there, flat), within
-
-
-def _target(reference: str, root: Schema) -> Schema | None:
-    """What a reference inside the document points at."""
-    if not reference.startswith("#/"):
-        return None
-    node: Schema | None = root
-    for step in reference[2:].split("/"):
-        inner = node.get(step.replace("~1", "/").replace("~0", "~")) if node is not None else None
-        node = cast("Schema", inner) if isinstance(inner, Mapping) else None
-    return node
 
 
 _CONFLICT = object()

@@ -9,7 +9,7 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.ports.tool import ToolRun
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.gather.retrieval_scope import SESSION_POOL
-from pandora_dagster.phases.steps.profile_consent import give_consent, withdraw_consent
+from pandora_dagster.phases.steps.session_facts import give_consent
 from pandora_dagster.settings import load_settings
 from pandora_dagster.tools.document_search import BUDGET_TOKENS, MOST_TURNS
 from tests.phases.rig import open_rig
@@ -83,7 +83,7 @@ def test_a_mediation_searches_other_sessions_only_with_consent(mediation):
     assert found() == {own.turn_id}
     give_consent(mediation.app.dependencies, user_id("anna"))
     assert found() == {own.turn_id, other.turn_id}
-    withdraw_consent(mediation.app.dependencies, user_id("anna"))
+    mediation.app.dependencies.facts.withdraw(user_id("anna"))
     assert found() == {own.turn_id}
 
 

@@ -18,13 +18,11 @@ def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False
 
     Example: pandora memory list --user example
     """
-    from pandora_dagster.phases.steps.profile_consent import consent_status
-
     with app_of_existing_store(context) as app:
         owner = user_of(app, user)
-        entries, profile = app.dependencies.memory.entries(owner), consent_status(app.dependencies, owner)
+        entries, profile = app.dependencies.memory.entries(owner), app.dependencies.facts.profile(owner)
     if not as_json:
-        state = f"{profile.fact_count} more facts: pandora memory facts" if profile.given else "off (pandora memory consent)"
+        state = f"{len(profile.facts)} more facts: pandora memory facts" if profile else "off (pandora memory consent)"
         print_note(f"profile of {owner}: {state}")
     print_rows(
         entries,
@@ -109,7 +107,7 @@ def consent(
 
     Example: pandora memory consent on --user example
     """
-    from pandora_dagster.phases.steps.profile_consent import consent_status, give_consent, withdraw_consent
+    from pandora_dagster.phases.steps.session_facts import give_consent
 
     if action not in ("on", "off", "show"):
         exit_with(EXIT_WRONG, f"consent {action}: expected on, off or show")
@@ -119,13 +117,14 @@ def consent(
         if action == "on":
             give_consent(app.dependencies, owner)
         elif action == "off":
-            deleted = withdraw_consent(app.dependencies, owner)
-        status = consent_status(app.dependencies, owner)
+            deleted = app.dependencies.facts.withdraw(owner)
+        profile = app.dependencies.facts.profile(owner)
+    since, count = (profile.consented_at, len(profile.facts)) if profile else ("", 0)
     if as_json:
-        print_json({"user_id": owner, "consent": status.given, "since": status.since, "facts": status.fact_count, "deleted": deleted})
+        print_json({"user_id": owner, "consent": profile is not None, "since": since, "facts": count, "deleted": deleted})
         return
-    if status.given:
-        print_line(f"{owner}: on since {status.since}: a profile of {_count(status.fact_count)} (pandora memory facts)")
+    if profile:
+        print_line(f"{owner}: on since {since}: a profile of {_count(count)} (pandora memory facts)")
     else:
         print_line(f"{owner}: off: no profile is stored across sessions" + (f"; {_count(deleted)} deleted" if deleted else ""))
     print_note(_KEYED_MEMORY_NOTE)
@@ -143,7 +142,7 @@ def erase(
 
     Example: pandora memory erase --user example --sessions
     """
-    from pandora_dagster.phases.steps.profile_consent import erase_facts
+    from pandora_dagster.phases.steps.session_facts import erase_facts
 
     with app_of_existing_store(context) as app:
         owner = user_of(app, user)

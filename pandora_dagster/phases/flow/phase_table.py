@@ -22,7 +22,6 @@ from pandora_dagster.phases.flow.phase_spec import DecisionPoint, PhaseRecipe, P
 from pandora_dagster.phases.gather import context_gatherer
 from pandora_dagster.phases.steps import (
     answer_synthesis,
-    clarification,
     conversation_summary,
     coordination,
     query_analysis,
@@ -62,7 +61,7 @@ PHASES: tuple[PhaseSpec, ...] = (
     PhaseSpec(
         "clarification",
         "1",
-        clarification.clarification,
+        query_analysis.clarification,
         "The question back, saved and summarised.",
         needs=("reflection",),
         recipes=(_SUMMARIZER, *_FACTS),
@@ -128,7 +127,7 @@ PHASES: tuple[PhaseSpec, ...] = (
     PhaseSpec(
         "plan_clarification",
         "3",
-        clarification.plan_clarification,
+        query_analysis.plan_clarification,
         "The Planner's question back.",
         needs=("task_plan",),
         recipes=(_SUMMARIZER, *_FACTS),

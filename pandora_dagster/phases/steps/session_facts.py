@@ -10,7 +10,7 @@ from dataclasses import replace
 from pandora_dagster.compression.judge.candidate import CandidateText
 from pandora_dagster.compression.judge.grounding import SourceIndex, invented_values
 from pandora_dagster.compression.words.word_classes import content_stems
-from pandora_dagster.contracts.ids import SessionId, TurnKey
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.model_calls import InputDocument, Item
 from pandora_dagster.contracts.user.user_memory import (
     MAX_PROFILE_FACTS,
@@ -29,6 +29,7 @@ from pandora_dagster.documents.redaction.credentials import holds_secret
 from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.steps.turn_completion import citations
 from pandora_dagster.retrieval.fact_ledger import ChangeOrigin, apply_diff, merge_session_facts, remove_facts
@@ -158,3 +159,21 @@ def _linked_sessions(ctx: PhaseContext, known: SessionFacts) -> tuple[str, ...]:
                 continue
     found.pop(ctx.turn.manifest.session_id, None)
     return tuple(found)
+
+
+# Consent to a profile across sessions, and its erasure (002 section 4). A profile holds only what is stated after the consent.
+
+
+def give_consent(deps: PhaseDependencies, user: UserId) -> None:
+    """Store facts of later turns across sessions from now on; an earlier consent stays as it is."""
+    deps.facts.consent(user, at=format_timestamp(deps.clock().replace(microsecond=0)), after_turn=_newest_turn(deps, user))
+
+
+def erase_facts(deps: PhaseDependencies, user: UserId, *, sessions: bool = False) -> tuple[int, int]:
+    """Erase the profile's facts, with `sessions` those of all sessions too; returns the number of each."""
+    return deps.facts.erase_profile(user, after_turn=_newest_turn(deps, user)), deps.facts.erase_sessions(user) if sessions else 0
+
+
+def _newest_turn(deps: PhaseDependencies, user: UserId) -> int:
+    """The number of the user's newest turn, by the documents."""
+    return max((key.number for key in deps.turns.keys(user)), default=0)

@@ -6,14 +6,13 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from pandora_dagster.contracts.ports.tool import ToolArtifact, ToolOutcome
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
 from pandora_dagster.documents.research_pages import research_page
 from pandora_dagster.documents.timestamps import format_timestamp
-from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.core.phase_context import Answer, PhaseContext
+from pandora_dagster.phases.core.phase_context import PhaseContext
 
 _RESEARCH = re.compile(r"research(?:_\d+)?\.json")
 _VISIT = re.compile(r"webpage_cache/[^/]+/visit\.json")
@@ -57,8 +56,8 @@ def artifact_files(result: int, tool: str, artifacts: Iterable[ToolArtifact]) ->
 def store_findings(ctx: PhaseContext) -> int:
     """Store what the saved turn found, pages before the research that names them; the number of records. Done again, it changes nothing."""
     user, sources = ctx.turn.key.user, ctx.deps.sources
-    visits = [_read_finding(ctx, name, Visit) for name in _file_names(ctx.turn.files, _VISIT)]
-    research = [_read_finding(ctx, name, Research) for name in _file_names(ctx.turn.files, _RESEARCH)]
+    visits = [ctx.read(name, Visit) for name in _file_names(ctx.turn.files, _VISIT)]
+    research = [ctx.read(name, Research) for name in _file_names(ctx.turn.files, _RESEARCH)]
     for visit in visits:
         sources.put_visit(user, visit)
     for record in research:
@@ -68,14 +67,6 @@ def store_findings(ctx: PhaseContext) -> int:
 
 def _file_names(files: Mapping[str, str], shape: re.Pattern[str]) -> list[str]:
     return [name for name in files if shape.fullmatch(name)]
-
-
-def _read_finding(ctx: PhaseContext, name: str, shape: type[Answer]) -> Answer:
-    try:
-        return shape.model_validate_json(ctx.file(name))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise DocumentError(f"{ctx.turn.key}: {name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def _finding_json(record: BaseModel) -> str:

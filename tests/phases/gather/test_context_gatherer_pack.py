@@ -10,7 +10,7 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.user.sources import Provenance
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
-from pandora_dagster.phases.steps.profile_consent import give_consent
+from pandora_dagster.phases.steps.session_facts import give_consent
 from pandora_dagster.shipped import shipped_folder
 from tests.phases.gather.test_context_gatherer import gathered
 from tests.phases.rig import ANALYSIS, SUMMARY, Rig, open_rig, plain

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.ids import SessionId, user_id
-from pandora_dagster.phases.steps.profile_consent import give_consent
+from pandora_dagster.phases.steps.session_facts import give_consent
 from tests.phases.embedded import Embedded
 
 KINDS = ("said", "answered", "noted", "wished", "found", "visited", "stated", "whole")

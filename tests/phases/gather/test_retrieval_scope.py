@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from pandora_dagster.contracts.ids import SessionId, user_id
-from pandora_dagster.phases.steps.profile_consent import give_consent
+from pandora_dagster.phases.steps.session_facts import give_consent
 from tests.phases.rig import ANALYSIS, Rig, retrieval
 
 ANNA = user_id("anna")

@@ -8,8 +8,7 @@ import pytest
 from pandora_dagster.app import open_app
 from pandora_dagster.contracts.ids import SessionId, user_id
 from pandora_dagster.errors import ModelError
-from pandora_dagster.phases.steps.profile_consent import consent_status, erase_facts, give_consent, withdraw_consent
-from pandora_dagster.phases.steps.session_facts import may_state_fact
+from pandora_dagster.phases.steps.session_facts import erase_facts, give_consent, may_state_fact
 from pandora_dagster.settings import load_settings
 from tests.phases.rig import ANALYSIS, CLARIFY, PROCEED, plan
 from tests.phases.vocabulary import vocabulary
@@ -235,7 +234,7 @@ def test_withdrawn_and_erased_facts_are_given_no_more(rig):
     state(rig, "My shoe size is 43.")
     rig.ask("which shoes?", session="s2")
     assert "Lisbon" not in given(rig) and "43" in given(rig)
-    assert withdraw_consent(rig.app.dependencies, ANNA) == 1 and not consent_status(rig.app.dependencies, ANNA).given
+    assert rig.app.dependencies.facts.withdraw(ANNA) == 1 and rig.app.dependencies.facts.profile(ANNA) is None
     rig.ask("which shoes?", session="s3")
     assert given(rig) == "" and not [p for p in rig.app.settings.root.rglob("profile*") if p.name != ".profile.json.lock"]
     assert len(ledger(rig).facts) == 2

@@ -84,6 +84,12 @@ class CallSite:
     revision: int = 0
     priority: Priority = Priority.INTERACTIVE
 
+    @property
+    def fields(self) -> dict[str, str]:
+        """The caller as records and interventions name it."""
+        turn_id = self.turn.turn_id if self.turn else ""
+        return {"user_id": self.user, "session_id": self.session, "turn_id": turn_id, "phase": self.phase}
+
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:

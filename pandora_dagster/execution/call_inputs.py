@@ -60,17 +60,8 @@ def _variable_names(texts: Iterable[str]) -> list[str]:
 
 def _call_variables(request: CallRequest, tools: tuple[str, ...]) -> dict[str, str]:
     """Variables that every call has."""
-    site = request.site
-    return {
-        "mode": request.mode,
-        "intent": request.intent,
-        "policy": request.policy,
-        "phase": site.phase,
-        "user_id": site.user,
-        "session_id": site.session,
-        "turn_id": site.turn.turn_id if site.turn else "",
-        "tools": ", ".join(tools),
-    }
+    own = {"mode": request.mode, "intent": request.intent, "policy": request.policy, "tools": ", ".join(tools)}
+    return own | request.site.fields
 
 
 def _variable_lines(variables: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pandora_dagster.contracts.compression_results import CompressionReport
 from pandora_dagster.contracts.enums import ModelLayer
@@ -11,6 +11,7 @@ from pandora_dagster.contracts.images import image_tokens
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallTokens, ModelAnswer, Price, PromptPack, Usage
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.call.prompt_packs import PackContents
+from pandora_dagster.execution.fit.compression_log import record_identity
 
 
 @dataclass(slots=True)
@@ -80,24 +81,13 @@ class CallAccount:
 
     def record(self, now: datetime, *, success: bool, error: str = "") -> CallRecord:
         """The one record of the call; latency is the whole call's, pauses and retries included."""
-        site, loaded = self.request.site, self.loaded
         return CallRecord(
-            call_id=self.call_id,
-            timestamp=_iso(self.started),
-            recipe=loaded.name,
-            recipe_version=loaded.version,
-            prompt_version=loaded.prompt_version,
+            **record_identity(self.call_id, self.request.site, self.loaded, self.started),
             model_layer=self.layer,
-            recipe_layer=loaded.layer,
             runtime=self.runtime,
             model=self.model,
-            user_id=site.user,
-            session_id=site.session,
-            turn_id=site.turn.turn_id if site.turn else "",
-            revision=site.revision,
-            phase=site.phase,
             tokens=self._tokens(),
-            latency_ms=_milliseconds(self.started, now),
+            latency_ms=round((now - self.started).total_seconds() * 1_000, 3),
             success=success,
             schema_valid=self.schema_valid,
             confidence=self.confidence,
@@ -125,7 +115,7 @@ class CallAccount:
         """What an intervention says about the call."""
         site = self.request.site
         return {
-            **site_fields(self.request),
+            **site.fields,
             "recipe": self.loaded.name,
             "recipe_version": self.loaded.version,
             "call_id": self.call_id,
@@ -153,23 +143,3 @@ def part_sizes(pack: PromptPack) -> dict[str, int]:
         source = part.name if part.kind == "document" else part.kind
         sizes[source] = sizes.get(source, 0) + part.tokens
     return sizes | ({"image": image_tokens(pack.images)} if pack.images else {})
-
-
-def site_fields(request: CallRequest) -> dict[str, str]:
-    """Who called, as fields of an intervention."""
-    site = request.site
-    return {
-        "user_id": site.user,
-        "session_id": site.session,
-        "turn_id": site.turn.turn_id if site.turn else "",
-        "phase": site.phase,
-        "recipe": request.recipe,
-    }
-
-
-def _iso(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _milliseconds(start: datetime, end: datetime) -> float:
-    return round((end - start).total_seconds() * 1_000, 3)

@@ -20,19 +20,18 @@ from pandora_dagster.contracts.ports.record_storage import CallLog, Intervention
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
 from pandora_dagster.errors import ConfigurationError, DeferredError, DocumentError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.call.attempts import RetryBudget, attempt_call, fault_of, manual_answer
-from pandora_dagster.execution.call.call_account import CallAccount, site_fields
+from pandora_dagster.execution.call.call_account import CallAccount
 from pandora_dagster.execution.call.input_fitting import InputFitter, PackTarget
 from pandora_dagster.execution.call.layer_routing import Routing, routed_layer
-from pandora_dagster.execution.call.prompt_packs import PackContents, build_pack, pack_text
+from pandora_dagster.execution.call.prompt_packs import PackContents, RecipeCache, build_pack, pack_text
 from pandora_dagster.execution.call.quality_gates import AnswerJudgement, confidence_of, judge_answer, states_only_absence
-from pandora_dagster.execution.call.recipe_cache import RecipeCache
 from pandora_dagster.execution.call.recorded_inputs import recorded_case_text
 from pandora_dagster.execution.call.session_rate_limit import SUMMARIZING_ROLES, SessionRateLimit
 from pandora_dagster.execution.call.streaming import CallStream
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError, unrecoverable_fault
 from pandora_dagster.execution.call_inputs import CallInputs, gather_inputs
 from pandora_dagster.execution.fit.call_budget import CallLimit
-from pandora_dagster.execution.fit.served_tokens import PackSizeCheck, TokenRatioEstimator, observed_ratio
+from pandora_dagster.execution.fit.served_tokens import TokenRatioEstimator, observed_ratio, served_tokens_if_over
 
 LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
 """Layer -> the next larger one, asked once where confidence is too low; MIND and EYES have none (DECISIONS 13)."""
@@ -79,7 +78,7 @@ class Executor:
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
         self._prices, self._routing, self._versions = prices, routing, versions
-        self._cache, self._correction, self._measuring = RecipeCache(counter.count), TokenRatioEstimator(ratios), PackSizeCheck(runtime)
+        self._cache, self._correction = RecipeCache(counter.count), TokenRatioEstimator(ratios)
         self._fitting = InputFitter(counter.count, self._cache, fitter)
 
     def use_fitter(self, fitter: DocumentFitter) -> None:
@@ -123,7 +122,8 @@ class Executor:
         try:
             return self._cookbook.get(request.recipe, request.mode)
         except ConfigurationError as error:
-            opened = self._interventions.open(InterventionType.CONFIG_ERROR, str(error), hint=error.hint, **site_fields(request))
+            fields = {**request.site.fields, "recipe": request.recipe, "hint": error.hint}
+            opened = self._interventions.open(InterventionType.CONFIG_ERROR, str(error), **fields)
             raise HaltError(str(error), intervention_id=opened.id, hint=error.hint) from error
 
     def _open_call(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
@@ -195,7 +195,7 @@ class Executor:
         while True:
             packable = await self._fitting.pack_contents(call.request, call.loaded, inputs, target)
             pack = build_pack(packable, call.account.call_id, "", self._count)
-            served = await self._measuring.served_tokens_if_over(pack, room=_served_room(call, target))
+            served = await served_tokens_if_over(self._runtime, pack, room=_served_room(call, target))
             if served is None:
                 return packable
             target = replace(target, ratio=max(observed_ratio(packable.prompt_tokens + packable.input_tokens, served), target.ratio * 1.02))
@@ -204,7 +204,7 @@ class Executor:
         """Steps 4 to 6 once. Feedback that the served model has no room for is left out."""
         allowance = self._rate_limit_of(call)
         pack = build_pack(packable, call.account.call_id, feedback, self._count)
-        if feedback and await self._measuring.served_tokens_if_over(pack, room=_served_room(call, target)):
+        if feedback and await served_tokens_if_over(self._runtime, pack, room=_served_room(call, target)):
             pack = build_pack(packable, call.account.call_id, "", self._count)
         call.account.begin_attempt(
             packable, pack, self._keep_text(call.account, "pack", pack_text(pack)), self._runtime.model(packable.layer)

@@ -9,18 +9,16 @@ from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.enums import InterventionType, ModelLayer
 from pandora_dagster.contracts.images import image_tokens
-from pandora_dagster.contracts.model_calls import CallRequest, InputDocument, Part
+from pandora_dagster.contracts.model_calls import CallRequest, InputDocument
 from pandora_dagster.contracts.ports.recipe_execution import DocumentFitter, FittedDocuments
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
 from pandora_dagster.documents.pasted_blocks import PastedBlock, split_pasted
 from pandora_dagster.documents.sections import escape_headings
 from pandora_dagster.errors import BudgetError, FactLossError
-from pandora_dagster.execution.call.prompt_packs import PackContents, input_parts
-from pandora_dagster.execution.call.recipe_cache import RecipeCache, SharedParts
+from pandora_dagster.execution.call.prompt_packs import PackContents, RecipeCache, SharedParts, input_parts
 from pandora_dagster.execution.call_faults import CallFaultError, unrecoverable_fault
 from pandora_dagster.execution.call_inputs import CallInputs
 from pandora_dagster.execution.fit.call_budget import (
-    ItemSelection,
     MessageBudget,
     TokenCountFunction,
     framed_tokens,
@@ -100,21 +98,30 @@ class InputFitter:
         fitted = await self._fit_documents(request, loaded, inputs, input_room - around, _served_context_note(target, budget))
         choice = select_items(fitted.documents, room=input_room - around, count=self.count)
         parts = input_parts(inputs.variables, choice.documents, inputs.query, self.count)
-        return _assemble(request, loaded, target, room, shared, parts, choice, fitted)
+        tokens = sum(part.tokens for part in parts) + image_tokens(request.images)
+        return PackContents(
+            request=request,
+            loaded=loaded,
+            layer=target.layer,
+            temperature=target.temperature,
+            tools=target.tools,
+            shared=shared.parts,
+            input=parts,
+            prompt_tokens=shared.tokens,
+            input_tokens=tokens,
+            feedback_room=room.both - shared.tokens - tokens,
+            left_out=choice.left_out,
+            tokens_saved=fitted.tokens_saved,
+            compressions=fitted.reports,
+        )
 
     def _attach_blocks(self, inputs: CallInputs, room: int) -> CallInputs:
         """The input as it is where it fits, or where the query is short; else with pasted blocks attached (DECISIONS 3)."""
-        if self._fits(inputs, room) or not self._query_weighs(inputs, room):
+        around = sum(part.tokens for part in input_parts(inputs.variables, (), inputs.query, self.count))
+        is_long = self.count(inputs.query) > _LONG_QUERY_SHARE * max(1, room)
+        if not is_long or self._document_tokens(inputs.documents) + around <= room:
             return inputs
         return with_attachments(inputs, self.count)
-
-    def _fits(self, inputs: CallInputs, room: int) -> bool:
-        around = input_parts(inputs.variables, (), inputs.query, self.count)
-        return self._document_tokens(inputs.documents) + sum(part.tokens for part in around) <= room
-
-    def _query_weighs(self, inputs: CallInputs, room: int) -> bool:
-        """Whether the query takes a good part of the room."""
-        return self.count(inputs.query) > _LONG_QUERY_SHARE * max(1, room)
 
     async def _fit_documents(
         self, request: CallRequest, loaded: LoadedRecipe, inputs: CallInputs, room: int, served: str
@@ -172,31 +179,3 @@ def _replace_texts(given: Sequence[InputDocument], fitted: Sequence[InputDocumen
     """The given documents in their order, with the texts that compression gave them; their items stay a choice."""
     texts = {document.name: document.text for document in fitted}
     return tuple(InputDocument(d.name, texts.get(d.name, d.text), d.items, d.header) for d in given)
-
-
-def _assemble(
-    request: CallRequest,
-    loaded: LoadedRecipe,
-    target: PackTarget,
-    room: MessageBudget,
-    shared: SharedParts,
-    parts: tuple[Part, ...],
-    choice: ItemSelection,
-    fitted: FittedDocuments,
-) -> PackContents:
-    tokens = sum(part.tokens for part in parts) + image_tokens(request.images)
-    return PackContents(
-        request=request,
-        loaded=loaded,
-        layer=target.layer,
-        temperature=target.temperature,
-        tools=target.tools,
-        shared=shared.parts,
-        input=parts,
-        prompt_tokens=shared.tokens,
-        input_tokens=tokens,
-        feedback_room=room.both - shared.tokens - tokens,
-        left_out=choice.left_out,
-        tokens_saved=fitted.tokens_saved,
-        compressions=fitted.reports,
-    )

@@ -6,32 +6,23 @@ from typing import Any, cast
 from pandora_dagster.contracts.enums import Mode, ModelLayer
 from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument, Item, Source
-from pandora_dagster.contracts.recipe_schema import CallCase, CallInput, CaseDocument, CaseImage, CaseItem, CaseSource
+from pandora_dagster.contracts.recipe_schema import CallCase, CallInput, CaseDocument, CaseImage, CaseSource
 from pandora_dagster.documents.redaction.credentials import holds_secret, redact
 
 
 def recorded_case(request: CallRequest) -> CallCase:
     """Everything of a request that its answer depends on, documents whole."""
-    documents = {
-        d.name: CaseDocument(
-            text=d.text, header=d.header, items=tuple(CaseItem(text=i.text, priority=i.priority, name=i.name) for i in d.items)
-        )
-        for d in request.documents
-    }
-    sources = tuple(CaseSource(label=s.label, path=s.path, description=s.description, turn_id=s.turn_id) for s in request.sources)
     return CallCase(
         query=request.query,
         mode=Mode(request.mode),
         intent=request.intent,
         policy=request.policy,
         ambiguous=request.ambiguous,
-        documents=documents,
+        documents={d.name: CaseDocument.model_validate(d, from_attributes=True) for d in request.documents},
         variables=dict(request.variables),
-        sources=sources,
+        sources=tuple(CaseSource.model_validate(s, from_attributes=True) for s in request.sources),
         phase=request.site.phase,
-        images=tuple(
-            CaseImage(name=i.name, media_type=i.media_type, tokens=i.tokens, reference=i.reference) for i in request.images if i.reference
-        ),
+        images=tuple(CaseImage.model_validate(i, from_attributes=True) for i in request.images if i.reference),
     )
 
 

@@ -118,9 +118,8 @@ class CompressionLog:
         """Something stays over its budget; `loaded` is the recipe that would have helped, or whose call does not fit."""
         self.metrics.overflow_warnings += 1
         self._say("overflow", where=where, tokens_over=over)
-        fields = _fields(self._new_call_id(), site, loaded, self._clock())
         unfit = CallRecord(
-            **fields,
+            **record_identity(self._new_call_id(), site, loaded, self._clock()),
             model_layer=loaded.layer,
             runtime="",
             tokens=CallTokens(),
@@ -162,7 +161,7 @@ def _record(finished: FinishedCompression, latency: float, call_id: str) -> Call
     """The record of a whole compression. Its checks distinguish it from the records of the model calls that it made."""
     made = finished.outcome
     return CallRecord(
-        **_fields(call_id, finished.site, finished.loaded, finished.started),
+        **record_identity(call_id, finished.site, finished.loaded, finished.started),
         model_layer=finished.layer,
         runtime=made.runtime,
         model=made.runtime,
@@ -177,8 +176,8 @@ def _record(finished: FinishedCompression, latency: float, call_id: str) -> Call
     )
 
 
-def _fields(call_id: str, site: CallSite, loaded: LoadedRecipe, at: datetime) -> dict[str, Any]:
-    """Who and when, of any record."""
+def record_identity(call_id: str, site: CallSite, loaded: LoadedRecipe, at: datetime) -> dict[str, Any]:
+    """The fields of any call record that say which recipe was called, by whom and when."""
     return {
         "call_id": call_id,
         "timestamp": at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -186,11 +185,8 @@ def _fields(call_id: str, site: CallSite, loaded: LoadedRecipe, at: datetime) ->
         "recipe_version": loaded.version,
         "prompt_version": loaded.prompt_version,
         "recipe_layer": loaded.layer,
-        "user_id": site.user,
-        "session_id": site.session,
-        "turn_id": site.turn.turn_id if site.turn else "",
         "revision": site.revision,
-        "phase": site.phase,
+        **site.fields,
     }
 
 

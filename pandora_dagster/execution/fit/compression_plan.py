@@ -111,18 +111,16 @@ class BudgetChecker:
         *,
         room: int | None = None,
         floors: Mapping[str, int] | None = None,
-        kept: Collection[str] = (),
     ) -> CompressionPlan:
         """The plan for `documents` in `room` tokens, the recipe's own room unless told.
 
-        `floors`: document -> the tokens below which it can not go; `kept` are documents that stay as they are.
+        `floors`: document -> the tokens below which it cannot go.
         """
         available = self.available_tokens(loaded) if room is None else room
         total = sum(framed_tokens(document, self._count) for document in documents)
         if total <= available:
             return CompressionPlan(False, total, available)
-        preserve = (*loaded.recipe.compression.preserve, *kept)
-        steps, over = self._steps(documents, total - available, preserve, floors or {})
+        steps, over = self._steps(documents, total - available, loaded.recipe.compression.preserve, floors or {})
         return CompressionPlan(True, total, available, steps, over)
 
     def _steps(

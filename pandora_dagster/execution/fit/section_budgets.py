@@ -201,15 +201,7 @@ class SectionBudgets:
     def _halt_error(self, fault: CallFault, content: CompressionInput, site: CallSite) -> HaltError:
         """The model that compresses is down: the one fault that stops a turn here."""
         message = f"compression of {content.name}: {fault.message}"
-        opened = self._interventions.open(
-            fault.type,
-            message,
-            hint=fault.hint,
-            user_id=site.user,
-            session_id=site.session,
-            turn_id=site.turn.turn_id if site.turn else "",
-            phase=site.phase,
-        )
+        opened = self._interventions.open(fault.type, message, hint=fault.hint, **site.fields)
         return HaltError(message, intervention_id=opened.id, hint=fault.hint)
 
 

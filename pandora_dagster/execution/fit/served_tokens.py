@@ -3,7 +3,6 @@
 import logging
 import math
 from collections import deque
-from dataclasses import dataclass
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.images import image_tokens
@@ -77,23 +76,13 @@ def _warn(message: str) -> None:
     logging.getLogger(__name__).warning(message)
 
 
-# Whether a pack fits the served model, by that model's own count (DECISIONS 22). Knows the runtime port; changes no pack.
+async def served_tokens_if_over(runtime: ModelRuntime, pack: PromptPack, *, room: int | None) -> int | None:
+    """The served model's tokens of `pack` where they are over `room`; None where it fits, and where the runtime cannot count.
 
-
-@dataclass(frozen=True, slots=True)
-class PackSizeCheck:
-    """Asks the runtime only where the pack could be over: no tokenizer has more tokens than bytes."""
-
-    runtime: ModelRuntime
-
-    async def served_tokens_if_over(self, pack: PromptPack, *, room: int | None) -> int | None:
-        """The model's tokens of `pack` where they are over `room`; None where it fits, and where nobody can say."""
-        if room is None or _bytes(pack) + TEMPLATE_TOKENS <= room:
-            return None
-        served = await self.runtime.count(pack)
-        return served if served is not None and served > room else None
-
-
-def _bytes(pack: PromptPack) -> int:
-    """An upper bound of the tokens: bytes of the texts, and the estimate of the images."""
-    return sum(len(text.encode(errors="surrogatepass")) for text in (pack.system, pack.user)) + image_tokens(pack.images)
+    Asks the runtime only where the pack could be over: no tokenizer has more tokens than bytes.
+    """
+    most = sum(len(text.encode(errors="surrogatepass")) for text in (pack.system, pack.user)) + image_tokens(pack.images)
+    if room is None or most + TEMPLATE_TOKENS <= room:
+        return None
+    served = await runtime.count(pack)
+    return served if served is not None and served > room else None

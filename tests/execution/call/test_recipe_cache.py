@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pandora_dagster.execution.call.recipe_cache import LruCache, RecipeCache
+from pandora_dagster.execution.call.prompt_packs import LruCache, RecipeCache
 
 
 def test_only_the_most_recently_used_values_stay() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.execution.fit.chunks import split_text
+from pandora_dagster.execution.fit.model_compression import split_text
 from pandora_dagster.execution.fit.section_budgets import section_parts
 
 PIECES = [

@@ -46,8 +46,7 @@ from pandora_dagster.phases.gather.retrieval_scope import may_cross_sessions
 from pandora_dagster.phases.gather.visit_source import VisitSource
 from pandora_dagster.recipes import RecipeLoader, RecipeOverride
 from pandora_dagster.retrieval.term_overlap import TermOverlap
-from pandora_dagster.runtime.embedding.local_embedder import LocalEmbedder
-from pandora_dagster.runtime.embedding.server_embedder import ServerEmbedder
+from pandora_dagster.runtime.embedders import LocalEmbedder, ServerEmbedder
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from pandora_dagster.runtime.offline.offline_runtime import OfflineRuntime
 from pandora_dagster.runtime.serving.on_demand_start import OnDemandStart

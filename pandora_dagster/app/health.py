@@ -78,7 +78,7 @@ async def check_servers(
     for status in statuses:
         known = _calibration(status, ratios, counts.get((status.layer.value, status.model), 0)) if status.ok else ""
         if not status.ok:
-            found.append(_unreachable_layer(status, runtime.endpoint(status.layer), states))
+            found.append(_unreachable_layer(status, runtime.endpoints[status.layer], states))
         else:
             planned = runtime.context_limit(status.layer)
             found.append(_layer(status, planned, largest.get(status.layer, 0), latencies.get(status.layer), known))

@@ -17,7 +17,7 @@ from pandora_dagster.errors import ConfigurationError, ModelRejectedError, Model
 from pandora_dagster.runtime.serving.launch_command import Service, environment, full_command, services
 from pandora_dagster.runtime.sglang.completion_replies import complete_reply
 from pandora_dagster.runtime.sglang.completion_requests import Request, completion_request
-from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, EndpointLookup, Endpoints
 
 # One worker process and what it was asked. Knows its lines; knows no packs and judges no answer.
 
@@ -150,7 +150,7 @@ WORKER = Path(__file__).with_name("worker.py")
 _INITIAL_CAPACITY = 16
 
 
-class OfflineRuntime:
+class OfflineRuntime(EndpointLookup):
     """`ModelRuntime` over engines, one for each server that has a `launch` block, each started by its first call.
 
     Models do not think here: a batch's answers are wanted, not their thoughts. May be used from one event loop.
@@ -168,18 +168,6 @@ class OfflineRuntime:
         if missing := {endpoints[layer].name for layer in ModelLayer} - self._services.keys():
             names = ", ".join(sorted(missing))
             raise ConfigurationError(f"{endpoints.source}: {names}: no launch block: expected one: this runtime starts the models itself")
-
-    def model(self, layer: ModelLayer) -> str:
-        """The name of the model that answers for `layer`."""
-        return self.endpoints[layer].server.model
-
-    def context_limit(self, layer: ModelLayer) -> int | None:
-        """Tokens of one request, prompt and answer together."""
-        return self.endpoints[layer].server.context_length
-
-    def temperature(self, layer: ModelLayer) -> float:
-        """The layer's temperature, for recipes that name none."""
-        return self.endpoints[layer].temperature
 
     def max_concurrent_calls(self) -> int:
         """Calls at once, all engines together; an engine that was not needed yet counts with what is usual."""

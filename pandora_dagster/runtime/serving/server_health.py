@@ -6,12 +6,12 @@ import urllib.error
 import urllib.request
 from http.client import HTTPException
 
+from pandora_dagster.runtime.sglang.concurrency_limit import parse_load
 from pandora_dagster.runtime.sglang.endpoints import Server
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _MAX_BYTES = 4_000_000
 _ANSWER_S = 5.0
-_BUSY = ("sglang:num_running_reqs", "sglang:num_queue_reqs")
 
 
 async def is_ready(server: Server) -> bool:
@@ -22,16 +22,8 @@ async def is_ready(server: Server) -> bool:
 async def active_requests(server: Server) -> int | None:
     """Requests that it works on or lets wait, as its `/metrics` say; None where it does not tell."""
     body = await asyncio.to_thread(_fetch, f"{server.url}/metrics")
-    return None if body is None else parse_active_requests(body.decode(errors="replace"))
-
-
-def parse_active_requests(metrics: str) -> int | None:
-    """The sum over the lines of running and queued requests."""
-    lines = [line for line in metrics.splitlines() if line.partition("{")[0].partition(" ")[0] in _BUSY]
-    try:
-        return int(sum(float(line.rpartition(" ")[2]) for line in lines)) if lines else None
-    except ValueError:
-        return None
+    load = None if body is None else parse_load(body)
+    return None if load is None else load.running + load.queued
 
 
 def is_port_taken(server: Server) -> bool:

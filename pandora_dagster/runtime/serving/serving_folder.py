@@ -29,17 +29,14 @@ class ServerStatus(BaseModel):
     says: str = ""
 
 
-class _Serving(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-    pid: int
-    identity: str
-    servers: dict[str, ServerStatus]
-
-
 class _Process(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
     pid: int
     identity: str
+
+
+class _Serving(_Process):
+    servers: dict[str, ServerStatus]
 
 
 class ServingFolder:

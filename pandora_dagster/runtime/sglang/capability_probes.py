@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from statistics import median
 from typing import cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.errors import ModelError, ModelRejectedError
-from pandora_dagster.runtime.sglang.connections import Connection, Connections
+from pandora_dagster.runtime.sglang.completion_replies import Completion, WireUsage
+from pandora_dagster.runtime.sglang.connections import Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
-from pandora_dagster.runtime.sglang.model_errors import model_error, timeout_error
+from pandora_dagster.runtime.sglang.model_errors import timeout_error
 
 _CALLS = 5
 _SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False}
 _SHARED = "You check whether a request can be met, and answer in JSON as the schema says, without any further word. " * 8
 """Some 170 tokens: more than a page of any prefix cache."""
 _QUESTION = "Is this a request?"
-_WIRE = ConfigDict(extra="ignore", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,40 +49,12 @@ class ServerProbes:
     """Median of a few small schema-constrained calls, None where they failed."""
 
 
-class _Details(BaseModel):
-    model_config = _WIRE
-    cached_tokens: int | None = None
-
-
-class _Usage(BaseModel):
-    model_config = _WIRE
-    prompt_tokens: int = 0
-    prompt_tokens_details: _Details | None = None
-
-
-class _Message(BaseModel):
-    model_config = _WIRE
-    content: str | None = None
-
-
-class _Choice(BaseModel):
-    model_config = _WIRE
-    message: _Message | None = None
-    text: str | None = None
-
-
-class _Completion(BaseModel):
-    model_config = _WIRE
-    choices: tuple[_Choice, ...] = ()
-    usage: _Usage | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Call:
     """One small call that was made."""
 
     text: str
-    usage: _Usage | None
+    usage: WireUsage | None
     latency_ms: float
 
 
@@ -118,26 +90,16 @@ async def _probe_server(uses: tuple[Endpoint, ...], connections: Connections, ti
 
 @dataclass(frozen=True, slots=True)
 class _ProbedServer:
-    """A server, and how it is asked: every fault of the way becomes its ModelError."""
+    """A server and its connections."""
 
     endpoint: Endpoint
     connections: Connections
 
     async def get(self, url: str) -> bytes:
-        return await self._answer(lambda connection: connection.get(url))
+        return await self.connections.fetch(self.endpoint, url)
 
     async def post(self, path: str, body: Mapping[str, object]) -> bytes:
-        return await self._answer(lambda connection: connection.post(self.endpoint.server.base_url + path, body))
-
-    async def _answer(self, ask: Callable[[Connection], Awaitable[bytes]]) -> bytes:
-        connection = await self.connections.connection_to(self.endpoint)
-        try:
-            return await ask(connection)
-        except Exception as fault:
-            found = None if isinstance(fault, ModelError | TimeoutError) else model_error(fault, self.endpoint, secret=connection.secret)
-            if found is None:
-                raise
-            raise found from None
+        return await self.connections.fetch(self.endpoint, self.endpoint.server.base_url + path, body)
 
 
 async def _template(asked: _ProbedServer) -> Sequence[Probe]:
@@ -176,11 +138,11 @@ async def _small_call(asked: _ProbedServer) -> _Call:
     answer = await asked.post("/chat/completions" if server.chat else "/completions", body)
     took = (time.perf_counter() - began) * 1_000
     try:
-        completion = _Completion.model_validate_json(answer)
+        completion = Completion.model_validate_json(answer)
+        usage = None if completion.usage is None else WireUsage.model_validate(completion.usage)
     except ValidationError:
         return _Call("", None, took)
-    choice = completion.choices[0] if completion.choices else _Choice()
-    return _Call((choice.message.content if choice.message else choice.text) or "", completion.usage, took)
+    return _Call(completion.choices[0].words, usage, took)
 
 
 def _structured(call: _Call) -> Probe:

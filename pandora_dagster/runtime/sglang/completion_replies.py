@@ -8,42 +8,49 @@ from pandora_dagster.contracts.model_calls import Usage
 from pandora_dagster.errors import BadAnswerError, ModelError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
-_WIRE = ConfigDict(extra="ignore", frozen=True)
+
+class WireModel(BaseModel):
+    """A part of a server's answer; fields that are not read are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Message(BaseModel):
-    model_config = _WIRE
+class _Message(WireModel):
     content: str | None = None
     reasoning_content: str | None = None
 
 
-class _Choice(BaseModel):
-    model_config = _WIRE
+class _Choice(WireModel):
     finish_reason: str | None = None
     message: _Message | None = None
     text: str | None = None
 
+    @property
+    def words(self) -> str:
+        """The text of the answer, from a chat or from a plain completion."""
+        return (self.message.content if self.message else self.text) or ""
 
-class _Completion(BaseModel):
-    model_config = _WIRE
+
+class Completion(WireModel):
+    """A whole answer in OpenAI's form."""
+
     choices: tuple[_Choice, ...] = Field(min_length=1)
     usage: object = None
 
 
-class _CachedTokens(BaseModel):
-    model_config = _WIRE
+class _CachedTokens(WireModel):
     cached_tokens: int | None = Field(None, ge=0)
 
 
-class _Usage(BaseModel):
-    model_config = _WIRE
+class WireUsage(WireModel):
+    """Token counts of one answer."""
+
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(0, ge=0)
     prompt_tokens_details: _CachedTokens | None = None
 
 
-class _TokenCount(BaseModel):
-    model_config = _WIRE
+class _TokenCount(WireModel):
     count: int = Field(ge=0)
 
 
@@ -63,16 +70,15 @@ def parse_reply(body: bytes, endpoint: Endpoint) -> Reply:
     server aborted it or where it is no completion at all.
     """
     try:
-        completion = _Completion.model_validate_json(body)
+        completion = Completion.model_validate_json(body)
     except ValidationError:
         raise RuntimeUnreachableError(
             f"{endpoint}: {len(body)} bytes that are no completion: expected an answer in OpenAI's form",
             hint="Check that base_url in runtime.yaml names an SGLang server.",
         ) from None
     choice = completion.choices[0]
-    text = (choice.message.content if choice.message else choice.text) or ""
     thought = bool(choice.message and choice.message.reasoning_content)
-    return complete_reply(text, choice.finish_reason, thought=thought, usage=completion.usage, endpoint=endpoint)
+    return complete_reply(choice.words, choice.finish_reason, thought=thought, usage=completion.usage, endpoint=endpoint)
 
 
 def parse_token_count(body: bytes) -> int | None:
@@ -120,7 +126,7 @@ def _fault(text: str, reason: str | None, *, thought: bool, endpoint: Endpoint) 
 
 def _usage(wire: object) -> Usage | None:
     try:
-        counted = _Usage.model_validate(wire)
+        counted = WireUsage.model_validate(wire)
     except ValidationError:
         return None
     details = counted.prompt_tokens_details

@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mappin
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.errors import ModelError, ModelRejectedError
 from pandora_dagster.runtime.sglang.completion_requests import Request
 from pandora_dagster.runtime.sglang.endpoints import AnyEndpoint, Server, on_this_machine
-from pandora_dagster.runtime.sglang.model_errors import BodyTooLargeError, EndpointRefusedError
+from pandora_dagster.runtime.sglang.model_errors import BodyTooLargeError, EndpointRefusedError, model_error
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
@@ -57,32 +57,22 @@ class Connection:
                 max_tokens=request.max_tokens,
                 extra_body=request.extra,
             )
-            async with call as response:
-                async for chunk in _bounded(response.iter_bytes()):
-                    yield chunk
-            return
-        plain = self.client.completions.with_streaming_response.create(
-            model=request.model,
-            prompt=request.prompt,
-            temperature=request.temperature,
-            max_tokens=request.max_tokens,
-            extra_body=request.extra,
-        )
-        async with plain as response:
+        else:
+            call = self.client.completions.with_streaming_response.create(
+                model=request.model,
+                prompt=request.prompt,
+                temperature=request.temperature,
+                max_tokens=request.max_tokens,
+                extra_body=request.extra,
+            )
+        async with call as response:
             async for chunk in _bounded(response.iter_bytes()):
                 yield chunk
 
-    async def get(self, url: str) -> bytes:
-        """The body behind `url` of this server."""
-        return await self._fetched("GET", url, None)
-
-    async def post(self, url: str, body: Mapping[str, object]) -> bytes:
-        """The body that `url` of this server answers to `body`."""
-        return await self._fetched("POST", url, body)
-
-    async def _fetched(self, method: str, url: str, body: Mapping[str, object] | None) -> bytes:
+    async def fetch(self, url: str, body: Mapping[str, object] | None = None) -> bytes:
+        """The body behind `url` of this server; with `body` the request is a POST."""
         headers = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
-        async with self.http.stream(method, url, headers=headers, json=body) as response:
+        async with self.http.stream("GET" if body is None else "POST", url, headers=headers, json=body) as response:
             return b"".join([chunk async for chunk in _bounded(response.aiter_bytes())])
 
 
@@ -104,6 +94,17 @@ class Connections:
         if server not in opened:
             opened[server] = _connection(server, _secret(endpoint, self._keys))
         return opened[server]
+
+    async def fetch(self, endpoint: AnyEndpoint, url: str, body: Mapping[str, object] | None = None) -> bytes:
+        """The body behind `url` of the endpoint's server; raises every fault of the connection as its ModelError."""
+        connection = await self.connection_to(endpoint)
+        try:
+            return await connection.fetch(url, body)
+        except Exception as fault:
+            found = None if isinstance(fault, ModelError | TimeoutError) else model_error(fault, endpoint, secret=connection.secret)
+            if found is None:
+                raise
+            raise found from None  # the chain below may quote headers
 
     async def _loop_connections(self) -> dict[Server, Connection]:
         loop = asyncio.get_running_loop()

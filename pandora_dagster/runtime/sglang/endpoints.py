@@ -276,6 +276,24 @@ class Endpoints:
         return tuple(self.by_layer[layer] for layer in ModelLayer if self.by_layer[layer].name == name)
 
 
+class EndpointLookup:
+    """What a runtime over endpoints knows of each layer."""
+
+    endpoints: Endpoints
+
+    def model(self, layer: ModelLayer) -> str:
+        """The name of the model that answers for `layer`."""
+        return self.endpoints[layer].server.model
+
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        """Tokens of one request, prompt and answer together, as `runtime.yaml` says (DECISIONS 21)."""
+        return self.endpoints[layer].server.context_length
+
+    def temperature(self, layer: ModelLayer) -> float:
+        """The layer's temperature, for recipes that name none."""
+        return self.endpoints[layer].temperature
+
+
 def chosen_endpoints(file: RuntimeFile, *, source: str) -> Endpoints:
     """The endpoints of the file's chosen preset; `source` names the file in messages."""
     preset = file.presets[file.preset]

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from pandora_dagster.errors import EndpointFullError, ModelError, RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.completion_replies import Reply, complete_reply, parse_reply
+from pandora_dagster.runtime.sglang.completion_replies import Reply, WireModel, complete_reply, parse_reply
 from pandora_dagster.runtime.sglang.completion_requests import Request
 from pandora_dagster.runtime.sglang.connections import Connection
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
@@ -15,30 +15,25 @@ from pandora_dagster.runtime.sglang.model_errors import EndpointRefusedError, mo
 
 # A streamed answer, event by event -> its words as they come, and the whole `Reply`. Knows SGLang's events; knows no socket.
 
-_WIRE = ConfigDict(extra="ignore", frozen=True)
 _END = b"[DONE]"
 
 
-class _Delta(BaseModel):
-    model_config = _WIRE
+class _Delta(WireModel):
     content: str | None = None
     reasoning_content: str | None = None
 
 
-class _Choice(BaseModel):
-    model_config = _WIRE
+class _Choice(WireModel):
     delta: _Delta | None = None
     text: str | None = None
     finish_reason: str | None = None
 
 
-class _Error(BaseModel):
-    model_config = _WIRE
+class _Error(WireModel):
     code: int = 500
 
 
-class _Event(BaseModel):
-    model_config = _WIRE
+class _Event(WireModel):
     choices: tuple[_Choice, ...] = ()
     usage: object = None
     error: _Error | None = None

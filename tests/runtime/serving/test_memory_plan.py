@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pandora_dagster.runtime.serving.launch_command import Service, environment, full_command, services
 from pandora_dagster.runtime.serving.machine_inventory import model_folder, model_size, parse_gpus, token_bytes
 from pandora_dagster.runtime.serving.memory_plan import GB, Gpu, ModelSize, memory_plan, static_memory_fraction
-from pandora_dagster.runtime.serving.server_health import parse_active_requests
+from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad, parse_load
 from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen_endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.shipped import shipped_folder
@@ -249,13 +249,10 @@ def test_a_models_files(tmp_path: Path) -> None:
 
 
 def test_requests_in_metrics() -> None:
-    """Running and queued ones together; None where nothing is told."""
-    lines = '# HELP sglang:num_running_reqs x\nsglang:num_running_reqs{a="b"} 2.0\nsglang:num_queue_reqs{a="b"} 3.0\nother 7\n'
-    assert (
-        parse_active_requests(lines) == 5
-        and parse_active_requests("other 7\n") is None
-        and parse_active_requests("sglang:num_queue_reqs x\n") is None
-    )
+    """Running and queued ones; None where nothing is told."""
+    lines = b'# HELP sglang:num_running_reqs x\nsglang:num_running_reqs{a="b"} 2.0\nsglang:num_queue_reqs{a="b"} 3.0\nother 7\n'
+    assert parse_load(lines) == ServerLoad(2, 3)
+    assert parse_load(b"other 7\n") is None and parse_load(b"sglang:num_queue_reqs x\n") is None
 
 
 def test_the_shipped_file_is_launched_here() -> None:

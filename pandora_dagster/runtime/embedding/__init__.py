@@ -1,1 +1,0 @@
-"""Vectors of texts by a model on this machine."""

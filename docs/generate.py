@@ -16,8 +16,8 @@ from package_listing import Module, read_package, top_level_imports, without_imp
 from pandora_dagster.cli.program import command_line
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.phases.flow.phase_table import decision_points
-from pandora_dagster.recipes import open_recipes
 from pandora_dagster.recipes.generated_files import answer_shape
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.settings import settings_table
 
 DOCS = Path(__file__).resolve().parent

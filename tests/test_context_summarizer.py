@@ -26,7 +26,7 @@ from pandora_dagster.context_summarizer import (
     SummarizationLevel,
     SummarizationPipeline,
 )
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.summarization_limiter import SummarizationRateLimiter, truncate_entries
 
 PACKAGE = Path(context_summarizer.__file__).parent

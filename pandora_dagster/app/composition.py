@@ -44,7 +44,7 @@ from pandora_dagster.phases.gather.note_source import NoteSource
 from pandora_dagster.phases.gather.research_source import ResearchSource
 from pandora_dagster.phases.gather.retrieval_scope import may_cross_sessions
 from pandora_dagster.phases.gather.visit_source import VisitSource
-from pandora_dagster.recipes import RecipeLoader, RecipeOverride
+from pandora_dagster.recipes.recipe_loader import RecipeLoader, RecipeOverride
 from pandora_dagster.retrieval.term_overlap import TermOverlap
 from pandora_dagster.runtime.embedders import LocalEmbedder, ServerEmbedder
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime

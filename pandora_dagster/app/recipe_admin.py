@@ -28,7 +28,9 @@ from pandora_dagster.governance.dry_run import CallCapture, DryRunExecutor, Pinn
 from pandora_dagster.governance.promotion import PromotionContext, resolve_version
 from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, run_recipe_tests
 from pandora_dagster.phases.flow.phase_table import answer_model
-from pandora_dagster.recipes import RecipeLoader, check_all, check_file, write_registry, write_schema_file
+from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
+from pandora_dagster.recipes.lint import check_all
+from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.calls.vault_files import VaultFiles
 from pandora_dagster.stores.records.recipe_feedback import RecipeTestFiles

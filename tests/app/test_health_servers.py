@@ -9,7 +9,7 @@ import pytest
 from pandora_dagster.app import health
 from pandora_dagster.app.health import Finding, check_servers
 from pandora_dagster.contracts.enums import ModelLayer
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
 from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, chosen_endpoints
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime

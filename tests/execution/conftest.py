@@ -31,7 +31,7 @@ from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.fit.compression_log import CompressionLog
 from pandora_dagster.execution.fit.model_compression import ModelCompression
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 
 VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
 CONTEXT = "## 0. User Query\n\nwhich flight?\n\n## 2. Gathered Context\n\nFlight HAT136 [1].\n\n## 3. Task Plan\n\nAnswer.\n\n"

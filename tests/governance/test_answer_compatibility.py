@@ -9,7 +9,7 @@ from pandora_dagster.contracts.phase_outputs import GatheredContext, QueryAnalys
 from pandora_dagster.contracts.recipe_schema import Recipe
 from pandora_dagster.governance.answer_compatibility import incompatibilities
 from pandora_dagster.phases.flow.phase_table import PHASES, answer_model
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 
 SHELF = open_recipes()
 REFLECTION = SHELF.load("pipeline/phase1_reflection").recipe

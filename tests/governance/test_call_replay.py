@@ -13,7 +13,7 @@ from pandora_dagster.app.recipe_admin import open_dry_run
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.governance.call_replay import replay_calls
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
 from tests.governance.recipe_copies import copied, edit

@@ -17,7 +17,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.governance.promotion import ChangeAttribution, PromotionContext, assign, resolve_version, roll_back
 from pandora_dagster.phases.flow.phase_table import answer_model
-from pandora_dagster.recipes import RecipeLoader, open_recipes
+from pandora_dagster.recipes.recipe_loader import RecipeLoader, open_recipes
 from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
 from tests.governance.recipe_copies import copied, edit
 

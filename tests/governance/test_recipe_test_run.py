@@ -13,8 +13,8 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.recipe_schema import ASSERTIONS, Expectation, RecipeTest
 from pandora_dagster.governance.promotion import ChangeAttribution, assign, roll_back
 from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, junit_xml, unmet_expectations
-from pandora_dagster.recipes import RecipeLoader, check_file, open_recipes
 from pandora_dagster.recipes.lint import example_answers
+from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file, open_recipes
 from pandora_dagster.settings import load_settings
 from tests.execution.conftest import FakeRuntime
 from tests.governance.recipe_copies import copied, edit

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.documents.tokens import TokenCounter
-from pandora_dagster.recipes import RecipeLoader, open_recipes
+from pandora_dagster.recipes.recipe_loader import RecipeLoader, open_recipes
 from pandora_dagster.shipped import shipped_folder
 
 PROMPT = """Say yes or no.

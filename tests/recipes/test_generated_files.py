@@ -9,8 +9,16 @@ import pytest
 import yaml
 
 from pandora_dagster.documents.tokens import TokenCounter
-from pandora_dagster.recipes import RecipeLoader, check_registry, check_schema_file, write_registry, write_schema_file
-from pandora_dagster.recipes.generated_files import purpose, recipe_schema, registry
+from pandora_dagster.recipes.generated_files import (
+    check_registry,
+    check_schema_file,
+    purpose,
+    recipe_schema,
+    registry,
+    write_registry,
+    write_schema_file,
+)
+from pandora_dagster.recipes.recipe_loader import RecipeLoader
 
 Put = Callable[[str, str | bytes], Path]
 

@@ -7,8 +7,9 @@ import pytest
 
 from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import RecipeValidationError
-from pandora_dagster.recipes import RecipeLoader, check_all, write_registry, write_schema_file
-from pandora_dagster.recipes.lint import check_recipe, example_answers
+from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
+from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers
+from pandora_dagster.recipes.recipe_loader import RecipeLoader
 
 Put = Callable[[str, str | bytes], Path]
 GATE = "recipes/pipeline/gate.yaml"

@@ -9,8 +9,8 @@ import pytest
 
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
-from pandora_dagster.recipes import RecipeLoader, get_recipe, load_recipe, open_recipes
 from pandora_dagster.recipes import recipe_loader as shelf_module
+from pandora_dagster.recipes.recipe_loader import RecipeLoader, get_recipe, load_recipe, open_recipes
 from pandora_dagster.shipped import shipped_folder
 
 Put = Callable[[str, str | bytes], Path]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.errors import RecipeValidationError
-from pandora_dagster.recipes import RecipeLoader, check_file
+from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file
 
 Put = Callable[[str, str | bytes], Path]
 FILE = "recipes/pipeline/gate.yaml"

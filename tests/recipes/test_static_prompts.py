@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.errors import ConfigurationError
-from pandora_dagster.recipes import RecipeLoader, fill_variables, io_schema, select_prompts
-from pandora_dagster.recipes.static_prompts import prompt_cases, variables_in
+from pandora_dagster.recipes.recipe_loader import RecipeLoader
+from pandora_dagster.recipes.static_prompts import fill_variables, io_schema, prompt_cases, select_prompts, variables_in
 
 Put = Callable[[str, str | bytes], Path]
 BLOCKS = """prompt_files:

@@ -17,7 +17,7 @@ from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, Source
 from pandora_dagster.errors import HaltError
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.recipes.static_prompts import variables_in
 from pandora_dagster.runtime.sglang.completion_requests import schema_for_grammar
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime

@@ -11,7 +11,7 @@ from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeProduction
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
-from pandora_dagster.recipes import read_version, version_text
+from pandora_dagster.recipes.version_text import read_version, version_text
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout

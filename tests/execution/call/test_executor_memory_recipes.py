@@ -11,7 +11,7 @@ from pandora_dagster.compression.levels.level_prompts import filled, number_item
 from pandora_dagster.contracts.model_calls import InputDocument
 from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import HaltError
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 
 ENTRIES = ["Ana asked to move flight AB123.", "change_flight failed with error 402.", "She accepted a new ticket for $180."]

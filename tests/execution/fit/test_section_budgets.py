@@ -14,7 +14,7 @@ from pandora_dagster.execution.fit.compression_log import CompressionLog
 from pandora_dagster.execution.fit.model_compression import ModelCompression
 from pandora_dagster.execution.fit.section_budgets import DOCUMENT_LIMIT, DOCUMENT_TARGET, SectionBudgets, SoftLimits
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from tests.execution.conftest import FakeStores
 
 SITE = CallSite("tool_results", "anna", "s1")

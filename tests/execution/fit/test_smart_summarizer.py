@@ -11,7 +11,7 @@ from pandora_dagster.execution.fit.compression_log import CompressionLog
 from pandora_dagster.execution.fit.compression_plan import BudgetChecker
 from pandora_dagster.execution.fit.smart_summarizer import SmartSummarizer
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from tests.execution.conftest import FakeStores
 
 PARAGRAPH = (

@@ -10,7 +10,7 @@ import pytest
 from pandora_dagster.contracts import phase_outputs
 from pandora_dagster.contracts.enums import Mode
 from pandora_dagster.phases.flow.phase_table import COMPRESSION, decision_points
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 
 PACKAGE = Path(__file__).parents[3] / "pandora_dagster"
 SHELF = open_recipes()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pandora_dagster.contracts.recipe_governance import ProductionChange
-from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
 from tests.stores.turns.killed_commit import dying_at
 

@@ -16,7 +16,8 @@ import pytest
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.recipe_governance import ProductionChange
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError
-from pandora_dagster.recipes import open_recipes, version_text
+from pandora_dagster.recipes.recipe_loader import open_recipes
+from pandora_dagster.recipes.version_text import version_text
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
 

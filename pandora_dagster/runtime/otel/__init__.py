@@ -1,1 +1,0 @@
-"""Spans of model calls for OpenTelemetry. Importing this room loads nothing of it."""

@@ -14,7 +14,7 @@ from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CompressionTotals, RecipeVersionStore
 from pandora_dagster.contracts.ports.user_storage import MemoryStore, NoteStore
 from pandora_dagster.errors import ConfigurationError, PandoraError
-from pandora_dagster.execution.fit.served_tokens import FIRST_RATIO
+from pandora_dagster.execution.fit.call_budget import FIRST_RATIO
 from pandora_dagster.runtime.serving.server_supervisor import ServerState
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
 from pandora_dagster.runtime.sglang.capability_probes import ServerProbes

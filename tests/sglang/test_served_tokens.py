@@ -14,7 +14,7 @@ from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallSite, InputDocument, Item, Part
 from pandora_dagster.errors import HaltError
-from pandora_dagster.execution.fit.served_tokens import TEMPLATE_TOKENS, TokenRatioEstimator
+from pandora_dagster.execution.fit.call_budget import TEMPLATE_TOKENS, TokenRatioEstimator
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import load_settings

@@ -30,8 +30,7 @@ from pandora_dagster.execution.call.session_rate_limit import SUMMARIZING_ROLES,
 from pandora_dagster.execution.call.streaming import CallStream
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError, unrecoverable_fault
 from pandora_dagster.execution.call_inputs import CallInputs, gather_inputs
-from pandora_dagster.execution.fit.call_budget import CallLimit
-from pandora_dagster.execution.fit.served_tokens import TokenRatioEstimator, observed_ratio, served_tokens_if_over
+from pandora_dagster.execution.fit.call_budget import CallLimit, TokenRatioEstimator, observed_ratio, served_tokens_if_over
 
 LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
 """Layer -> the next larger one, asked once where confidence is too low; MIND and EYES have none (DECISIONS 13)."""

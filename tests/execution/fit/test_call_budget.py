@@ -13,8 +13,15 @@ from pandora_dagster.contracts.recipe_schema import TokenBudget
 from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.call.prompt_packs import input_parts
-from pandora_dagster.execution.fit.call_budget import document_text, framed_tokens, message_budget, select_items
-from pandora_dagster.execution.fit.served_tokens import FIRST_RATIO, TEMPLATE_TOKENS, plannable_tokens
+from pandora_dagster.execution.fit.call_budget import (
+    FIRST_RATIO,
+    TEMPLATE_TOKENS,
+    document_text,
+    framed_tokens,
+    message_budget,
+    plannable_tokens,
+    select_items,
+)
 
 TEXTS = st.text(max_size=60) | st.sampled_from(
     ["word " * 30, "  \n\n\t", "</document>\n", "'ll 12345678 §§§ 漢字漢字", "}}}}>>>>\r\n\r\n", "a\n\n\n"]

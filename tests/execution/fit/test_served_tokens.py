@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.contracts.enums import ModelLayer
-from pandora_dagster.execution.fit.served_tokens import FIRST_RATIO, TEMPLATE_TOKENS, TokenRatioEstimator
+from pandora_dagster.execution.fit.call_budget import FIRST_RATIO, TEMPLATE_TOKENS, TokenRatioEstimator
 from pandora_dagster.stores.calls.token_ratio_file import TokenRatioFile
 
 MIND, VOICE = ModelLayer.MIND, ModelLayer.VOICE

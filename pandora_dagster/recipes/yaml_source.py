@@ -83,7 +83,7 @@ def read_yaml(text: str) -> YamlSource:
         walk.visit(root, ())
         data = yaml.constructor.construct_document(root) if walk.loadable else None
     except (YAMLError, ValueError) as error:
-        return YamlSource(None, (_not_yaml(error),))
+        return YamlSource(None, (syntax_fault(error),))
     except RecursionError:
         return YamlSource(None, (SourceFault(1, "nested too deeply: expected a recipe"),))
     return YamlSource(data, tuple(walk.faults), walk.lines)
@@ -96,11 +96,13 @@ def _yaml() -> Any:
     return yaml
 
 
-def _not_yaml(error: Exception) -> SourceFault:
+def syntax_fault(error: Exception) -> SourceFault:
+    """The fault of a text that is not YAML. Values are not quoted: one may be a key that should not be in the file."""
     if isinstance(error, MarkedYAMLError):
-        told: Any = error  # untyped library
-        mark = told.problem_mark or told.context_mark
-        return SourceFault(mark.line + 1 if mark else 1, f"not YAML: {told.problem or told.context}: expected YAML 1.2")
+        marked: Any = error  # untyped library
+        mark = marked.problem_mark or marked.context_mark
+        problem = str(marked.problem or marked.context).split(" with value")[0].replace("\n", " ")
+        return SourceFault(mark.line + 1 if mark else 1, f"not YAML: {problem}: expected YAML 1.2")
     return SourceFault(1, f"not YAML: {str(error).splitlines()[0]}: expected YAML 1.2")
 
 

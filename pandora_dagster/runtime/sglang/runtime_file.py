@@ -11,10 +11,9 @@ from ruamel.yaml.comments import CommentedBase
 from ruamel.yaml.error import YAMLError
 
 from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.recipes.yaml_source import SourceFault, read_text, syntax_fault
 from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen_endpoints
 
-_MAX_BYTES = 1_000_000
-"""Bytes; a runtime file has a few thousand."""
 _HINT = "The shipped data/runtime.yaml shows the form."
 
 
@@ -30,33 +29,19 @@ def load_endpoints(path: Path) -> Endpoints:
 
 def _tree(path: Path) -> object:
     """The file as ruamel reads it: with positions, and with two equal keys refused."""
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ConfigurationError(f"{path}: {path.stat().st_size} bytes: expected at most {_MAX_BYTES}", hint=_HINT)
-        text = path.read_text(encoding="utf-8")
-    except OSError as fault:
-        raise ConfigurationError(f"{path}: {fault.strerror or fault}: expected a readable file", hint=_HINT) from None
-    except UnicodeDecodeError as fault:
-        raise ConfigurationError(f"{path}: byte {fault.start} is not UTF-8: expected YAML in UTF-8", hint=_HINT) from None
+    text = read_text(path)
+    if isinstance(text, SourceFault):
+        raise ConfigurationError(f"{path}:{text.line}: {text.text}", hint=_HINT)
     try:
         tree = cast("object", YAML(typ="rt").load(text))  # pyright: ignore[reportUnknownMemberType]
-    except (YAMLError, RecursionError) as fault:
-        raise ConfigurationError(f"{path}:{_broken_line(fault)}: {_problem(fault)}: expected valid YAML", hint=_HINT) from None
+    except YAMLError as error:
+        fault = syntax_fault(error)
+        raise ConfigurationError(f"{path}:{fault.line}: {fault.text}", hint=_HINT) from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}:1: nested too deeply: expected a runtime file", hint=_HINT) from None
     if not isinstance(tree, Mapping):
         raise ConfigurationError(f"{path}:1: no mapping: expected preset and presets", hint=_HINT)
     return cast("object", tree)
-
-
-def _broken_line(fault: Exception) -> int:
-    mark: object = getattr(fault, "problem_mark", None)
-    line: object = getattr(mark, "line", None)
-    return line + 1 if isinstance(line, int) else 1
-
-
-def _problem(fault: Exception) -> str:
-    """ruamel's short account; the long one quotes the file, which may hold a key that should not stand there."""
-    problem: object = getattr(fault, "problem", None)
-    return str(problem or type(fault).__name__).split(" with value")[0].replace("\n", " ")
 
 
 def _plain(node: object) -> object:

@@ -119,8 +119,8 @@ WRONG = {
         4,
         "long: no condition: expected one of policy, mode, intents",
     ),
-    "key twice": ("model: tiny", "model: tiny\n        model: big", 8, 'found duplicate key "model": expected valid YAML'),
-    "not YAML": ("model: tiny", "model: [tiny", 8, "expected valid YAML"),
+    "key twice": ("model: tiny", "model: tiny\n        model: big", 8, 'not YAML: found duplicate key "model": expected YAML 1.2'),
+    "not YAML": ("model: tiny", "model: [tiny", 8, "expected YAML 1.2"),
 }
 
 
@@ -158,11 +158,12 @@ def test_a_key_in_the_file_is_refused_and_not_repeated(line: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", ":1: no mapping: expected preset and presets"),
+        ("", ":1: empty file: expected text"),
+        ("# nothing\n", ":1: no mapping: expected preset and presets"),
         ("- a\n", ":1: no mapping"),
-        (b"preset: \xff\n", ": byte 8 is not UTF-8"),
-        (b"a: " + b"x" * 1_000_001, ": 1000004 bytes: expected at most 1000000"),
-        ("preset: *nothing\n", ":1: found undefined alias"),
+        (b"preset: \xff\n", ":1: byte 8 is not UTF-8"),
+        (b"a: " + b"x" * 1_000_001, ":1: 1000004 bytes: expected at most 262144"),
+        ("preset: *nothing\n", ":1: not YAML: found undefined alias"),
         ("preset: !!python/object:os.system x\npresets: {}\n", ":"),
     ],
 )
@@ -173,7 +174,7 @@ def test_what_is_no_runtime_file(content: str | bytes, said: str, tmp_path: Path
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """A missing file is told with its path."""
-    with pytest.raises(ConfigurationError, match="No such file or directory: expected a readable file"):
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file or directory: expected a file"):
         load_endpoints(tmp_path / "runtime.yaml")
 
 

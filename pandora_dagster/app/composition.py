@@ -48,7 +48,7 @@ from pandora_dagster.recipes.recipe_loader import RecipeLoader, RecipeOverride
 from pandora_dagster.retrieval.term_overlap import TermOverlap
 from pandora_dagster.runtime.embedders import LocalEmbedder, ServerEmbedder
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
-from pandora_dagster.runtime.offline.offline_runtime import OfflineRuntime
+from pandora_dagster.runtime.offline_runtime import OfflineRuntime
 from pandora_dagster.runtime.serving.on_demand_start import OnDemandStart
 from pandora_dagster.runtime.serving.serving_folder import ServingFolder
 from pandora_dagster.runtime.sglang.endpoints import Endpoints

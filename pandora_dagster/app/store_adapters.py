@@ -14,7 +14,7 @@ from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
 from pandora_dagster.phases.flow.phase_table import phases_ending_in, section_writers
-from pandora_dagster.runtime.otel.call_spans import exporting_spans, is_exporter_configured
+from pandora_dagster.runtime.call_spans import exporting_spans, is_exporter_configured
 from pandora_dagster.settings import Settings, process_environment
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
 from pandora_dagster.stores.calls.call_index_rebuild import rebuild_calls, verify_calls

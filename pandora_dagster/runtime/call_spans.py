@@ -25,7 +25,7 @@ class CallSpans:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        from pandora_dagster.runtime.otel.span_ids import SpanIds
+        from pandora_dagster.runtime.span_ids import SpanIds
 
         self._ids = SpanIds()
         provider = TracerProvider(resource=Resource.create({"service.name": "pandora-dagster"}), id_generator=self._ids)

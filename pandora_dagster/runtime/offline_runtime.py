@@ -146,7 +146,7 @@ async def _read_line(process: Process) -> Line | None:
         return None
 
 
-WORKER = Path(__file__).with_name("worker.py")
+WORKER = Path(__file__).with_name("offline_worker.py")
 _INITIAL_CAPACITY = 16
 
 

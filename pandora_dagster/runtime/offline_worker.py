@@ -1,4 +1,4 @@
-"""SGLang's engine behind standard input and output, one JSON object a line: `python worker.py` with SGLang's own server arguments.
+"""SGLang's engine behind standard input and output, one JSON object a line: `python offline_worker.py` with SGLang's own server arguments.
 
 First it says {"ready": true, "places": 16, "model": ...}. Then it is asked {"id", "messages" or "prompt", "sampling", "template"}, all at
 once if one likes, and answers {"id", "text", "finish_reason", "prompt", "output", "cached"} as each comes to its end; {"id", "count": true,

@@ -11,7 +11,7 @@ from pandora_dagster.app.batch_service import BatchService
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer
 from pandora_dagster.errors import ModelError, ModelRejectedError, RuntimeUnreachableError
-from pandora_dagster.runtime.offline.offline_runtime import OfflineRuntime
+from pandora_dagster.runtime.offline_runtime import OfflineRuntime
 from pandora_dagster.settings import load_settings
 from tests.runtime.sglang_packs import endpoints, pack
 from tests.sglang.real_servers import CONTEXT, ENVIRONMENT, MODEL, REPOSITORY

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import CallRecord, CallTokens, Usage
 from pandora_dagster.phases.flow import turn_flow
-from pandora_dagster.runtime.otel.call_spans import CallSpans, is_exporter_configured
+from pandora_dagster.runtime.call_spans import CallSpans, is_exporter_configured
 from tests.phases.rig import open_rig
 
 REPOSITORY = Path(__file__).parents[3]
@@ -161,7 +161,7 @@ def test_spans_reach_a_collector_before_the_process_ends(collector: tuple[str, l
     address, got = collector
     code = (
         "import sys; from pandora_dagster.contracts.model_calls import CallRecord\n"
-        "from pandora_dagster.runtime.otel.call_spans import exporting_spans\n"
+        "from pandora_dagster.runtime.call_spans import exporting_spans\n"
         "exporting_spans().call(CallRecord.model_validate_json(sys.stdin.read()))"
     )
     _process(code, {"OTEL_EXPORTER_OTLP_ENDPOINT": address}, RECORD.model_dump_json())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import on_a_cpu  # noqa: F401 - first, see there
 
-WORKER = Path(__file__).parents[3] / "pandora_dagster" / "runtime" / "offline" / "worker.py"
+WORKER = Path(__file__).parents[3] / "pandora_dagster" / "runtime" / "offline_worker.py"
 
 if __name__ == "__main__":
     runpy.run_path(str(WORKER))["main"](sys.argv[1:])

@@ -87,8 +87,7 @@ class CallSite:
     @property
     def fields(self) -> dict[str, str]:
         """The caller as records and interventions name it."""
-        turn_id = self.turn.turn_id if self.turn else ""
-        return {"user_id": self.user, "session_id": self.session, "turn_id": turn_id, "phase": self.phase}
+        return {"user_id": self.user, "session_id": self.session, "turn_id": self.turn.turn_id if self.turn else "", "phase": self.phase}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +140,9 @@ def framed(kind: PartKind, name: str, text: str) -> str:
     """Render a part for its message. Quoted text can neither close its frame nor open another (user text is never structure)."""
     if kind in SHARED_KINDS:
         return text
-    tag = "document" if kind == "document" else kind
-    opening = f'<document name="{name}">' if kind == "document" else f"<{tag}>"
+    opening = f'<document name="{name}">' if kind == "document" else f"<{kind}>"
     quoted = _FRAME.sub(r"<\\", text)
-    return f"{opening}\n{quoted}\n</{tag}>"
+    return f"{opening}\n{quoted}\n</{kind}>"
 
 
 @dataclass(frozen=True, slots=True)

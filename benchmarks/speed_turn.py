@@ -13,8 +13,7 @@ import dagster as dg
 
 from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.defs.instance import add_keys, instance_at, open_instance
-from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.defs.instance import TURNS, add_keys, instance_at, open_instance
 from pandora_dagster.defs.turn.phase_assets import run_tags, turn_assets
 from pandora_dagster.defs.turn.turn_run import run_turn, turn_job
 from pandora_dagster.settings import load_settings

@@ -12,12 +12,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pandora_dagster.api.api_errors import ApiError, TurnFailure, TurnHalt
-from pandora_dagster.api.chat_request import MODELS, SESSION_HEADER, ChatRequest, parse_chat_request
-from pandora_dagster.api.chat_response import (
+from pandora_dagster.api.chat_format import (
     DONE,
+    MODELS,
+    SESSION_HEADER,
     ChatAnswer,
+    ChatRequest,
     ChatStream,
     completion,
+    parse_chat_request,
     source_list,
     sse_comment,
     sse_event,

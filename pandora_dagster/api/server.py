@@ -10,8 +10,8 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
-from pandora_dagster.api.archive_pages import make_pages
 from pandora_dagster.api.guard import Guard
+from pandora_dagster.api.html_pages import make_pages
 from pandora_dagster.api.routes import make_app
 from pandora_dagster.api.turn_worker import TurnWorker
 from pandora_dagster.app import App

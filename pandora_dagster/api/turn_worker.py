@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 
 from pandora_dagster.api.api_errors import ApiError, TurnFailure, TurnHalt
-from pandora_dagster.api.chat_request import ChatRequest
-from pandora_dagster.api.chat_response import ChatAnswer, usage_of
+from pandora_dagster.api.chat_format import ChatAnswer, ChatRequest, usage_of
 from pandora_dagster.app import App
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.defs.turn.turn_run import add_partitions, report_turn

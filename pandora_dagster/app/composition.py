@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from pandora_dagster.app.application import App, CompressionStack
 from pandora_dagster.app.health import HealthService, ServerHealth
@@ -21,11 +20,10 @@ from pandora_dagster.app.store_adapters import (
     open_transfer_service,
 )
 from pandora_dagster.contracts.enums import ModelLayer, Priority
-from pandora_dagster.contracts.ports.context_source import ContextSource
-from pandora_dagster.contracts.ports.measurement import Clock, Metrics, TokenMeasure
-from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime
+from pandora_dagster.contracts.ports.measurement import Metrics, TokenMeasure
+from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime, TokenRatios
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore
+from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore, Vault
 from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.call.executor import Executor
@@ -121,26 +119,48 @@ def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | No
     return ExtractiveRuntime(counter, utc_now)
 
 
-def open_compression_stack(
+def open_executor(
     settings: Settings,
-    execution: Executor,
     *,
     cookbook: RecipeCatalog,
     counter: TokenMeasure,
     runtime: ModelRuntime,
     calls: CallLog,
+    vault: Vault,
     interventions: Interventions,
-    clock: Clock,
     new_call_id: Callable[[], str],
     log_event: EventLogger | None = None,
-) -> CompressionStack:
-    """The compression over `execution`, which then compresses the documents of its own calls, unless compression is switched off."""
-    log = CompressionLog(calls, clock, new_call_id, log_event or json_lines())
+    ratios: TokenRatios | None = None,
+    routing: Routing | None = None,
+    versions: RecipeVersionStore | None = None,
+    allowance: SessionRateLimit | None = None,
+) -> tuple[Executor, CompressionStack]:
+    """The executor of recipe calls and the compression over it, which compresses the documents of its calls unless it is switched off."""
+    served = served_endpoints(runtime)
+    execution = Executor(
+        cookbook=cookbook,
+        runtime=runtime,
+        counter=counter,
+        log=calls,
+        vault=vault,
+        interventions=interventions,
+        clock=utc_now,
+        sleep=asyncio.sleep,
+        new_call_id=new_call_id,
+        tools=TOOL_NAMES,
+        limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
+        ratios=ratios,
+        prices=served.prices if served else {},
+        routing=routing,
+        versions=versions,
+        allowance=allowance,
+    )
+    log = CompressionLog(calls, utc_now, new_call_id, log_event or json_lines())
     layer = ModelLayer(settings.compression_model_layer)
     engine = SummarizationEngine(
         cookbook=cookbook,
         counter=counter,
-        clock=clock,
+        clock=utc_now,
         log=log,
         model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter, layer),
         runtime=runtime.name,
@@ -148,11 +168,10 @@ def open_compression_stack(
         served=runtime.model,
         cache_ttl_s=settings.compression_cache_ttl_s,
     )
-    summarizer = SmartSummarizer(engine, BudgetChecker(counter.count), counter, log)
     if settings.compression_enabled:
-        execution.use_fitter(summarizer)
+        execution.use_fitter(SmartSummarizer(engine, BudgetChecker(counter.count), counter, log))
     limits = SoftLimits(settings.compression_threshold, settings.min_compression_savings)
-    return CompressionStack(engine, summarizer, SectionBudgets(engine, counter, interventions, log, limits), log)
+    return execution, CompressionStack(engine, SectionBudgets(engine, counter, interventions, log, limits), log)
 
 
 def open_app(
@@ -175,17 +194,20 @@ def open_app(
     )
     lineage = open_lineage_service(settings, stores, counter, utc_now)
     indexes = open_index_service(stores, lineage)
-    execution = _open_executor(settings, stores, runtime, counter, cookbook, versions, priority)
-    compression = open_compression_stack(
+    limited = runtime.name != EMBEDDED and priority is not Priority.BATCH  # the sessions of live turns that a model server answers
+    execution, compression = open_executor(
         settings,
-        execution,
         cookbook=cookbook,
         counter=counter,
         runtime=runtime,
         calls=stores.calls,
+        vault=stores.vault,
         interventions=stores.interventions,
-        clock=utc_now,
         new_call_id=_new_call_id,
+        ratios=TokenRatioFile(settings.root),
+        routing=_checked_routing(runtime, cookbook),
+        versions=versions,
+        allowance=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if limited else None,
     )
     dependencies = _phase_dependencies(settings, stores, execution, cookbook, counter, lineage, runtime.name, priority)
     return App(
@@ -208,44 +230,6 @@ def open_app(
     )
 
 
-def _open_executor(
-    settings: Settings,
-    stores: StoreAdapters,
-    runtime: ModelRuntime,
-    counter: TokenMeasure,
-    cookbook: RecipeLoader,
-    versions: RecipeVersionStore,
-    priority: Priority,
-) -> Executor:
-    """The executor of recipe calls. A rate limit holds for the sessions of live turns that a model server answers."""
-    served = served_endpoints(runtime)
-    limited = runtime.name != EMBEDDED and priority is not Priority.BATCH
-    return Executor(
-        cookbook=cookbook,
-        runtime=runtime,
-        counter=counter,
-        log=stores.calls,
-        vault=stores.vault,
-        interventions=stores.interventions,
-        clock=utc_now,
-        sleep=asyncio.sleep,
-        new_call_id=_new_call_id,
-        tools=TOOL_NAMES,
-        limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
-        ratios=TokenRatioFile(settings.root),
-        prices=served.prices if served else {},
-        routing=_checked_routing(served, cookbook),
-        versions=versions,
-        allowance=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if limited else None,
-    )
-
-
-def _context_sources(stores: StoreAdapters) -> tuple[ContextSource[Any], ...]:
-    """The sources of the Context Gatherer beside earlier turns, in the order in which they are offered."""
-    web = stores.sources
-    return MemorySource(stores.memory), ResearchSource(web), VisitSource(web, stores.index), NoteSource(stores.notes)
-
-
 def _phase_dependencies(
     settings: Settings,
     stores: StoreAdapters,
@@ -258,6 +242,7 @@ def _phase_dependencies(
 ) -> PhaseDependencies:
     """The ports that phases work with, tools included."""
     scores = TermOverlap(stores.index.reader).scores
+    web = stores.sources
     crosses_sessions = partial(may_cross_sessions, settings.policy, stores.facts)
     tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now, crosses_sessions)
     return PhaseDependencies(
@@ -279,7 +264,7 @@ def _phase_dependencies(
         facts=stores.facts,
         sources=stores.sources,
         notes=stores.notes,
-        context_sources=_context_sources(stores),
+        context_sources=(MemorySource(stores.memory), ResearchSource(web), VisitSource(web, stores.index), NoteSource(stores.notes)),
         vectors=stores.vectors,
         priority=priority,
         lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, report=print_notice),
@@ -316,8 +301,9 @@ def served_endpoints(runtime: ModelRuntime) -> Endpoints | None:
     return runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
 
 
-def _checked_routing(served: Endpoints | None, cookbook: RecipeLoader) -> Routing | None:
+def _checked_routing(runtime: ModelRuntime, cookbook: RecipeLoader) -> Routing | None:
     """The routing policy; raises ConfigurationError where it names an unknown recipe."""
+    served = served_endpoints(runtime)
     routing = served.routing if served else None
     if served and routing and (unknown := [name for name in routing.recipes if name not in cookbook.names()]):
         raise ConfigurationError(

@@ -4,14 +4,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from pandora_dagster.app.index_service import IndexFile, IndexService
+from pandora_dagster.app.index_service import IndexService
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.contracts.ports.record_storage import CompressionTotals, RecipeVersionStore
+from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
 from pandora_dagster.contracts.ports.user_storage import MemoryStore, NoteStore
 from pandora_dagster.errors import ConfigurationError, PandoraError
 from pandora_dagster.execution.fit.call_budget import FIRST_RATIO
@@ -22,6 +21,9 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.server_status import LayerStatus
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings
+from pandora_dagster.stores.calls.call_index import DuckCallIndex
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.search.turn_vectors import TurnVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +36,13 @@ class Finding:
     remedy: str = ""
 
 
-class CallStatistics(Protocol):
-    """Sums over the indexed calls of a store."""
-
-    @property
-    def file(self) -> IndexFile: ...
-    def calls_by_model(self) -> Mapping[tuple[str, str], int]:
-        """(layer, model) -> number of calls. Raises StoreError."""
-        ...
-
-    def compressions(self) -> CompressionTotals: ...
-
-
-class VectorCheck(Protocol):
-    """The vectors of a store and the model that makes them."""
-
-    @property
-    def name(self) -> str: ...
-    def check(self) -> int:
-        """The length of a vector, from making one. Raises ModelError."""
-        ...
-
-    def check_stored_model(self) -> None:
-        """Raises StoreError where the stored vectors are of another model."""
-        ...
-
-
 REFLEX_MS = 100
 """000 section 3: "Sub-100ms, always hot"."""
 _EXPECTED_STATES = frozenset({ServerState.ASLEEP, ServerState.STARTING, ServerState.WAITS, ServerState.READY})
 
 
 async def check_servers(
-    runtime: SglangRuntime, cookbook: RecipeCatalog, ratios: TokenRatios, calls: CallStatistics, folder: ServingFolder
+    runtime: SglangRuntime, cookbook: RecipeCatalog, ratios: TokenRatios, calls: DuckCallIndex, folder: ServingFolder
 ) -> tuple[Finding, ...]:
     """Findings of each layer, then of each server that answers. A server of several layers is asked once; a cold server is not started."""
     statuses = await runtime.check(timeout_s=3.0)
@@ -140,7 +116,7 @@ def _calibration(status: LayerStatus, ratios: TokenRatios, calls: int) -> str:
     return f"{ratio:.2f} tokens a planned one, {calls} calls"
 
 
-def _call_counts(calls: CallStatistics) -> Mapping[tuple[str, str], int]:
+def _call_counts(calls: DuckCallIndex) -> Mapping[tuple[str, str], int]:
     """Calls by layer and model; none where the index does not exist, or cannot be read (a finding of its own)."""
     if calls.file.path.exists():
         with suppress(PandoraError):
@@ -196,13 +172,13 @@ class HealthService:
     catalog: RecipeCatalog
     versions: RecipeVersionStore
     indexes: IndexService
-    calls: CallStatistics
+    calls: DuckCallIndex
     notes: NoteStore
     memory: MemoryStore
     users: Callable[[], Iterable[UserId]]
     """The users of the store."""
     servers: ServerHealth | None
-    vectors: VectorCheck | None
+    vectors: TurnVectors | None
 
     async def check(self) -> tuple[Finding, ...]:
         """Every finding, in the order in which a user would act on them."""
@@ -235,7 +211,7 @@ class HealthService:
         self.servers.verified.add(self.runtime.name)
 
 
-def _indexes(indexes: Mapping[str, IndexFile]) -> Iterator[Finding]:
+def _indexes(indexes: Mapping[str, DuckDBFile]) -> Iterator[Finding]:
     """Whether each existing index can be opened; `pandora index verify` compares its rows."""
     there = [name for name, file in indexes.items() if file.path.exists()]
     faults = {name: fault for name in there if (fault := indexes[name].fault())}
@@ -266,7 +242,7 @@ def _memory(user: UserId, memory: MemoryStore) -> Iterator[Finding]:
             yield Finding(f"memory of {user}", True, f"{len(entries)} can be read")
 
 
-def _embeddings(vectors: VectorCheck) -> Finding:
+def _embeddings(vectors: TurnVectors) -> Finding:
     """Whether a vector can be made, and whether the stored vectors are of the same model."""
     try:
         length = vectors.check()
@@ -276,7 +252,7 @@ def _embeddings(vectors: VectorCheck) -> Finding:
     return Finding("embeddings", True, f"{vectors.name}: vectors of {length} values")
 
 
-def _compressions(calls: CallStatistics) -> Iterator[Finding]:
+def _compressions(calls: DuckCallIndex) -> Iterator[Finding]:
     """Sums over all compressions (000 section 27); nothing before the first turn is completed."""
     if not calls.file.path.exists():
         return

@@ -1,11 +1,10 @@
 """Index administration: the indexes of a store rebuilt from its documents and records, and compared with them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
-from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index_rebuild import RebuildReport
 
 FaultCallback = Callable[[str], None]
@@ -13,23 +12,12 @@ ProgressCallback = Callable[[int], None]
 """Receives the number of turns indexed so far."""
 
 
-class IndexFile(Protocol):
-    """The file of an index."""
-
-    @property
-    def path(self) -> Path: ...
-
-    def fault(self) -> StoreError | None:
-        """Why the file cannot be opened; None where it can be, or does not exist."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class StoredIndex:
     """One index of a store besides the index of turns."""
 
     name: str
-    file: IndexFile
+    file: DuckDBFile
     rebuild: Callable[[FaultCallback], tuple[int, Path | None]]
     """Rebuilds the index; returns the number of its rows, and where a damaged file is kept. Raises StoreError."""
     verify: Callable[[], Sequence[str]]
@@ -40,7 +28,7 @@ class StoredIndex:
 class IndexService:
     """The indexes of one store. `vectors` is None where embeddings are off."""
 
-    turns_file: IndexFile
+    turns_file: DuckDBFile
     rebuild_turns: Callable[[ProgressCallback], RebuildReport]
     verify_turns: Callable[[], Sequence[str]]
     calls: StoredIndex
@@ -56,10 +44,8 @@ class IndexService:
         sources, sources_aside = self.sources.rebuild(broken.append)
         vectors = self.vectors.rebuild(broken.append)[0] if self.vectors else 0
         links, lineage_aside = self.lineage.rebuild(lambda fault: None)  # unreadable turns are in the report of the turns already
-        return RebuildReport(
-            turns=report.turns,
-            faults=report.faults,
-            aside=report.aside,
+        return replace(
+            report,
             calls=calls,
             calls_aside=calls_aside,
             broken_lines=tuple(broken),
@@ -75,7 +61,7 @@ class IndexService:
         others = (self.calls, self.sources, self.vectors, self.lineage)
         return (*self.verify_turns(), *(fault for index in others if index for fault in index.verify()))
 
-    def files(self) -> Iterator[tuple[str, IndexFile]]:
+    def files(self) -> Iterator[tuple[str, DuckDBFile]]:
         """Each index by what it is an index of, and its file."""
         yield "turns", self.turns_file
         yield from ((index.name, index.file) for index in (self.calls, self.sources, self.lineage, self.vectors) if index)

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pandora_dagster.app.composition import (
-    open_compression_stack,
     open_counter,
+    open_executor,
     open_recipe_loader,
     open_runtime,
     open_versions,
-    served_endpoints,
     utc_now,
 )
 from pandora_dagster.contracts.ids import user_id
@@ -21,8 +20,6 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
 from pandora_dagster.errors import InputError
-from pandora_dagster.execution.call.executor import Executor
-from pandora_dagster.execution.fit.call_budget import CallLimit
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.governance.dry_run import CallCapture, DryRunExecutor, PinnedRecipeLoader
 from pandora_dagster.governance.promotion import PromotionContext, resolve_version
@@ -36,8 +33,6 @@ from pandora_dagster.stores.calls.vault_files import VaultFiles
 from pandora_dagster.stores.records.recipe_feedback import RecipeTestFiles
 from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
 from pandora_dagster.tools.tool_registry import TOOL_NAMES
-
-__all__ = ["RecipeCheckResult", "check_files", "check_recipes", "open_recipe_loader", "recipe_rows", "write_generated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +66,16 @@ def write_generated(settings: Settings) -> None:
 def recipe_rows(settings: Settings) -> list[dict[str, Any]]:
     """One row per recipe as it is in production."""
     recipes = open_recipe_loader(settings, open_versions(settings))
-    return [_row(recipes, name) for name in recipes.names()]
-
-
-def _row(recipes: RecipeLoader, name: str) -> dict[str, Any]:
-    loaded = recipes.load(name)
-    recipe, budget = loaded.recipe, loaded.recipe.token_budget
-    return {
-        "recipe": name,
-        "layer": loaded.layer.value,
-        "mode": recipe.mode.value if recipe.mode else "",
-        **budget.model_dump(),
-        "version": loaded.version,
-    }
+    return [
+        {
+            "recipe": name,
+            "layer": loaded.layer.value,
+            "mode": loaded.recipe.mode.value if loaded.recipe.mode else "",
+            **loaded.recipe.token_budget.model_dump(),
+            "version": loaded.version,
+        }
+        for name, loaded in ((name, recipes.load(name)) for name in recipes.names())
+    ]
 
 
 T = TypeVar("T")
@@ -112,31 +104,15 @@ def open_dry_run(settings: Settings, recipes: RecipeLoader, counter: TokenMeasur
     """The executor and compression of an application, around stores that keep nothing. `recipes`: those in production, which the tested
     version calls in turn. Raises ConfigurationError."""
     runtime = runtime or open_runtime(settings, counter)
-    served = served_endpoints(runtime)
     capture, pinned = CallCapture(read_image=VaultFiles(settings.root).read_image), PinnedRecipeLoader(recipes)
-    execution = Executor(
-        cookbook=pinned,
-        runtime=runtime,
-        counter=counter,
-        log=capture,
-        vault=capture,
-        interventions=capture,
-        clock=utc_now,
-        sleep=asyncio.sleep,
-        new_call_id=_new_trial_id,
-        tools=TOOL_NAMES,
-        limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
-        prices=served.prices if served else {},
-    )
-    open_compression_stack(
+    execution, _ = open_executor(
         settings,
-        execution,
         cookbook=pinned,
         counter=counter,
         runtime=runtime,
         calls=capture,
+        vault=capture,
         interventions=capture,
-        clock=utc_now,
         new_call_id=_new_trial_id,
         log_event=_ignore_event,
     )

@@ -1,15 +1,14 @@
-"""The application of one command, opened with the common options."""
+"""The application of one command, and the arguments and options that several commands share."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
-    from pandora_dagster.contracts.ids import UserId
     from pandora_dagster.settings import Settings
 
 
@@ -60,8 +59,9 @@ def app_of_existing_store(context: typer.Context) -> "Generator[App]":
         yield app
 
 
-def user_of(app: "App", user: str) -> "UserId":
-    """The user that a command names, else PANDORA_USER. Raises BadIdError."""
-    from pandora_dagster.contracts.ids import user_id
-
-    return user_id(user) if user else app.settings.user
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+User = Annotated[str, typer.Option("--user", "-u", help="User id; default PANDORA_USER.")]
+OnlyUser = Annotated[str, typer.Option("--user", "-u", help="Only this user; default: all users.")]
+Turn = Annotated[str, typer.Argument(help="<user>:turn_000811, or a short form that is unique.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+RecipeName = Annotated[str, typer.Argument(help="{category}/{name}, or a short form: reflection, planner_chat.")]

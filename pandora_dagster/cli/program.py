@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from pandora_dagster.cli import serve_commands, store_commands
 from pandora_dagster.cli.app_context import StoreOptions
-from pandora_dagster.cli.archive import archive_commands, digest_commands, prune_commands
-from pandora_dagster.cli.ask import batch_commands, intervention_commands, search_commands, turn_commands
+from pandora_dagster.cli.archive import archive_commands, digest_commands
+from pandora_dagster.cli.ask import intervention_commands, search_commands, turn_commands
 from pandora_dagster.cli.documents import compression_commands, lineage_commands, memory_commands, source_commands, transfer_commands
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note
-from pandora_dagster.cli.recipes import recipe_commands, recipe_score_commands, recipe_test_commands
-from pandora_dagster.cli.serve import serve_commands
-from pandora_dagster.cli.store import forget_commands, store_commands
+from pandora_dagster.cli.recipes import evaluation_commands, recipe_commands
 from pandora_dagster.errors import HaltError, PandoraError
 
 _HELP = """Conversation turns as documents, model calls as recipes, on Dagster.
@@ -63,28 +62,28 @@ _RECIPES = CommandGroup(
     "Check, compare, test and assign recipes.",
     (
         *(recipe_commands.check, recipe_commands.list_recipes, recipe_commands.show, recipe_commands.history, recipe_commands.diff),
-        *(recipe_commands.rollback, recipe_commands.assign, recipe_test_commands.test, recipe_test_commands.replay),
-        *(recipe_score_commands.scores, recipe_score_commands.lessons),
+        *(recipe_commands.rollback, recipe_commands.assign, evaluation_commands.test, evaluation_commands.replay),
+        *(evaluation_commands.scores, evaluation_commands.lessons),
     ),
 )
-_COLD = CommandGroup("cold", "Manage the originals of archived turns.", (prune_commands.prune,))
+_COLD = CommandGroup("cold", "Manage the originals of archived turns.", (archive_commands.prune,))
 _INDEX = CommandGroup("index", "Rebuild and verify the indexes.", (store_commands.rebuild, store_commands.verify))
 PANELS: Mapping[str, Sequence[Function | CommandGroup]] = {
     "Ask": (
         *(store_commands.demo, turn_commands.ask, turn_commands.chat, turn_commands.resume, turn_commands.turns, turn_commands.show),
-        *(search_commands.search, batch_commands.batch, _INTERVENTIONS),
+        *(search_commands.search, transfer_commands.batch, _INTERVENTIONS),
     ),
     "Document": (
         *(transfer_commands.import_file, transfer_commands.export, compression_commands.compress, lineage_commands.lineage),
         *(_RESEARCH, _VISIT, _MEMORY),
     ),
-    "Recipe": (_RECIPES, recipe_score_commands.correct, store_commands.calls),
+    "Recipe": (_RECIPES, evaluation_commands.correct, store_commands.calls),
     "Archive": (
         *(archive_commands.archive, archive_commands.restore, archive_commands.pin, archive_commands.unpin),
         *(digest_commands.digest, _COLD),
     ),
     "Server": (serve_commands.serve, serve_commands.api, serve_commands.ui, serve_commands.pages),
-    "Store": (store_commands.doctor, _INDEX, forget_commands.forget),
+    "Store": (store_commands.doctor, _INDEX, store_commands.forget),
 }
 """The panels of `pandora --help`. A command has the first word of its function's name."""
 

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from pandora_dagster.app.batch_service import BatchService
 from pandora_dagster.contracts.batches import Batch, BatchRow
-from pandora_dagster.defs.instance import add_keys
-from pandora_dagster.defs.partitions import days
+from pandora_dagster.defs.checked_asset import checked_asset, failure
+from pandora_dagster.defs.instance import add_keys, days
 from pandora_dagster.defs.resources import BatchResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
@@ -36,6 +36,7 @@ _DESCRIPTION = (
     "The queries of the files in `<root>/inbox/` that began on this day, each a turn of its own. A run whose configuration names no file "
     "takes all waiting files that began on its day, and for today all that have not begun."
 )
+_CHECK_DESCRIPTION = "Each line has a turn that is saved, asks for clarification, or halted with an intervention."
 
 
 class BatchConfig(dg.Config):
@@ -47,19 +48,7 @@ class BatchConfig(dg.Config):
 def batch_asset(settings: Settings) -> dg.AssetsDefinition:
     """`turn_batch`, partitioned by day."""
 
-    @dg.multi_asset(
-        name=ASSET,
-        specs=[dg.AssetSpec(ASSET, description=_DESCRIPTION, group_name="batch", kinds={"python"}, code_version="1")],
-        check_specs=[
-            dg.AssetCheckSpec(
-                CHECK,
-                asset=ASSET,
-                description="Each line has a turn that is saved, asks for clarification, or halted with an intervention.",
-            )
-        ],
-        partitions_def=days(settings),
-        backfill_policy=dg.BackfillPolicy.multi_run(1),
-    )
+    @checked_asset(ASSET, _DESCRIPTION, group="batch", checks={CHECK: _CHECK_DESCRIPTION}, days=days(settings))
     def turn_batch(
         context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[BatchResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:
@@ -69,8 +58,7 @@ def batch_asset(settings: Settings) -> dg.AssetsDefinition:
                 _run(name, day, context, batches)
             found = batches.of_day(day)
         except PandoraError as error:
-            hint = {"hint": error.hint} if error.hint else {}
-            raise dg.Failure(f"{ASSET}: {error}", metadata=hint, allow_retries=False) from error
+            raise failure(ASSET, error) from error
         yield dg.MaterializeResult(asset_key=ASSET, metadata=_metadata(found), check_results=[_complete(found)])
 
     return turn_batch

@@ -1,13 +1,16 @@
 # pyright: reportUnknownMemberType=false
 """Prompts in Dagster: daily scores of each version and layer, failures, the check for regressions, and the schedule."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
-from pandora_dagster.defs.partitions import days
+from pandora_dagster.app.evaluation import Evaluation
+from pandora_dagster.defs.checked_asset import checked_asset, failure
+from pandora_dagster.defs.instance import days
 from pandora_dagster.defs.resources import ScoreResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.governance.call_metrics import SHARES, CallMetrics
@@ -19,56 +22,47 @@ SCORES, LAYERS, FAILURES, CHECK = "prompt_scorecard", "layer_scorecard", "prompt
 GROUP = "prompts"
 _SHOWN_CHARACTERS = 300
 """Characters of an example that the table shows."""
+ScoreResult = Callable[[Evaluation, str], dg.MaterializeResult[Any]]
+"""Computes the scores of a day."""
 _PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
 
 
 def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
     """`prompt_scorecard` with its check, `layer_scorecard` and `prompt_failures`, partitioned by day."""
 
-    @dg.multi_asset(
-        name=SCORES,
-        specs=[dg.AssetSpec(SCORES, description=_SCORES, group_name=GROUP, kinds={"python"}, code_version="1")],
-        check_specs=[dg.AssetCheckSpec(CHECK, asset=SCORES, description=_CHECK)],
-        partitions_def=days(settings),
-        backfill_policy=dg.BackfillPolicy.multi_run(1),
-    )
-    def prompt_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreResource]) -> Iterator[dg.MaterializeResult[Any]]:
-        try:
-            evaluation = scores.open()
-            found, compared = evaluation.versions(context.partition_key), evaluation.comparisons()
-        except PandoraError as error:
-            raise _failure(SCORES, error) from error
-        named = {f"{recipe}@{version} on {layer}": one for (recipe, version, layer), one in sorted(found.items())}
-        plotted = {recipe: one for (recipe, *_), one in sorted(found.items(), key=lambda row: row[1].newest)}  # the one that ran last
-        yield dg.MaterializeResult(asset_key=SCORES, metadata=_metadata("version", named, plotted), check_results=[_regression(compared)])
+    partitions = days(settings)
 
-    @dg.multi_asset(
-        name=LAYERS,
-        specs=[dg.AssetSpec(LAYERS, description=_LAYERS, group_name=GROUP, kinds={"python"}, code_version="1")],
-        partitions_def=days(settings),
-        backfill_policy=dg.BackfillPolicy.multi_run(1),
-    )
-    def layer_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreResource]) -> Iterator[dg.MaterializeResult[Any]]:
-        try:
-            found = scores.open().layers(context.partition_key)
-        except PandoraError as error:
-            raise _failure(LAYERS, error) from error
-        yield dg.MaterializeResult(asset_key=LAYERS, metadata=_metadata("layer", dict(sorted(found.items())), found))
+    def scored(name: str, description: str, result: ScoreResult, checks: Mapping[str, str] | None = None) -> dg.AssetsDefinition:
+        @checked_asset(name, description, group=GROUP, checks=checks, days=partitions)
+        def asset(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreResource]) -> Iterator[dg.MaterializeResult[Any]]:
+            try:
+                yield result(scores.open(), context.partition_key)
+            except PandoraError as error:
+                raise failure(name, error) from error
 
-    @dg.multi_asset(
-        name=FAILURES,
-        specs=[dg.AssetSpec(FAILURES, description=_FAILURES, group_name=GROUP, kinds={"python"}, code_version="1")],
-        partitions_def=days(settings),
-        backfill_policy=dg.BackfillPolicy.multi_run(1),
-    )
-    def prompt_failures(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreResource]) -> Iterator[dg.MaterializeResult[Any]]:
-        try:
-            found = scores.open().failures(context.partition_key)
-        except PandoraError as error:
-            raise _failure(FAILURES, error) from error
-        yield dg.MaterializeResult(asset_key=FAILURES, metadata=_causes(found))
+        return asset
 
-    return [prompt_scorecard, layer_scorecard, prompt_failures]
+    return [
+        scored(SCORES, _SCORES, _version_scores, {CHECK: _CHECK}),
+        scored(LAYERS, _LAYERS, _layer_scores),
+        scored(FAILURES, _FAILURES, _failures),
+    ]
+
+
+def _version_scores(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
+    found, compared = evaluation.versions(day), evaluation.comparisons()
+    named = {f"{recipe}@{version} on {layer}": one for (recipe, version, layer), one in sorted(found.items())}
+    plotted = {recipe: one for (recipe, *_), one in sorted(found.items(), key=lambda row: row[1].newest)}  # the one that ran last
+    return dg.MaterializeResult(asset_key=SCORES, metadata=_metadata("version", named, plotted), check_results=[_regression(compared)])
+
+
+def _layer_scores(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
+    found = evaluation.layers(day)
+    return dg.MaterializeResult(asset_key=LAYERS, metadata=_metadata("layer", dict(sorted(found.items())), found))
+
+
+def _failures(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
+    return dg.MaterializeResult(asset_key=FAILURES, metadata=_causes(evaluation.failures(day)))
 
 
 _SCORES = (
@@ -105,13 +99,13 @@ def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
         )
         for group in found
     ]
-    by_recipe: dict[str, int] = {}
+    by_recipe = Counter[str]()
     for group in found:
-        by_recipe[group.recipe] = by_recipe.get(group.recipe, 0) + group.count
+        by_recipe[group.recipe] += group.count
     columns = [dg.TableColumn(name, "any") for name in ("recipe", "version", "cause", "count", "turn", "call", "said")]
     return {
         "failures": dg.MetadataValue.table(rows, dg.TableSchema(columns)),
-        "count": dg.MetadataValue.int(sum(by_recipe.values())),
+        "count": dg.MetadataValue.int(by_recipe.total()),
         **{f"{recipe}/failures": dg.MetadataValue.int(count) for recipe, count in by_recipe.items()},
     }
 
@@ -161,10 +155,6 @@ def _regression(found: Sequence[VersionComparison]) -> dg.AssetCheckResult:
     if rows:
         metadata["shares"] = dg.MetadataValue.table(rows)
     return dg.AssetCheckResult(asset_key=SCORES, check_name=CHECK, passed=not worse, description=description or None, metadata=metadata)
-
-
-def _failure(asset: str, error: PandoraError) -> dg.Failure:
-    return dg.Failure(f"{asset}: {error}", metadata={"hint": error.hint} if error.hint else {}, allow_retries=False)
 
 
 JOB, SCHEDULE = "prompt_scores", "daily_prompt_scores"

@@ -15,8 +15,7 @@ from dagster._serdes import serialize_value
 from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
-from pandora_dagster.defs.instance import open_instance
-from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.defs.instance import TURNS, open_instance
 from pandora_dagster.documents.redaction.user_traces import ERASED
 from pandora_dagster.errors import BadIdError
 from pandora_dagster.settings import Settings
@@ -45,11 +44,12 @@ def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> RunDel
     """
     needed = needed_runs(instance)
     deleted = kept = 0
-    for run_id in list(_finished(instance, before)):
-        if run_id in needed:
+    finished = dg.RunsFilter(statuses=list(_FINISHED), updated_before=before)
+    for run in list(_runs(instance, finished)):
+        if run.run_id in needed:
             kept += 1
         else:
-            delete_run(instance, run_id)
+            delete_run(instance, run.run_id)
             deleted += 1
     return RunDeletion(deleted, kept)
 
@@ -83,11 +83,11 @@ def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
             folder.rmdir()
 
 
-def _finished(instance: dg.DagsterInstance, before: datetime) -> Iterator[str]:
+def _runs(instance: dg.DagsterInstance, wanted: dg.RunsFilter | None = None) -> Iterator[dg.DagsterRun]:
+    """All runs, or those that a filter admits, page by page."""
     cursor: str | None = None
-    wanted = dg.RunsFilter(statuses=list(_FINISHED), updated_before=before)
     while records := instance.get_run_records(filters=wanted, limit=_AT_ONCE, cursor=cursor):
-        yield from (record.dagster_run.run_id for record in records)
+        yield from (record.dagster_run for record in records)
         cursor = records[-1].dagster_run.run_id
 
 
@@ -100,7 +100,6 @@ def _is_turn(partition: str | None) -> bool:
 
 # Erasure of a user from Dagster: partitions, runs with events and logs, and mentions in the records of other users.
 
-_RUNS_AT_ONCE = 500
 _MAX_WAIT_S, _RECORD_WAIT_S = 10.0, 1.0
 """How long to wait for a running run, and then for its process to read its own record."""
 _PARTITION, _FIRST, _LAST = "dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -117,7 +116,7 @@ class DagsterRunEraser:
         if not self.settings.dagster_home.is_dir():
             return {"partitions": 0, "runs": 0}
         with open_instance(self.settings) as instance:
-            return {"partitions": len(_keys(instance, user)), "runs": sum(1 for _ in _runs(instance, user))}
+            return {"partitions": len(_keys(instance, user)), "runs": len(_user_runs(instance, user))}
 
     def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
         """Delete partitions and runs through Dagster, then every record in its files. Raises StoreError where another program holds one."""
@@ -128,9 +127,9 @@ class DagsterRunEraser:
             for key in _keys(instance, user):
                 instance.delete_dynamic_partition(str(TURNS.name), key)
             _await_runs(instance, user)
-            for run_id in [run.run_id for run in _runs(instance, user)]:
-                delete_run(instance, run_id)
-            known = {record.dagster_run.run_id for record in instance.get_run_records()}
+            for run in _user_runs(instance, user):
+                delete_run(instance, run.run_id)
+            known = {run.run_id for run in _runs(instance)}
             for path in _databases(home):
                 erase_sqlite_rows(path, traces)
                 _delete_orphan_rows(path, known)
@@ -149,18 +148,15 @@ def _keys(instance: dg.DagsterInstance, user: str) -> list[str]:
 def _await_runs(instance: dg.DagsterInstance, user: str) -> None:
     """Wait for running runs, which end without their turns; a run whose process is gone never ends, so the wait is limited."""
     ends = time.monotonic() + _MAX_WAIT_S
-    while time.monotonic() < ends and any(not run.is_finished for run in _runs(instance, user)):
+    while time.monotonic() < ends and any(not run.is_finished for run in _user_runs(instance, user)):
         time.sleep(0.2)
-        if not any(not run.is_finished for run in _runs(instance, user)):
+        if not any(not run.is_finished for run in _user_runs(instance, user)):
             time.sleep(_RECORD_WAIT_S)
 
 
-def _runs(instance: dg.DagsterInstance, user: str) -> Iterator[dg.DagsterRun]:
+def _user_runs(instance: dg.DagsterInstance, user: str) -> list[dg.DagsterRun]:
     """The runs of this user's turns alone."""
-    cursor: str | None = None
-    while records := instance.get_run_records(limit=_RUNS_AT_ONCE, cursor=cursor):
-        yield from (record.dagster_run for record in records if _of_user(record.dagster_run, user))
-        cursor = records[-1].dagster_run.run_id
+    return [run for run in _runs(instance) if _of_user(run, user)]
 
 
 def _of_user(run: dg.DagsterRun, user: str) -> bool:
@@ -204,7 +200,7 @@ def _delete_orphan_rows(path: Path, known: Collection[str]) -> None:
 def _restore_newest_events(instance: dg.DagsterInstance, home: Path, user: str) -> None:
     """Replace the newest event that Dagster stores for an asset, where it was the user's, by the newest remaining one."""
     newest = {asset.to_string(): instance.fetch_materializations(asset, limit=1).records for asset in instance.all_asset_keys()}
-    known = {record.dagster_run.run_id for record in instance.get_run_records()}
+    known = {run.run_id for run in _runs(instance)}
     for path in _databases(home):
         with open_sqlite(path) as db:
             if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asset_keys'").fetchone():

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
-from typing import Protocol
 
 from jsonschema import Draft202012Validator
 
 from pandora_dagster.contracts.enums import ContentType, InterventionType, ModelLayer
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
-from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallResult, TurnUsage
+from pandora_dagster.contracts.model_calls import CallRecord, CallResult, TurnUsage
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.recipe_schema import CallCase, CallInput, LoadedRecipe
 from pandora_dagster.errors import DocumentError, HaltError, InputError
 from pandora_dagster.execution.call.attempts import manual_answer
+from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call.quality_gates import judge_answer
 from pandora_dagster.execution.call.recorded_inputs import replay_request
 from pandora_dagster.execution.call_faults import CallFault
@@ -25,12 +25,6 @@ NOBODY = "nobody"
 """The user of calls that are made for no user."""
 _MOST_ANSWERS = 256
 """Raw answers in memory; far more than concurrent calls."""
-
-
-class CallExecutor(Protocol):
-    """The executor's call that returns a failure instead of raising it."""
-
-    async def attempt(self, request: CallRequest) -> CallResult | CallFault: ...
 
 
 @dataclass(slots=True)
@@ -129,7 +123,7 @@ class DryRunResult:
 class DryRunExecutor:
     """Runs calls on one version at a time, which `select_version` chooses."""
 
-    execution: CallExecutor
+    execution: Executor
     cookbook: PinnedRecipeLoader
     aside: CallCapture
     numbers: Iterator[int] = field(default_factory=count)

@@ -5,7 +5,7 @@ share is compared from 20 calls on each side; fewer give no verdict. There is no
 """
 
 from dataclasses import dataclass
-from math import exp, lgamma
+from math import comb
 from typing import Literal
 
 from pandora_dagster.governance.call_metrics import SHARES, CallMetrics
@@ -19,17 +19,8 @@ def fisher_lower_tail(before_good: int, before: int, after_good: int, after: int
     good, every = before_good + after_good, before + after
     if not before or not after:
         return 1.0
-    fewest = max(0, good - before)
-    return min(1.0, sum(exp(_log_probability(k, after, good, every)) for k in range(fewest, after_good + 1)))
-
-
-def _log_probability(k: int, drawn: int, good: int, every: int) -> float:
-    """The logarithm of the probability that `drawn` out of `every` contain exactly `k` of the `good` ones."""
-    return _log_binomial(good, k) + _log_binomial(every - good, drawn - k) - _log_binomial(every, drawn)
-
-
-def _log_binomial(n: int, k: int) -> float:
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+    fewer = range(max(0, good - before), after_good + 1)
+    return sum(comb(good, k) * comb(every - good, after - k) for k in fewer) / comb(every, after)
 
 
 ALPHA = 0.01

@@ -217,12 +217,11 @@ class SettingRow:
 
 def settings_table() -> tuple[SettingRow, ...]:
     """Every setting in order: environment variable, default in words, meaning, expected form."""
-    return tuple(_row(field) for field in variables())
-
-
-def _row(field: str) -> SettingRow:
-    about, variable = Settings.model_fields[field], variables()[field]
-    return SettingRow(variable.name, variable.default or _shown(about.default), about.description or "", variable.expected)
+    fields = Settings.model_fields
+    return tuple(
+        SettingRow(variable.name, variable.default or _shown(fields[field].default), fields[field].description or "", variable.expected)
+        for field, variable in variables().items()
+    )
 
 
 def _shown(value: object) -> str:

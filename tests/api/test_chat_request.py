@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pandora_dagster.api.api_errors import ApiError
-from pandora_dagster.api.chat_request import parse_chat_request
+from pandora_dagster.api.chat_format import parse_chat_request
 from pandora_dagster.contracts.ids import user_id
 
 ANN = user_id("ann")

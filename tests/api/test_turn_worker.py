@@ -10,8 +10,7 @@ import pytest
 
 from pandora_dagster.api import routes, turn_worker
 from pandora_dagster.api.api_errors import TurnFailure, TurnHalt
-from pandora_dagster.api.chat_request import ChatRequest
-from pandora_dagster.api.chat_response import ChatAnswer, ChatStream
+from pandora_dagster.api.chat_format import ChatAnswer, ChatRequest, ChatStream
 from pandora_dagster.api.routes import KEEP_ALIVE_S, _event_stream, _EventQueue
 from pandora_dagster.api.turn_worker import AnswerText, DraftWithdrawal, Event, TurnStart, TurnWorker
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id

@@ -12,8 +12,7 @@ from pandora_dagster.archive.turn_restoration import pin, restore
 from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.defs.instance import add_keys, open_instance
-from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.defs.instance import TURNS, add_keys, open_instance
 from pandora_dagster.defs.run_records import DagsterRunEraser
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.records.batch_files import BatchFiles, digest_of

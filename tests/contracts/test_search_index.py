@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.app.search_service import search_messages, unmatched_filters
+from pandora_dagster.app.application import search_messages, unmatched_filters
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex

@@ -11,7 +11,7 @@ from pandora_dagster.app import open_app
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.defs.batch import ASSET, CHECK, JOB, batch_asset, inbox_sensor
-from pandora_dagster.defs.partitions import TURNS, days
+from pandora_dagster.defs.instance import TURNS, days
 from pandora_dagster.defs.resources import BatchResource
 from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB
 from pandora_dagster.settings import load_settings

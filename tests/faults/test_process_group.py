@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import REPOSITORY
 
 RUN = (
-    "import json, os, sys; from pandora_dagster.cli.serve.process_group import run_process_group; "
+    "import json, os, sys; from pandora_dagster.cli.serve_commands import run_process_group; "
     "sys.exit(run_process_group(json.loads(sys.argv[1]), os.environ))"
 )
 SLEEPS = "import time, os; open(os.path.join({folder!r}, {name!r}), 'w').write(str(os.getpid())); time.sleep(60)"

@@ -8,14 +8,12 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 from pandora_dagster.app.application import CompressionStack
-from pandora_dagster.app.composition import open_compression_stack
+from pandora_dagster.app.composition import open_executor
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
 from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
-from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call.session_rate_limit import SessionRateLimit
-from pandora_dagster.execution.fit.call_budget import CallLimit
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
@@ -33,7 +31,7 @@ from pandora_dagster.retrieval.term_overlap import TermOverlap
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles, verify_turns
 from pandora_dagster.stores.turns.revisions import PhaseTable
-from pandora_dagster.tools.tool_registry import TOOL_NAMES, build_tools
+from pandora_dagster.tools.tool_registry import build_tools
 from pandora_dagster.transfer.conversation_import import ImportContext, ImportReport, import_conversations
 from tests.fakes.record_stores import MemoryCallLog, MemoryInterventions, MemoryLineageWriter, MemoryRateLimitStates, MemoryVault
 from tests.fakes.search_index import MemorySearchIndex
@@ -145,30 +143,16 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
     sources = MemorySourceStore()
     crosses_sessions = partial(may_cross_sessions, settings.policy, facts)
     tools = build_tools(turns, index, memory, counter, scores, utc_now, crosses_sessions)
-    execution = Executor(
-        cookbook=cookbook,
-        runtime=runtime,
-        counter=counter,
-        log=calls,
-        vault=vault,
-        interventions=interventions,
-        clock=utc_now,
-        sleep=asyncio.sleep,
-        new_call_id=_new_call_id,
-        tools=TOOL_NAMES,
-        limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
-        allowance=None if runtime.name == EMBEDDED else SessionRateLimit(MemoryRateLimitStates(), clock=utc_now, sleep=asyncio.sleep),
-    )
-    compression = open_compression_stack(
+    execution, compression = open_executor(
         settings,
-        execution,
         cookbook=cookbook,
         counter=counter,
         runtime=runtime,
         calls=calls,
+        vault=vault,
         interventions=interventions,
-        clock=utc_now,
         new_call_id=_new_call_id,
+        allowance=None if runtime.name == EMBEDDED else SessionRateLimit(MemoryRateLimitStates(), clock=utc_now, sleep=asyncio.sleep),
     )
     dependencies = PhaseDependencies(
         cookbook,

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import app_of_existing_store, user_of
-from pandora_dagster.cli.command_options import AsJson, User
+from pandora_dagster.cli.app_context import AsJson, User, app_of_existing_store
 from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows, print_table
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def digest(
     from pandora_dagster.contracts.ids import SessionId
 
     with app_of_existing_store(context) as app:
-        owner, ctx = user_of(app, user), open_levels(app)
+        owner, ctx = app.owner(user), open_levels(app)
         if session:
             narrative = ctx.levels.narrative(owner, SessionId(session))
             if narrative is None:

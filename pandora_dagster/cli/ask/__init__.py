@@ -1,1 +1,1 @@
-"""Commands for turns: ask, search, batch, interventions."""
+"""Commands for turns: ask, search, interventions."""

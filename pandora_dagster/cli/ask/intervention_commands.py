@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import app_of_existing_store
+from pandora_dagster.cli.app_context import AsJson, OnlyUser, app_of_existing_store
 from pandora_dagster.cli.ask.turn_commands import require_pending, run_and_show
-from pandora_dagster.cli.command_options import AsJson, OnlyUser
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandora_dagster.cli.app_context import app_of_existing_store
-from pandora_dagster.cli.command_options import AsJson, User
+from pandora_dagster.cli.app_context import AsJson, User, app_of_existing_store
 from pandora_dagster.cli.output import EXIT_WRONG, exit_with, fields_of, print_json, print_json_line, print_line, print_note
 
 if TYPE_CHECKING:

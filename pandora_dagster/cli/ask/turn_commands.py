@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import app_of, app_of_existing_store
-from pandora_dagster.cli.ask.answer_printer import AnswerPrinter
-from pandora_dagster.cli.command_options import AsJson, OnlyUser, Turn, User
+from pandora_dagster.cli.app_context import AsJson, OnlyUser, Turn, User, app_of, app_of_existing_store
 from pandora_dagster.cli.output import (
     EXIT_HALTED,
     EXIT_WRONG,
@@ -33,6 +31,44 @@ Session = Annotated[str, typer.Option("--session", "-s", help="Session id; defau
 NoStream = Annotated[bool, typer.Option("--no-stream", help="Print the answer when it is complete, not while it is written.")]
 
 STATES = ("open", "halted", "clarify", "saved", "archived", "abandoned")
+
+_MAX_REASON_CHARACTERS = 300
+
+
+class AnswerPrinter:
+    """Prints an answer while it is written. A reader that closes stdout (`| head`) does not stop the turn."""
+
+    def __init__(self) -> None:
+        self._printed: list[str] = []
+        self._is_closed = False
+
+    def on_text(self, text: str) -> None:
+        self._printed.append(text)
+        self._echo(text)
+
+    def on_withdrawal(self, reason: str) -> None:
+        """Mark the printed draft as withdrawn."""
+        if self._printed:
+            self._printed.clear()
+            line = " ".join(reason.split())
+            line = line if len(line) <= _MAX_REASON_CHARACTERS else f"{line[:_MAX_REASON_CHARACTERS]} ..."
+            self._echo(f"\n\n--- The draft above is withdrawn: {line} ---\n\n")
+
+    def finish(self, answer: str) -> None:
+        """End with the stored answer: a line end where the stream printed the same text, else the whole answer."""
+        if "".join(self._printed).strip() != answer.strip():
+            self.on_withdrawal("the stored answer is different")
+            self._echo(answer)
+        self._printed.clear()
+        self._echo("\n")
+
+    def _echo(self, text: str) -> None:
+        if self._is_closed:
+            return
+        try:
+            typer.echo(text, nl=False)
+        except BrokenPipeError:
+            self._is_closed = True
 
 
 def ask(

@@ -1,1 +1,1 @@
-"""Commands about documents: memory, sources, import and export, compression, lineage."""
+"""Commands about documents: memory, sources, import, export and batch, compression, lineage."""

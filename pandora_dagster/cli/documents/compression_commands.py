@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandora_dagster.cli.app_context import settings_of
-from pandora_dagster.cli.command_options import AsJson
+from pandora_dagster.cli.app_context import AsJson, settings_of
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_json_line, print_line, print_note
 from pandora_dagster.errors import InputError
 

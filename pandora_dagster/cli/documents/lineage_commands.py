@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandora_dagster.cli.app_context import app_of_existing_store
-from pandora_dagster.cli.command_options import AsJson
+from pandora_dagster.cli.app_context import AsJson, app_of_existing_store
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note, progress_bar
 
 if TYPE_CHECKING:

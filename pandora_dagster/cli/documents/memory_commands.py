@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import app_of, app_of_existing_store, user_of
-from pandora_dagster.cli.command_options import AsJson, User
+from pandora_dagster.cli.app_context import AsJson, User, app_of, app_of_existing_store
 from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows
 
 KINDS = ("preference", "fact")
@@ -19,7 +18,7 @@ def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False
     Example: pandora memory list --user example
     """
     with app_of_existing_store(context) as app:
-        owner = user_of(app, user)
+        owner = app.owner(user)
         entries, profile = app.dependencies.memory.entries(owner), app.dependencies.facts.profile(owner)
     if not as_json:
         state = f"{len(profile.facts)} more facts: pandora memory facts" if profile else "off (pandora memory consent)"
@@ -64,7 +63,7 @@ def set_memory(
     if not value.strip() or len(value) > 2_000:
         exit_with(EXIT_WRONG, f"value of {len(value):,} characters: expected 1 to 2,000")
     with app_of(context) as app:
-        owner = user_of(app, user)
+        owner = app.owner(user)
         now = format_timestamp(app.dependencies.clock().replace(microsecond=0))
         app.dependencies.memory.put(owner, MemoryEntry(key, value, 1.0, None, now, kind))
     if as_json:
@@ -86,7 +85,7 @@ def forget_memory(
     Example: pandora memory forget budget --user example
     """
     with app_of_existing_store(context) as app:
-        owner = user_of(app, user)
+        owner = app.owner(user)
         kinds = [e.kind for e in app.dependencies.memory.entries(owner) if e.key == key]
         found = app.dependencies.memory.forget(owner, key)
     if not found:
@@ -112,7 +111,7 @@ def consent(
     if action not in ("on", "off", "show"):
         exit_with(EXIT_WRONG, f"consent {action}: expected on, off or show")
     with (app_of if action == "on" else app_of_existing_store)(context) as app:
-        owner = user_of(app, user)
+        owner = app.owner(user)
         deleted = 0
         if action == "on":
             give_consent(app.dependencies, owner)
@@ -145,7 +144,7 @@ def erase(
     from pandora_dagster.phases.steps.session_facts import erase_facts
 
     with app_of_existing_store(context) as app:
-        owner = user_of(app, user)
+        owner = app.owner(user)
         profile, of_sessions = erase_facts(app.dependencies, owner, sessions=sessions)
     if as_json:
         print_json({"user_id": owner, "profile_facts": profile, "session_facts": of_sessions})
@@ -167,7 +166,7 @@ def facts(
     from pandora_dagster.contracts.ids import session_id
 
     with app_of_existing_store(context) as app:
-        owner = user_of(app, user)
+        owner = app.owner(user)
         ledger = app.dependencies.facts.session(owner, session_id(session)) if session else app.dependencies.facts.profile(owner)
     reason = "nothing was stated since consent was given" if ledger else "there is no consent (pandora memory consent on)"
     print_rows(

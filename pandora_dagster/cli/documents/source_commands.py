@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from pandora_dagster.cli.app_context import app_of, app_of_existing_store, user_of
-from pandora_dagster.cli.command_options import AsJson, User
+from pandora_dagster.cli.app_context import AsJson, User, app_of, app_of_existing_store
 from pandora_dagster.cli.output import print_json, print_line, print_markdown, print_note, print_rows
 from pandora_dagster.errors import InputError
 
@@ -43,7 +42,7 @@ def add_research(context: typer.Context, file: RecordFile, user: User = "", as_j
     from pandora_dagster.contracts.user.sources import Research
 
     with app_of(context) as app:
-        owner = user_of(app, user)
+        owner = app.owner(user)
         record = _read(file, Research, "pandora research add", app)
         app.dependencies.sources.put_research(owner, record)
         _warn_future("created_at", record.created_at, app)
@@ -69,7 +68,7 @@ def list_research(context: typer.Context, user: User = "", as_json: AsJson = Fal
                 "freshness_score": freshness_score(row.created_at, row.expires_at, now),
                 "expired": is_expired(row.expires_at, now),
             }
-            for row in app.dependencies.sources.research_rows(user_of(app, user))
+            for row in app.dependencies.sources.research_rows(app.owner(user))
         ]
     columns = {"Topic": "topic", "Cache key": "cache_key", "Quality": "quality_score", "Age (h)": "age_hours"}
     print_rows(rows, {**columns, "Freshness": "freshness_score", "Expires": "expires_at", "Turn": "source_turn"}, as_json=as_json)
@@ -88,7 +87,7 @@ def show_research(
     from pandora_dagster.documents.research_pages import research_page
 
     with app_of_existing_store(context) as app:
-        found = app.dependencies.sources.research(user_of(app, user), topic)
+        found = app.dependencies.sources.research(app.owner(user), topic)
     _print_record(found, research_page(found), as_json)
 
 
@@ -113,7 +112,7 @@ def add_visit(context: typer.Context, file: RecordFile, user: User = "", as_json
     from pandora_dagster.contracts.user.sources import Visit
 
     with app_of(context) as app:
-        owner = user_of(app, user)
+        owner = app.owner(user)
         record = _read(file, Visit, "pandora visit add", app)
         app.dependencies.sources.put_visit(owner, record)
         _warn_future("visited_at", record.visited_at, app)
@@ -128,7 +127,7 @@ def list_visits(context: typer.Context, user: User = "", as_json: AsJson = False
     from pandora_dagster.retrieval.freshness import age_hours
 
     with app_of_existing_store(context) as app:
-        now, stored = app.dependencies.clock(), app.dependencies.sources.visit_rows(user_of(app, user))
+        now, stored = app.dependencies.clock(), app.dependencies.sources.visit_rows(app.owner(user))
     rows = [{**asdict(row), "age_hours": age_hours(row.visited_at, now)} for row in stored]
     print_rows(rows, {"Visit": "visit_id", "Page type": "page_type", "Age (h)": "age_hours", "URL": "url"}, as_json=as_json)
 
@@ -146,7 +145,7 @@ def show_visit(
     from pandora_dagster.documents.research_pages import visit_page
 
     with app_of_existing_store(context) as app:
-        found = app.dependencies.sources.visit(user_of(app, user), visit_id)
+        found = app.dependencies.sources.visit(app.owner(user), visit_id)
     _print_record(found, visit_page(found), as_json)
 
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import settings_of
-from pandora_dagster.cli.command_options import AsJson, RecipeName
+from pandora_dagster.cli.app_context import AsJson, RecipeName, settings_of
 from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows
 
 Why = Annotated[str, typer.Option("--why", help="Reason, stored in the history.")]

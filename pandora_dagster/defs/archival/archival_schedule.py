@@ -14,7 +14,8 @@ import dagster as dg
 from pandora_dagster.archive.eligibility import date_ranges
 from pandora_dagster.defs.archival.archive_assets import ASSET
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES
-from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.defs.checked_asset import failure
+from pandora_dagster.defs.instance import due_days
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
@@ -63,7 +64,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
             due = service.waiting(now)
             archived = {day for day, _ in service.by_day()}
         except PandoraError as error:
-            raise dg.Failure(f"{SCHEDULE}: {error}", metadata={"hint": error.hint} if error.hint else {}) from error
+            raise failure(SCHEDULE, error) from error
         if early := sorted(day for day in due if day < keys[0]):
             context.log.warning(f"turns of {early[0]} wait for a day partition: reload the definitions, which now start on that day")
         left = {*due, *_interrupted(context.instance), *_unmaterialised_days(archived, context.instance)}

@@ -9,8 +9,8 @@ import dagster as dg
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedTurn, ArchiveReport, DayCheck
 from pandora_dagster.contracts.lineage import document_id
-from pandora_dagster.defs.instance import remove_keys
-from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.defs.checked_asset import checked_asset, failure
+from pandora_dagster.defs.instance import due_days, remove_keys
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
@@ -37,7 +37,7 @@ _DESCRIPTION = (
     "The turns last active on this day, 30 days after its end (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and verified, originals "
     "in cold storage. A run over archived days archives turns that became free again, and verifies all of them."
 )
-_CHECKS = {
+_CHECKS: dict[str, str] = {
     DayCheck.NO_FACT_LOST: "Every compressed document is unchanged since its verification: no critical fact lost, changed or invented.",
     DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; a pruned one has its tombstone.",
     DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one that keeps its facts is a warning.",
@@ -49,22 +49,9 @@ _CHECKS = {
 def archive_asset(settings: Settings) -> dg.AssetsDefinition:
     """`archived_turns`, partitioned by day; a range of days is one run."""
 
-    @dg.multi_asset(
-        name=ASSET,
-        specs=[
-            dg.AssetSpec(
-                ASSET,
-                deps=[dg.AssetDep("turn_summary", partition_mapping=dg.SpecificPartitionsPartitionMapping([]))],
-                description=_DESCRIPTION,
-                group_name=GROUP,
-                kinds={"python"},
-                code_version="1",
-            )
-        ],
-        check_specs=[dg.AssetCheckSpec(check.value, asset=ASSET, description=_CHECKS[check]) for check in DayCheck],
-        partitions_def=due_days(settings),
-        backfill_policy=dg.BackfillPolicy.single_run(),
-    )
+    after = dg.AssetDep("turn_summary", partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
+
+    @checked_asset(ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[after], days=due_days(settings), as_range=True)
     def archived_turns(
         context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:
@@ -75,8 +62,7 @@ def archive_asset(settings: Settings) -> dg.AssetsDefinition:
             remove_keys(context.instance, service.archived(keys))
             days = list(_day_results(context, service, keys))
         except PandoraError as error:
-            hint = {"hint": error.hint} if error.hint else {}
-            raise dg.Failure(f"{ASSET}: {error}", metadata=hint, allow_retries=False) from error
+            raise failure(ASSET, error) from error
         if report.stopped:
             raise dg.Failure(f"{ASSET}: {report.stopped}", metadata=_stop_metadata(report), allow_retries=False)
         yield dg.MaterializeResult(asset_key=ASSET, check_results=[_result(check, days) for check in DayCheck])

@@ -11,7 +11,8 @@ from pandora_dagster.archive.level_batches import level_id
 from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelRow, LevelSubject
 from pandora_dagster.defs.archival.archive_assets import ASSET as TURNS
 from pandora_dagster.defs.archival.archive_assets import GROUP
-from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.defs.checked_asset import checked_asset, failure
+from pandora_dagster.defs.instance import due_days
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
@@ -47,13 +48,9 @@ def level_assets(settings: Settings) -> list[dg.AssetsDefinition]:
 
 
 def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
-    @dg.multi_asset(
-        name=name,
-        specs=[dg.AssetSpec(name, deps=[after], description=_DESCRIPTIONS[name], group_name=GROUP, kinds={"python"}, code_version="1")],
-        check_specs=[dg.AssetCheckSpec(CHECK, asset=name, description=_LOSS_DESCRIPTIONS[name])],
-        partitions_def=due_days(settings),
-        backfill_policy=dg.BackfillPolicy.single_run(),
-    )
+    checks = {CHECK: _LOSS_DESCRIPTIONS[name]}
+
+    @checked_asset(name, _DESCRIPTIONS[name], group=GROUP, checks=checks, deps=[after], days=due_days(settings), as_range=True)
     def level(context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]) -> Iterator[dg.MaterializeResult[Any]]:
         keys = [date.fromisoformat(key) for key in context.partition_keys]
         rows: dict[LevelSubject, LevelRow] = {}
@@ -64,8 +61,7 @@ def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
             report = service.level(name, subjects, run_id=context.run.run_id, on_row=lambda row: rows.update({row.subject: row}))
             lost = list(service.lost(subjects))
         except PandoraError as error:
-            hint = {"hint": error.hint} if error.hint else {}
-            raise dg.Failure(f"{name}: {error}", metadata=hint, allow_retries=False) from error
+            raise failure(name, error) from error
         for key in keys:
             context.add_asset_metadata(_metadata(by_day.get(key, ()), rows, service), asset_key=name, partition_key=key.isoformat())
         if report.stopped:

@@ -10,9 +10,10 @@ import dagster as dg
 
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
 from pandora_dagster.defs.archival.archive_assets import GROUP
+from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.defs.run_records import delete_old_runs
-from pandora_dagster.errors import PandoraError
+from pandora_dagster.errors import ConfigurationError, PandoraError
 from pandora_dagster.settings import Settings
 
 COLD, RUNS, SCHEDULE, CHECK = "cold_retention", "run_retention", "daily_run_retention", "nothing_missing"
@@ -35,20 +36,13 @@ RUNS_JOB = dg.define_asset_job("clear_runs", selection=[RUNS], description="Dele
 def cold_asset() -> dg.AssetsDefinition:
     """`cold_retention`: started by users only."""
 
-    @dg.multi_asset(
-        name=COLD,
-        specs=[
-            dg.AssetSpec(
-                COLD,
-                deps=["archived_turns"],
-                description="Permanently deletes the originals of turns archived over PANDORA_COLD_KEEP_DAYS ago; each leaves a tombstone. "
-                "Originals that a pin, an open intervention or a live turn refers to stay.",
-                group_name=GROUP,
-                kinds={"python"},
-                code_version="1",
-            )
-        ],
-        check_specs=[dg.AssetCheckSpec(CHECK, asset=COLD, description="No original was found damaged, or missing without a tombstone.")],
+    @checked_asset(
+        COLD,
+        "Permanently deletes the originals of turns archived over PANDORA_COLD_KEEP_DAYS ago; each leaves a tombstone. "
+        "Originals that a pin, an open intervention or a live turn refers to stay.",
+        group=GROUP,
+        checks={CHECK: "No original was found damaged, or missing without a tombstone."},
+        deps=["archived_turns"],
     )
     def cold_retention(
         context: dg.AssetExecutionContext, retention: dg.ResourceParam[ArchiveResource]
@@ -56,8 +50,7 @@ def cold_asset() -> dg.AssetsDefinition:
         try:
             report = retention.open().prune(by=f"Dagster run {context.run.run_id}")
         except PandoraError as error:
-            hint = {"hint": error.hint} if error.hint else {}
-            raise dg.Failure(f"{COLD}: {error}", metadata=hint, allow_retries=False) from error
+            raise failure(COLD, error) from error
         faults = "\n".join(f"- {fault}" for fault in report.faults[:50])
         check = dg.AssetCheckResult(
             asset_key=COLD,
@@ -84,11 +77,8 @@ def runs_asset(settings: Settings) -> dg.AssetsDefinition:
     def run_retention(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         days = settings.runs_keep_days
         if not days:
-            raise dg.Failure(
-                f"{RUNS}: PANDORA_RUNS_KEEP_DAYS: 0: runs are kept for ever: expected days",
-                metadata={"hint": "set PANDORA_RUNS_KEEP_DAYS, e.g. to 90"},
-                allow_retries=False,
-            )
+            fault = "PANDORA_RUNS_KEEP_DAYS: 0: runs are kept for ever: expected days"
+            raise failure(RUNS, ConfigurationError(fault, hint="set PANDORA_RUNS_KEEP_DAYS, e.g. to 90"))
         done = delete_old_runs(context.instance, before=datetime.now(UTC) - timedelta(days=days))
         return dg.MaterializeResult(metadata={"deleted": done.deleted, "needed": done.needed, "days": days})
 

@@ -9,10 +9,10 @@ import dagster as dg
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.defs.partitions import TURNS
-from pandora_dagster.defs.turn.phase_checks import check_results, check_specs, checks_of, halt_results
+from pandora_dagster.defs.checked_asset import failure
+from pandora_dagster.defs.instance import TURNS
+from pandora_dagster.defs.turn.phase_checks import PhaseRecipes, check_results, check_specs, checks_of, halt_results, phase_recipes
 from pandora_dagster.defs.turn.phase_metadata import data_version, halt_metadata, phase_metadata
-from pandora_dagster.defs.turn.phase_recipes import PhaseRecipes, phase_recipes
 from pandora_dagster.defs.turn.phase_runner import PhaseRunner
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_report import PhaseReport
@@ -96,8 +96,7 @@ def _run_phase(phase: str, partition_key: str, pandora: PhaseRunner) -> tuple[Ph
             report = turn.run_phase(phase)
             return report, turn.folder(report.manifest.revision)
     except PandoraError as error:
-        hint = {"hint": error.hint} if error.hint else {}
-        raise dg.Failure(f"{phase}: {error}", metadata=hint, allow_retries=False) from error
+        raise failure(phase, error) from error
 
 
 def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:

@@ -17,9 +17,8 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.defs.instance import add_keys, open_instance, remove_keys
 from pandora_dagster.defs.turn.phase_assets import run_tags, turn_assets
-from pandora_dagster.defs.turn.phase_checks import check_results, checks_of
+from pandora_dagster.defs.turn.phase_checks import check_results, checks_of, phase_recipes
 from pandora_dagster.defs.turn.phase_metadata import data_version, phase_metadata
-from pandora_dagster.defs.turn.phase_recipes import phase_recipes
 from pandora_dagster.defs.turn.phase_runner import OpenTurn, PhaseRunner, ReportCallback, ignore_report, open_app_turn
 from pandora_dagster.errors import InputError, PandoraError
 from pandora_dagster.phases.core.phase_report import PhaseReport

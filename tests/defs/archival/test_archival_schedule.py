@@ -14,7 +14,7 @@ from pandora_dagster.contracts.user.summary_levels import LevelSubject
 from pandora_dagster.defs.archival.archival_schedule import SCHEDULE
 from pandora_dagster.defs.archival.archive_assets import ASSET
 from pandora_dagster.defs.archival.level_assets import NARRATIVES
-from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.defs.instance import due_days
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
 from tests.defs.archival.test_archive_assets import checks, definitions, run

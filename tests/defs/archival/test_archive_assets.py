@@ -26,8 +26,7 @@ from pandora_dagster.defs.archival.archival_schedule import (
 )
 from pandora_dagster.defs.archival.archive_assets import ASSET, archive_asset
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES, level_assets
-from pandora_dagster.defs.instance import add_keys
-from pandora_dagster.defs.partitions import TURNS, due_days
+from pandora_dagster.defs.instance import TURNS, add_keys, due_days
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
 

@@ -10,8 +10,7 @@ import pytest
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport, RetentionReason
 from pandora_dagster.defs.archival.retention_assets import COLD, COLD_JOB, RUNS_JOB, SCHEDULE, cold_asset, runs_asset, runs_schedule
-from pandora_dagster.defs.instance import add_keys, remove_keys
-from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.defs.instance import TURNS, add_keys, remove_keys
 from pandora_dagster.defs.run_records import delete_old_runs
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.settings import load_settings

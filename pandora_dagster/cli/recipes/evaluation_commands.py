@@ -1,0 +1,255 @@
+"""Commands that evaluate recipes: scores, corrections, lessons from failures, tests, replay."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandora_dagster.cli.app_context import AsJson, RecipeName, Turn, app_of, app_of_existing_store, settings_of
+from pandora_dagster.cli.output import (
+    EXIT_HALTED,
+    EXIT_WRONG,
+    exit_with,
+    fields_of,
+    print_json,
+    print_line,
+    print_markdown,
+    print_note,
+    print_table,
+)
+
+if TYPE_CHECKING:
+    from pandora_dagster.governance.call_metrics import CallMetrics
+    from pandora_dagster.governance.call_replay import ReplayResult
+    from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome
+    from pandora_dagster.governance.regressions import VersionComparison
+
+_COLUMNS = ("calls", "passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream", "calibration_error")
+
+
+def scores(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A recipe; default: every recipe with calls.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Score recipes by their newest calls.
+
+    Each is compared with the version and layer before. The exit code is 1 if one is worse: Fisher's exact test, one-sided, at 0.01 for each
+    recipe divided among its shares, with at least 20 calls on each side.
+
+    Example: pandora recipes scores synthesizer_chat
+    """
+    from pandora_dagster.app.evaluation import open_evaluation
+    from pandora_dagster.app.recipe_admin import open_recipe_admin
+
+    with app_of_existing_store(context) as app:
+        evaluation = open_evaluation(app)
+        found = (evaluation.comparison(open_recipe_admin(app.settings).recipes.path_of(name)),) if name else evaluation.comparisons()
+        figures = {one.recipe: evaluation.production_figures(one.recipe) for one in found}
+    if as_json:
+        print_json(
+            [
+                {
+                    **asdict(c),
+                    "said": c.summary,
+                    "figures": {v: {**m.row(), "failed_gates": dict(m.gate_failures)} for v, m in figures[c.recipe].items()},
+                }
+                for c in found
+            ]
+        )
+    else:
+        _print_scores(found, [(f"{c.recipe}@{version}", m) for c in found for version, m in reversed(figures[c.recipe].items())])
+    if any(one.verdict == "worse" for one in found):
+        raise typer.Exit(EXIT_HALTED)
+
+
+def _print_scores(found: "Sequence[VersionComparison]", rows: "Sequence[tuple[str, CallMetrics]]") -> None:
+    cells = [(name, *(format_figure(metrics.row()[column]) for column in _COLUMNS)) for name, metrics in rows]
+    print_table(("Version", *(name.replace("_", " ") for name in _COLUMNS)), cells)
+    for name, metrics in rows:
+        if metrics.gate_failures:
+            print_line(f"{name}: failed gates: {metrics.failed_gates}")
+    for one in found:
+        (print_line if one.verdict == "worse" else print_note)(one.summary)
+
+
+def format_figure(value: float | int | None, digits: int = 2) -> str:
+    """A count as it is, a share with `digits` decimals; empty for None."""
+    return "" if value is None else str(value) if isinstance(value, int) else f"{value:.{digits}f}"
+
+
+def correct(
+    context: typer.Context,
+    turn: Turn,
+    correction: Annotated[str, typer.Argument(help="What was wrong, or what it should have been.")],
+    phase: Annotated[str, typer.Option("--phase", help="The phase that was wrong; default: the answer.")] = "response",
+    recipe: Annotated[str, typer.Option("--recipe", help="The recipe that was wrong, if several ran in the phase.")] = "",
+) -> None:
+    """Store a correction of a turn.
+
+    It counts in the scores of the recipe that wrote the text, and `pandora recipes lessons` shows it. The turn does not change.
+
+    Example: pandora correct example:turn_000012 "the desk cost 429 euros, not 389"
+    """
+    from pandora_dagster.app.evaluation import open_corrections
+    from pandora_dagster.governance.turn_outcomes import attribute_correction
+
+    with app_of_existing_store(context) as app:
+        key = app.turns.resolve(turn)
+        manifest = app.turns.manifest(key)
+        calls = [call for number in range(manifest.revision + 1) for call in app.calls.of_turn(key, number)]
+        made = attribute_correction(key, manifest, correction, open_corrections(app), phase=phase, recipe=recipe, calls=calls)
+    print_line(f"{made.id}: noted for {made.recipe}@{made.recipe_version}")
+
+
+def lessons(
+    context: typer.Context,
+    name: RecipeName,
+    last: Annotated[int, typer.Option("--last", min=1, max=1_000_000, help="Number of newest calls to read.")] = 1_000,
+    to_tests: Annotated[list[str] | None, typer.Option("--to-tests", help="A call to make a test of; may be repeated.")] = None,
+    fact: Annotated[list[str] | None, typer.Option("--fact", help="A text that the answer of the test must contain.")] = None,
+    lacks: Annotated[list[str] | None, typer.Option("--lacks", help="A text that the answer of the test must not contain.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the failures of a recipe, to improve its prompt.
+
+    --to-tests makes tests of calls: they must pass the gates of the recipe, and contain or lack the texts that you name. Tests are stored
+    with their user and erased with the user; `pandora recipes test NAME --user USER` runs them.
+
+    Example: pandora recipes lessons synthesizer_chat --to-tests call_4f1a --fact "429.00 euros"
+    """
+    from pandora_dagster.app.evaluation import make_tests, open_evaluation
+    from pandora_dagster.app.recipe_admin import open_recipe_admin
+    from pandora_dagster.governance.recipe_failures import failure_brief
+
+    if (fact or lacks) and not to_tests:
+        exit_with(EXIT_WRONG, "--fact and --lacks describe a test: expected --to-tests with a call")
+    with app_of_existing_store(context) as app:
+        recipe = open_recipe_admin(app.settings).recipes.path_of(name)
+        if to_tests:
+            for path in make_tests(app, recipe, to_tests, facts=fact or (), lacks=lacks or (), last=last):
+                print_line(path)
+            return
+        groups = open_evaluation(app).lessons(app.cookbook.load(recipe).name, last=last)
+    if as_json:
+        print_json(groups)
+        return
+    print_markdown(failure_brief(recipe, groups))
+    if groups:
+        print_note(f"make a test of a call with: pandora recipes lessons {recipe} --to-tests CALL --fact TEXT")
+
+
+Runtime = Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default: as for `pandora`.")]
+
+
+def test(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A recipe, or NAME@VERSION; default: every recipe in production.")] = "",
+    runtime: Runtime = "",
+    user: Annotated[str, typer.Option("--user", "-u", help="Also run the tests made of this user's calls.")] = "",
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write the results to this file as JUnit XML.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the tests of recipes.
+
+    A test fails if the call or a gate fails, an expectation is not met or a fact is missing; the exit code is then 1. Nothing is stored.
+
+    Example: pandora recipes test reflection
+    """
+    from pandora_dagster.app.recipe_admin import open_recipe_admin, run_tests
+    from pandora_dagster.governance.recipe_test_run import junit_xml
+
+    settings = settings_of(context, runtime=runtime)
+    outcomes = run_tests(settings, open_recipe_admin(settings), name, user=user)
+    if junit:
+        junit.write_text(junit_xml(outcomes), encoding="utf-8")
+    failed = [outcome for outcome in outcomes if not outcome.passed]
+    if as_json:
+        print_json([{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes])
+    else:
+        _print_outcomes(outcomes)
+    if not outcomes:
+        exit_with(EXIT_WRONG, f"{name or 'recipes'}: no tests: expected a `tests:` block")
+    if failed:
+        raise typer.Exit(EXIT_HALTED)
+
+
+def _print_outcomes(outcomes: "tuple[RecipeTestOutcome, ...]") -> None:
+    for outcome in outcomes:
+        for fault in outcome.faults:
+            print_line(f"{outcome.recipe}@{outcome.version}: {outcome.test}: {fault}")
+    failed = sum(not outcome.passed for outcome in outcomes)
+    recipes = len({outcome.recipe for outcome in outcomes})
+    print_note(f"{len(outcomes)} tests of {recipes} recipes{f', {failed} failed' if failed else ' passed'}")
+
+
+def replay(
+    context: typer.Context,
+    name: RecipeName,
+    before: Annotated[str, typer.Option("--from", help="Only calls of this version; default: all versions.")] = "",
+    to: Annotated[str, typer.Option("--to", help="The version to run: digits of a hash, file or production.")] = "production",
+    last: Annotated[int, typer.Option("--last", min=1, max=1_000_000, help="Number of newest calls.")] = 200,
+    layer: Annotated[str, typer.Option(help="Model layer to use: REFLEX, NERVES, MIND, VOICE or EYES.")] = "",
+    runtime: Runtime = "",
+    as_json: AsJson = False,
+) -> None:
+    """Repeat logged calls and compare the answers.
+
+    Use it to judge another version, layer or runtime before production. Nothing is stored.
+
+    Example: pandora recipes replay reflection --from 3fd9c2 --to file --last 200
+    """
+    from pandora_dagster.app.recipe_admin import open_dry_run, open_recipe_admin
+    from pandora_dagster.contracts.enums import ModelLayer
+    from pandora_dagster.governance.call_replay import replay_calls
+    from pandora_dagster.governance.promotion import resolve_version
+
+    if layer and layer not in tuple(ModelLayer):
+        exit_with(EXIT_WRONG, f"--layer {layer}: expected one of {', '.join(ModelLayer)}")
+    settings = settings_of(context, runtime=runtime)
+    admin = open_recipe_admin(settings)
+    recipe = admin.recipes.path_of(name)
+    version = resolve_version(admin.ctx, recipe, to)
+    logged = resolve_version(admin.ctx, recipe, before).version if before else ""
+    with app_of(context) as app:
+        records = app.calls.newest(version.name, version=logged, limit=last)
+        dry_run = open_dry_run(settings, admin.cookbook, admin.counter)
+        try:
+            dry_run.executor.select_version(version)
+            chosen = ModelLayer(layer) if layer else None
+            result = dry_run.run(replay_calls(records, dry_run.executor, app.vault.read, layer=chosen, at_once=dry_run.at_once))
+        finally:
+            dry_run.close()
+    if as_json:
+        print_json(_as_object(result, recipe, logged, version.version))
+        return
+    _print_result(result, logged or "as logged", version.version)
+    if not result.calls:
+        exit_with(EXIT_WRONG, f"{recipe}: no logged call could be repeated: expected calls of {logged or 'any version'} with stored inputs")
+
+
+def _print_result(result: "ReplayResult", before: str, after: str) -> None:
+    one, other = result.before.row(), result.after.row()
+    layers = [", ".join(f"{layer} {count}" for layer, count in side.layers.items()) for side in (result.before, result.after)]
+    figures = [(name.replace("_", " "), format_figure(one[name], 3), format_figure(other[name], 3)) for name in one]
+    print_table(("", before, after), [*figures, ("answered by", *layers)])
+    print_line(f"{result.same} of {result.calls} answers are the same")
+    for name, count in result.changed.most_common():
+        print_line(f"  {name}: different in {count}")
+    for example in result.examples:
+        print_line(f"\n{example.call_id} {example.turn} ({', '.join(example.fields)})\n- {example.before}\n+ {example.after}")
+    for reason, count in result.left_out.items():
+        print_note(f"{count} calls left out: {reason}")
+
+
+def _as_object(result: "ReplayResult", recipe: str, before: str, after: str) -> dict[str, object]:
+    return {
+        "recipe": recipe,
+        "from": before,
+        "to": after,
+        **fields_of(result, ("calls", "same", "changed", "left_out", "examples")),
+        "before": {**result.before.row(), "layers": dict(result.before.layers)},
+        "after": {**result.after.row(), "layers": dict(result.after.layers)},
+    }

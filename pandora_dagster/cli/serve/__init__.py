@@ -1,1 +1,0 @@
-"""Commands that run until Ctrl-C: model servers, the chat API, archive pages, Dagster."""

@@ -1,1 +1,0 @@
-"""Commands for the whole store: health, indexes, calls, erasure."""

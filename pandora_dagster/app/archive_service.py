@@ -9,9 +9,8 @@ from urllib.parse import quote
 from pandora_dagster.app.application import App
 from pandora_dagster.app.composition import print_notice
 from pandora_dagster.archive.archive_run import OnRow, archive_turns
-from pandora_dagster.archive.archive_selection import ArchiveSelection, select_turns
+from pandora_dagster.archive.archive_selection import ArchiveSelection, last_due_day, local_day, select_turns
 from pandora_dagster.archive.day_verification import archived_turns, verify_days
-from pandora_dagster.archive.eligibility import last_due_day, local_day
 from pandora_dagster.archive.level_runs import LevelContext, LevelRules
 from pandora_dagster.archive.level_runs import OnRow as OnLevel
 from pandora_dagster.archive.original_retention import OnTurn, prune

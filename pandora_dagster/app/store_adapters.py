@@ -34,9 +34,8 @@ from pandora_dagster.stores.user.level_files import LevelFiles
 from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
 from pandora_dagster.stores.user.note_index import DuckNoteIndex
-from pandora_dagster.stores.user.research_index import DuckResearchIndex
 from pandora_dagster.stores.user.session_files import ConversationSummaryFiles, SessionFiles
-from pandora_dagster.stores.user.source_files import SourceFiles, rebuild_sources, verify_sources
+from pandora_dagster.stores.user.source_files import DuckResearchIndex, SourceFiles, rebuild_sources, verify_sources
 from pandora_dagster.transfer.conversation_import import ImportContext
 
 Report = Callable[[str], None]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pandora_dagster.archive.eligibility import local_day
+from pandora_dagster.archive.archive_selection import local_day
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.turn_storage import TurnStore
 from pandora_dagster.errors import DocumentError

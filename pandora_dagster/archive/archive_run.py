@@ -11,8 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from pandora_dagster.archive.archive_selection import ArchiveSelection, current_eligibility, judge_manifest
-from pandora_dagster.archive.eligibility import EligibilityRule
+from pandora_dagster.archive.archive_selection import ArchiveSelection, EligibilityRule, current_eligibility, judge_manifest
 from pandora_dagster.archive.turn_archival import PHASE, ArchiveContext, PackedTurn, pack_turn, store_turns
 from pandora_dagster.contracts.archive_records import (
     ArchivedTurn,
@@ -29,7 +28,6 @@ from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, HaltError, InputError, PandoraError, StoreError, UnknownTurnError
 from pandora_dagster.phases.core.halt_interventions import intervention_type
 from pandora_dagster.phases.flow import turn_flow
-from pandora_dagster.retrieval.turn_row import build_turn_row
 
 _BATCH = 128
 """Turns that are written together: one fsync wait for all; a run has two batches in memory."""
@@ -233,14 +231,13 @@ class _ArchiveRun:
         """Index turns by their originals; rows that were up to date keep their texts and change their state only."""
         # Rows last: a later run skips a turn whose row says archived.
         self._ctx.deps.calls.index_turns([(after.key, after.manifest.revision) for _, after in turns])
-        if self._ctx.deps.lineage and turns:
-            self._ctx.deps.lineage.put([(after.manifest, before) for before, after in turns])
+        self._ctx.put_lineage((after.manifest, before) for before, after in turns)
         same: list[Manifest] = []
         for before, after in turns:
             if TurnActivity(before.key, before.manifest.state, before.manifest.last_activity) in self._known:
                 same.append(after.manifest)
             else:
-                self._put_row(after.manifest, before)
+                self._ctx.index_row(after.manifest, before)
         if same:
             self._ctx.deps.index.update_states(same)
 
@@ -248,14 +245,9 @@ class _ArchiveRun:
         """Finish an interrupted run for one turn: folder, call index, lineage, row."""
         self._ctx.folders.reconcile(key)
         manifest, original = self._ctx.deps.turns.manifest(key), self._ctx.deps.turns.original(key)
-        self._ctx.deps.calls.index_turn(key, manifest.revision)
-        if self._ctx.deps.lineage:
-            self._ctx.deps.lineage.put([(manifest, original)])
-        self._put_row(manifest, original)
-
-    def _put_row(self, manifest: Manifest, original: Turn) -> None:
-        row = build_turn_row(manifest, original.context, original.files, preamble=self._ctx.preamble(manifest))
-        self._ctx.deps.index.put([row])
+        self._ctx.deps.calls.index_turns([(key, manifest.revision)])
+        self._ctx.put_lineage([(manifest, original)])
+        self._ctx.index_row(manifest, original)
 
     def _record_halt(self, due: DueTurn, halt: HaltError) -> None:
         self._add_row(_failed_row(due, str(halt), halt.intervention_id))
@@ -272,18 +264,8 @@ class _ArchiveRun:
     def _add_row(self, row: ArchivedTurn) -> None:
         known = self.report
         counts = {**known.counts, row.outcome: known.counts.get(row.outcome, 0) + 1}
-        self.report = replace(
-            known,
-            counts=counts,
-            documents=known.documents + len(row.documents),
-            compressed=known.compressed + sum(not d.whole for d in row.documents),
-            tokens_before=known.tokens_before + sum(d.tokens_before for d in row.documents),
-            tokens_after=known.tokens_after + sum(d.tokens_after for d in row.documents),
-            facts=known.facts + sum(d.facts for d in row.documents),
-            facts_kept=known.facts_kept + sum(d.facts_kept for d in row.documents),
-            cold_bytes=known.cold_bytes + row.size,
-            failed=(*known.failed, row) if row.outcome is ArchiveOutcome.FAILED else known.failed,
-        )
+        failed = (*known.failed, row) if row.outcome is ArchiveOutcome.FAILED else known.failed
+        self.report = replace(known.plus(row.documents, row.size), counts=counts, failed=failed)
         self._on_row(row)
 
 

@@ -4,12 +4,11 @@ Turns are read one after the other, so memory is bounded by the rows that are sh
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from zoneinfo import ZoneInfo
 
-from pandora_dagster.archive.archive_selection import interventions_by_turn, is_archived, select_turns
-from pandora_dagster.archive.eligibility import local_day, timestamp_bounds
+from pandora_dagster.archive.archive_selection import interventions_by_turn, is_archived, local_day, select_turns, timestamp_bounds
 from pandora_dagster.archive.turn_archival import PHASE, ArchiveContext
 from pandora_dagster.contracts.archive_records import (
     ArchivedDay,
@@ -48,7 +47,7 @@ def verify_days(days: Collection[date], ctx: ArchiveContext, *, originals: bool 
     for day, keys in turns.items():
         due = [one for one in selected.due if one.day == day]
         stays = [one for one in selected.not_due if one.day == day]
-        yield _verify_day(_DayTally(originals), day, sorted(keys), due, stays, failed, ctx)
+        yield _verify_day(_DayTally(originals, ArchivedDay(day=day)), sorted(keys), due, stays, failed, ctx)
 
 
 def archived_turns(days: Collection[date], index: TurnIndex, zone: ZoneInfo) -> Iterator[tuple[date, TurnKey]]:
@@ -93,14 +92,8 @@ class _DayTally:
     """Running sums, shown rows and checks of a day."""
 
     originals: bool
-    turns: int = 0
-    documents: int = 0
-    compressed: int = 0
-    tokens_before: int = 0
-    tokens_after: int = 0
-    facts: int = 0
-    facts_kept: int = 0
-    cold_bytes: int = 0
+    day: ArchivedDay
+    """The sums so far."""
     rows: list[ArchivedDayRow] = field(default_factory=list[ArchivedDayRow])
     checks: dict[DayCheck, _CheckTally] = field(init=False)
 
@@ -109,15 +102,8 @@ class _DayTally:
         self.checks = {check: _CheckTally(check) for check in judged}
 
     def add(self, key: TurnKey, record: ArchiveRecord) -> None:
-        self.turns += 1
-        self.cold_bytes += record.size
+        self.day = replace(self.day.plus(record.documents, record.size), turns=self.day.turns + 1)
         for document in record.documents:
-            self.documents += 1
-            self.compressed += not document.whole
-            self.tokens_before += document.tokens_before
-            self.tokens_after += document.tokens_after
-            self.facts += document.facts
-            self.facts_kept += document.facts_kept
             if len(self.rows) < MOST_ROWS:
                 self.rows.append(ArchivedDayRow(key, document, record.cold))
             self.checks[DayCheck.WITHIN_TARGET].add(_target_fault(key, document))
@@ -126,7 +112,6 @@ class _DayTally:
 
 def _verify_day(
     tally: "_DayTally",
-    day: date,
     keys: Sequence[TurnKey],
     due: Sequence[DueTurn],
     stays: Sequence[NotDueTurn],
@@ -154,11 +139,7 @@ def _verify_day(
             leftovers.add(f"{one.key}: it could not be archived: intervention {failed[one.key]} says why")
         else:
             leftovers.add(f"{one.key}: {one.reason}" if one.kept is NotDueReason.UNREADABLE else "")
-    sums = {name: getattr(tally, name) for name in _SUMS}
-    return ArchivedDay(day, **sums, rows=tuple(tally.rows), stays=tuple(stays), verdicts=tuple(c.verdict for c in tally.checks.values()))
-
-
-_SUMS = ("turns", "documents", "compressed", "tokens_before", "tokens_after", "facts", "facts_kept", "cold_bytes")
+    return replace(tally.day, rows=tuple(tally.rows), stays=tuple(stays), verdicts=tuple(c.verdict for c in tally.checks.values()))
 
 
 def _verify_turn(key: TurnKey, tally: _DayTally, ctx: ArchiveContext) -> Manifest | None:

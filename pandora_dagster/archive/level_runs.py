@@ -12,13 +12,13 @@ from datetime import date
 from time import monotonic
 from zoneinfo import ZoneInfo
 
-from pandora_dagster.archive.eligibility import last_due_day, local_day
+from pandora_dagster.archive.archive_selection import last_due_day, local_day
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
 from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import InterventionType, Priority
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallResult
-from pandora_dagster.contracts.ports.lineage_storage import LineageWriter
+from pandora_dagster.contracts.ports.record_storage import LineageWriter
 from pandora_dagster.contracts.ports.user_storage import LevelStore
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject, TextOrigin
 from pandora_dagster.documents.timestamps import format_timestamp

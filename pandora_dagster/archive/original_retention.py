@@ -6,12 +6,11 @@ object. Then the turn's row is built from its compressed documents, then the obj
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from pandora_dagster.archive.archive_selection import current_eligibility
-from pandora_dagster.archive.eligibility import EligibilityRule
+from pandora_dagster.archive.archive_selection import EligibilityRule, current_eligibility
 from pandora_dagster.archive.turn_archival import ArchiveContext
 from pandora_dagster.contracts.archive_records import ArchiveRecord, ColdLocation
 from pandora_dagster.contracts.ids import TurnKey, turn_number
@@ -19,9 +18,7 @@ from pandora_dagster.contracts.retention import DeletedFile, PrunedTurn, PruneRe
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.documents.citations import source_references
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import DocumentError, PandoraError, StoreError, UnknownTurnError
-from pandora_dagster.retrieval.turn_row import build_turn_row
 
 LOCK_WAIT_S = 1.0
 """Seconds to wait for a turn that another process holds; the next run takes it."""
@@ -45,7 +42,7 @@ def prune_superseded(
         except DocumentError as error:
             yield f"{error}; no turn names it, and it is kept"
             continue
-        now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
+        now = ctx.now
         deleted_files = {name: DeletedFile(sha256=sha256(data).hexdigest(), size=len(data)) for name, data in sorted(files.items())}
         month = "-".join(place.path.split("/")[2:4])
         stone = Tombstone(sha256=place.sha256, turn=str(key), day=month, files=deleted_files, deleted_at=now, why=SUPERSEDED_REASON, by=by)
@@ -214,15 +211,15 @@ def _judge_turn(manifest: Manifest, record: ArchiveRecord, rule: _PruneRule) -> 
             return turn if ctx.cold.exists(record) else None
         hold = ctx.holds.find(key)
         if hold and (reason := rule.keeps.hold_reason(hold)):
-            return _kept_turn(turn, RetentionReason.HELD, reason)
+            return replace(turn, kept=RetentionReason.HELD, reason=reason)
     except PandoraError as error:
-        return _kept_turn(turn, RetentionReason.FAULT, error.with_hint)
+        return replace(turn, kept=RetentionReason.FAULT, reason=error.with_hint)
     if intervention := rule.keeps.interventions.get(key):
-        return _kept_turn(turn, RetentionReason.INTERVENTION, f"intervention {intervention} is open")
+        return replace(turn, kept=RetentionReason.INTERVENTION, reason=f"intervention {intervention} is open")
     if reason := rule.cited.reason(key):
-        return _kept_turn(turn, RetentionReason.CITED, reason)
+        return replace(turn, kept=RetentionReason.CITED, reason=reason)
     if fault := ctx.cold.verify(record) or _read_fault(key, ctx):
-        return _kept_turn(turn, RetentionReason.FAULT, fault)
+        return replace(turn, kept=RetentionReason.FAULT, reason=fault)
     return turn
 
 
@@ -241,12 +238,11 @@ def _delete_originals(manifest: Manifest, record: ArchiveRecord, rule: _PruneRul
     ctx.folders.reconcile(key)  # a failed restore may have left originals beside their tombstone
     if ctx.cold.tombstone(record) is None:
         files = {n: DeletedFile(sha256=record.files[n], size=len(data)) for n, data in sorted(ctx.cold.read(record).items())}
-        now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
+        now = ctx.now
         stone = Tombstone(sha256=record.sha256, turn=str(key), day=record.day, files=files, deleted_at=now, why=rule.why, by=rule.by)
         ctx.cold.write_tombstone(record.location, stone)
     turn = ctx.deps.turns.load(key)
-    row = build_turn_row(manifest, turn.context, turn.files, preamble=ctx.preamble(manifest))
-    ctx.deps.index.put([row])
+    row = ctx.index_row(manifest, turn)
     if ctx.deps.vectors:
         ctx.deps.vectors.put([row])
     if ctx.deps.lineage:
@@ -260,7 +256,3 @@ def _readable_turns(keys: Iterable[TurnKey], ctx: ArchiveContext) -> Iterator[tu
     for key in keys:
         with suppress(DocumentError, UnknownTurnError):
             yield ctx.deps.turns.manifest(key), ctx.deps.turns.original(key)
-
-
-def _kept_turn(turn: PrunedTurn, kept: RetentionReason, reason: str) -> PrunedTurn:
-    return PrunedTurn(turn.key, turn.day, turn.cold, turn.size, kept, reason)

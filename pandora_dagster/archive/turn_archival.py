@@ -4,7 +4,7 @@ docs/explanation/archive.md states the order: nothing changes before the cold ob
 point.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from zoneinfo import ZoneInfo
@@ -14,12 +14,12 @@ from pandora_dagster.contracts.compression_results import CompressionInput, Comp
 from pandora_dagster.contracts.enums import ContentType, Priority, TurnState
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.archive_storage import ColdStorage, Holds, TurnArchive
-from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
-from pandora_dagster.retrieval.turn_row import RESPONSE_FILE, whole_answer
+from pandora_dagster.retrieval.turn_row import RESPONSE_FILE, build_turn_row, whole_answer
 
 PHASE = "archival"
 CONTEXT = "context.md"
@@ -53,6 +53,22 @@ class ArchiveContext:
     rules: ArchiveRules
     preamble: Callable[[Manifest], tuple[Message, ...]]
     run_id: str = ""
+
+    @property
+    def now(self) -> str:
+        """The time in whole seconds, ISO 8601 UTC."""
+        return format_timestamp(self.deps.clock().replace(microsecond=0))
+
+    def index_row(self, manifest: Manifest, texts: Turn) -> TurnRow:
+        """Write the row of a turn to the turn index and return it; `texts` has the documents that the row is made of."""
+        row = build_turn_row(manifest, texts.context, texts.files, preamble=self.preamble(manifest))
+        self.deps.index.put([row])
+        return row
+
+    def put_lineage(self, turns: Iterable[tuple[Manifest, Turn]]) -> None:
+        """Write the lineage of turns, each with its documents before any archival, where lineage is kept."""
+        if self.deps.lineage and (given := list(turns)):
+            self.deps.lineage.put(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +117,7 @@ def compression_targets(tokens: int, rules: ArchiveRules) -> tuple[int, ...]:
 def archive_record(made: PackedTurn, place: ColdLocation, ctx: ArchiveContext) -> ArchiveRecord:
     """The archive record of the turn's manifest."""
     return ArchiveRecord(
-        archived_at=format_timestamp(ctx.deps.clock().replace(microsecond=0)),
+        archived_at=ctx.now,
         day=made.due.day.isoformat(),
         was="clarify" if made.turn.manifest.state is TurnState.CLARIFY else "saved",
         cold=place.path,

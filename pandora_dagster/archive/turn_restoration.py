@@ -7,10 +7,9 @@ from datetime import timedelta
 from pandora_dagster.archive.turn_archival import ArchiveContext
 from pandora_dagster.contracts.archive_records import Hold
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import OriginalsDeletedError, PandoraError
-from pandora_dagster.retrieval.turn_row import build_turn_row
 
 RESTORED = "restored"
 """Reason of the hold of a restored turn."""
@@ -38,8 +37,8 @@ def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
         if manifest.archive is None:
             turn = ctx.deps.turns.load(key)
             ctx.folders.clear_leftovers(key)
-            _put_row(turn.manifest, turn, ctx)
-            _put_lineage(turn.manifest, turn, ctx)
+            ctx.index_row(turn.manifest, turn)
+            ctx.put_lineage([(turn.manifest, turn)])
             return RestoredTurn(turn, ctx.holds.find(key), was_archived=False)
         if gone := ctx.cold.tombstone(manifest.archive):
             raise OriginalsDeletedError(
@@ -49,13 +48,13 @@ def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
             )
         original = ctx.deps.turns.original(key)
         hold = _hold_restored(key, ctx)
-        _put_row(original.manifest, original, ctx)  # before the lineage: a later run skips a turn whose row says archived
-        _put_lineage(original.manifest, original, ctx)
+        ctx.index_row(original.manifest, original)  # before the lineage: a later run skips a turn whose row says archived
+        ctx.put_lineage([(original.manifest, original)])
         try:
             turn = ctx.folders.restore(key)
         except BaseException:
-            _put_lineage(manifest, original, ctx)
-            _put_row(manifest, original, ctx)
+            ctx.put_lineage([(manifest, original)])
+            ctx.index_row(manifest, original)
             with suppress(PandoraError):  # a refusing disk: the next restore, archival or prune run finishes it
                 ctx.folders.reconcile(key)
             raise
@@ -65,7 +64,7 @@ def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
 def pin(key: TurnKey, ctx: ArchiveContext, *, why: str = "pinned") -> Hold:
     """Put a hold without end on a turn, in place of any other. Raises StoreError."""
     with ctx.deps.turns.lock(key):
-        hold = Hold(until=None, why=why, at=_now(ctx))
+        hold = Hold(until=None, why=why, at=ctx.now)
         ctx.holds.put(key, hold)
     return hold
 
@@ -82,19 +81,6 @@ def _hold_restored(key: TurnKey, ctx: ArchiveContext) -> Hold:
     if known and known.until is None:
         return known
     until = ctx.deps.clock().replace(microsecond=0) + timedelta(days=ctx.rules.after_days)
-    hold = Hold(until=format_timestamp(until), why=RESTORED, at=_now(ctx))
+    hold = Hold(until=format_timestamp(until), why=RESTORED, at=ctx.now)
     ctx.holds.put(key, hold)
     return hold
-
-
-def _put_row(manifest: Manifest, texts: Turn, ctx: ArchiveContext) -> None:
-    ctx.deps.index.put([build_turn_row(manifest, texts.context, texts.files, preamble=ctx.preamble(manifest))])
-
-
-def _put_lineage(manifest: Manifest, texts: Turn, ctx: ArchiveContext) -> None:
-    if ctx.deps.lineage:
-        ctx.deps.lineage.put([(manifest, texts)])
-
-
-def _now(ctx: ArchiveContext) -> str:
-    return format_timestamp(ctx.deps.clock().replace(microsecond=0))

@@ -27,7 +27,7 @@ from pandora_dagster.cli.output import (
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
-    from pandora_dagster.contracts.erasure import ErasureReport, UserDataCounts
+    from pandora_dagster.contracts.retention import ErasureReport, UserDataCounts
     from pandora_dagster.phases.core.phase_report import PhaseReport
 
 EXAMPLE_USER = "example"

@@ -3,23 +3,21 @@
 An archived turn has compressed documents; its originals are stored in a *cold object*, one file a turn (docs/explanation/archive.md).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.strict_model import StrictModel
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 
-
-class ArchivedDocument(BaseModel):
+class ArchivedDocument(StrictModel):
     """One document of an archived turn: hashes and sizes before and after, and what compressed it."""
 
-    model_config = _STRICT
     name: str
     """Its name in the turn's folder, e.g. `context.md`."""
     original: str
@@ -57,10 +55,9 @@ class ArchivedDocument(BaseModel):
         return sum(self.counts.get(outcome, 0) for outcome in ("kept", "equal", "recoverable"))
 
 
-class ArchiveRecord(BaseModel):
+class ArchiveRecord(StrictModel):
     """`archive` of an archived turn's manifest: location and hashes of its originals, and the documents in their place."""
 
-    model_config = _STRICT
     archived_at: str
     """ISO 8601 UTC."""
     day: str
@@ -84,10 +81,9 @@ class ArchiveRecord(BaseModel):
         return ColdLocation(self.cold, self.sha256, self.size)
 
 
-class Hold(BaseModel):
+class Hold(StrictModel):
     """`hold.json` beside a turn's first manifest: prevents archival of the turn. A pin is a hold without end."""
 
-    model_config = _STRICT
     until: str | None = None
     """ISO 8601 UTC; None: until it is removed."""
     why: str = ""
@@ -191,11 +187,9 @@ class ArchivedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveReport:
-    """The report of one run: sums, the turns that failed or were not due, and why it ended early if it did."""
+class ArchiveSums:
+    """Sums over archived documents and the sizes of their cold objects."""
 
-    due: int = 0
-    counts: Mapping[ArchiveOutcome, int] = field(default_factory=dict[ArchiveOutcome, int])
     documents: int = 0
     compressed: int = 0
     tokens_before: int = 0
@@ -203,16 +197,37 @@ class ArchiveReport:
     facts: int = 0
     facts_kept: int = 0
     cold_bytes: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """Tokens after per token before; 1 where there is nothing."""
+        return round(self.tokens_after / self.tokens_before, 4) if self.tokens_before else 1.0
+
+    def plus(self, documents: Sequence[ArchivedDocument | DocumentRow], cold_bytes: int) -> Self:
+        """These sums with the documents of one more turn."""
+        return replace(
+            self,
+            documents=self.documents + len(documents),
+            compressed=self.compressed + sum(not d.whole for d in documents),
+            tokens_before=self.tokens_before + sum(d.tokens_before for d in documents),
+            tokens_after=self.tokens_after + sum(d.tokens_after for d in documents),
+            facts=self.facts + sum(d.facts for d in documents),
+            facts_kept=self.facts_kept + sum(d.facts_kept for d in documents),
+            cold_bytes=self.cold_bytes + cold_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReport(ArchiveSums):
+    """The report of one run: sums, the turns that failed or were not due, and why it ended early if it did."""
+
+    due: int = 0
+    counts: Mapping[ArchiveOutcome, int] = field(default_factory=dict[ArchiveOutcome, int])
     failed: tuple[ArchivedTurn, ...] = ()
     not_due: tuple[NotDueTurn, ...] = ()
     stopped: str = ""
     """Why the run ended before its last turn: a refusing disk, or an unreachable model; "" where it did not."""
     hint: str = ""
-
-    @property
-    def ratio(self) -> float:
-        """Tokens after per token before."""
-        return round(self.tokens_after / self.tokens_before, 4) if self.tokens_before else 1.0
 
 
 class DayCheck(StrEnum):
@@ -255,26 +270,14 @@ class ArchivedDayRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivedDay:
+class ArchivedDay(ArchiveSums):
     """A day's archived turns by their manifests, whichever run archived them."""
 
-    day: date
-    turns: int
-    documents: int
-    compressed: int
-    tokens_before: int
-    tokens_after: int
-    facts: int
-    facts_kept: int
-    cold_bytes: int
-    rows: tuple[ArchivedDayRow, ...]
+    day: date = field(kw_only=True)
+    turns: int = 0
+    rows: tuple[ArchivedDayRow, ...] = ()
     """The first documents, in the order of turns."""
-    stays: tuple[NotDueTurn, ...]
+    stays: tuple[NotDueTurn, ...] = ()
     """Turns of the day that are not archived, each with its reason."""
-    verdicts: tuple[DayVerdict, ...]
+    verdicts: tuple[DayVerdict, ...] = ()
     """One for each DayCheck that was made, in its order."""
-
-    @property
-    def ratio(self) -> float:
-        """Tokens after per token before; 1 where there was nothing."""
-        return round(self.tokens_after / self.tokens_before, 4) if self.tokens_before else 1.0

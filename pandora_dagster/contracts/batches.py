@@ -3,19 +3,18 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.strict_model import StrictModel
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 Line = Annotated[int, Field(ge=1)]
 
 
-class BatchQuery(BaseModel):
+class BatchQuery(StrictModel):
     """One valid line of a file, and the key of its turn, which is allocated once."""
 
-    model_config = _STRICT
     line: Line
     query: str
     turn: str
@@ -30,19 +29,17 @@ class BatchQuery(BaseModel):
         return TurnKey.parse(self.turn)
 
 
-class RejectedLine(BaseModel):
+class RejectedLine(StrictModel):
     """A line that is not a valid query, with the reason and its text."""
 
-    model_config = _STRICT
     line: Line
     reason: str
     text: str
 
 
-class Batch(BaseModel):
+class Batch(StrictModel):
     """All queries of a file with their turns. It is stored completely before the first turn begins."""
 
-    model_config = _STRICT
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """sha256 of the file: the same file is the same batch, whatever its name."""
     file: str

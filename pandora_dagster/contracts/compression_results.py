@@ -1,10 +1,33 @@
-"""A text that must fit a budget, the request to compress it, and the result. Shapes only."""
+"""A text that must fit a budget, the request to compress it, the result, and the verdict of a gate or check. Shapes only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.contracts.gates import GateVerdict
+
+Gate = Literal[
+    "schema_validation",
+    "confidence_threshold",
+    "evidence_required",
+    "timeout_ms",
+    "facts_preserved",
+    "within_budget",
+    "is_a_summary",
+    "sources_linked",
+    "caches_fresh",
+    "relevant_source",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """One quality gate of one call (000 section 14), or one check of a compression."""
+
+    gate: Gate
+    passed: bool
+    reason: str = ""
+    value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,15 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from pandora_dagster.contracts.enums import InterventionType
+from pandora_dagster.contracts.strict_model import StrictModel
 
 ResolutionKind = Literal["noted", "retry", "by_hand", "abandoned", "went_on"]
 
 
-class Intervention(BaseModel):
+class Intervention(StrictModel):
     """`<root>/interventions/<id>.json`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: str
     type: InterventionType
     message: str

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, turn_number, user_id
+from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.errors import BadIdError
 
 SUMMARY = "summary"
@@ -113,10 +114,9 @@ class Relation(StrEnum):
     """The child names the parent as its source."""
 
 
-class LineageEdge(BaseModel):
+class LineageEdge(StrictModel):
     """One row of the table: `child` was made from `parent`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     user_id: str
     """The owner of both documents."""
     parent: str

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from pandora_dagster.contracts.compression_results import CompressionReport, GateVerdict
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat, Priority
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.images import ImagePart
+from pandora_dagster.contracts.strict_model import StrictModel
 
 
 class AnswerListener(Protocol):
@@ -27,9 +28,6 @@ class AnswerListener(Protocol):
         """The text so far is withdrawn, and the next text replaces it. No effect before the first text."""
         ...
 
-
-if TYPE_CHECKING:
-    from pandora_dagster.contracts.compression_results import CompressionReport
 
 PartKind = Literal["policy", "role", "schema", "variables", "document", "query", "feedback"]
 SHARED_KINDS: frozenset[PartKind] = frozenset({"policy", "role", "schema"})
@@ -191,10 +189,9 @@ class PromptPack:
         return next((p.text for p in self.parts if p.kind == "document" and p.name == name), "")
 
 
-class Usage(BaseModel):
+class Usage(StrictModel):
     """Tokens as the runtime counted them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     prompt: int = 0
     output: int = 0
     cached: int = 0
@@ -203,10 +200,9 @@ class Usage(BaseModel):
         return Usage(prompt=self.prompt + other.prompt, output=self.output + other.output, cached=self.cached + other.cached)
 
 
-class Price(BaseModel):
+class Price(StrictModel):
     """The price of a million tokens of a layer, in the currency of the table."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     input: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     output: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     cached: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -231,10 +227,9 @@ class ModelAnswer:
     """Milliseconds in the server's admission queue; not part of the latency."""
 
 
-class CallTokens(BaseModel):
+class CallTokens(StrictModel):
     """000 section 27, plus the budget, and the server's counts of prompt tokens and cached tokens."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     prompt: int = 0
     input: int = 0
     output: int = 0
@@ -245,10 +240,9 @@ class CallTokens(BaseModel):
     budget: int = 0
 
 
-class CallRecord(BaseModel):
+class CallRecord(StrictModel):
     """The record of one recipe execution (000 section 27), failures included. One JSON line."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     call_id: str
     timestamp: str
     recipe: str

@@ -3,38 +3,35 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.contracts.user.sources import Topic
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 Confidence = Annotated[float, Field(ge=0, le=1)]
 QueryType = Literal["informational", "transactional", "navigation", "commerce_search", "comparison", "general_question"]
 Intent = Literal["commerce", "query", "recall", "preference", "navigation", "greeting"]
 Relevance = Literal["high", "medium", "low"]
 
 
-class ReferenceResolution(BaseModel):
+class ReferenceResolution(StrictModel):
     """004 section 3.1."""
 
-    model_config = _STRICT
     status: Literal["not_needed", "resolved", "unresolved"]
     original_references: tuple[str, ...] = ()
     resolved_to: str | None = None
 
 
-class ContentReference(BaseModel):
+class ContentReference(StrictModel):
     """A thing from an earlier turn to which the query refers (004 section 6.2)."""
 
-    model_config = _STRICT
     title: str
     source_turn: int | None = None
 
 
-class QueryAnalysis(BaseModel):
+class QueryAnalysis(StrictModel):
     """Phase 0's answer (004 section 3.1, 000 section 16.1). `original_query` is filled in by code, verbatim."""
 
-    model_config = _STRICT
     original_query: str = ""
     resolved_query: str
     query_type: QueryType
@@ -45,24 +42,21 @@ class QueryAnalysis(BaseModel):
     reasoning: str = ""
 
 
-class Reflection(BaseModel):
+class Reflection(StrictModel):
     """Phase 1's answer (004 section 3.2). `question` is what a CLARIFY asks the user."""
 
-    model_config = _STRICT
     decision: Literal["PROCEED", "CLARIFY"]
     confidence: Confidence
     reasoning: str = ""
     question: str | None = None
 
 
-class TurnRelevance(BaseModel):
-    model_config = _STRICT
+class TurnRelevance(StrictModel):
     relevance: Relevance
     reason: str = ""
 
 
-class ResearchMatch(BaseModel):
-    model_config = _STRICT
+class ResearchMatch(StrictModel):
     matched: bool
     topic: str | None = None
     freshness: str | None = None
@@ -70,10 +64,9 @@ class ResearchMatch(BaseModel):
     reuse_recommendation: Literal["full", "partial", "refresh", "none"] = "none"
 
 
-class RetrievalPlan(BaseModel):
+class RetrievalPlan(StrictModel):
     """004 section 4.1. `relevant_notes` names forever-memory notes (section 13)."""
 
-    model_config = _STRICT
     relevant_turns: tuple[int, ...] = ()
     turn_relevance: Mapping[str, TurnRelevance] = {}
     relevant_memory_keys: tuple[str, ...] = ()
@@ -85,16 +78,14 @@ class RetrievalPlan(BaseModel):
     reasoning: str = ""
 
 
-class PriorTurn(BaseModel):
-    model_config = _STRICT
+class PriorTurn(StrictModel):
     turn: int
     relevance: Relevance
     summary: str
     key_facts: tuple[str, ...] = ()
 
 
-class CachedResearch(BaseModel):
-    model_config = _STRICT
+class CachedResearch(StrictModel):
     topic: str
     quality: float | None = None
     age_hours: float | None = None
@@ -102,27 +93,24 @@ class CachedResearch(BaseModel):
     top_results: tuple[Mapping[str, Any], ...] = ()
 
 
-class VisitData(BaseModel):
+class VisitData(StrictModel):
     """Data of one visit of a page. `visit_id` names the visit, as a page is visited more than once."""
 
-    model_config = _STRICT
     visit_id: str = ""
     url: str
     extracted: Mapping[str, Any] = {}
 
 
-class Knowledge(BaseModel):
+class Knowledge(StrictModel):
     """One forever-memory note's contribution (004 section 13.1)."""
 
-    model_config = _STRICT
     note: str
     content: str
 
 
-class GatheredContext(BaseModel):
+class GatheredContext(StrictModel):
     """004 section 4.3."""
 
-    model_config = _STRICT
     session_preferences: Mapping[str, Any] = {}
     prior_turns: tuple[PriorTurn, ...] = ()
     cached_research: CachedResearch | None = None
@@ -131,17 +119,15 @@ class GatheredContext(BaseModel):
     source_references: tuple[str, ...] = ()
 
 
-class PlannedTask(BaseModel):
-    model_config = _STRICT
+class PlannedTask(StrictModel):
     description: str
     tool: str | None = None
     arguments: Mapping[str, Any] = {}
 
 
-class TaskPlan(BaseModel):
+class TaskPlan(StrictModel):
     """Phase 3's answer (000 section 16.2, DECISIONS 18)."""
 
-    model_config = _STRICT
     next_step: Literal["coordinator", "synthesis", "clarify"]
     confidence: Confidence
     tasks: tuple[PlannedTask, ...] = ()
@@ -149,28 +135,25 @@ class TaskPlan(BaseModel):
     reasoning: str = ""
 
 
-class ExecutorStep(BaseModel):
+class ExecutorStep(StrictModel):
     """The tactical step inside phase 4's loop: one more command, done, or blocked."""
 
-    model_config = _STRICT
     action: Literal["COMMAND", "COMPLETE", "BLOCKED"]
     command: str = ""
     reasoning: str = ""
 
 
-class ToolCall(BaseModel):
+class ToolCall(StrictModel):
     """The Coordinator's choice: one tool with its arguments (000 section 7)."""
 
-    model_config = _STRICT
     tool: str
     arguments: Mapping[str, Any] = {}
     reasoning: str = ""
 
 
-class ValidationVerdict(BaseModel):
+class ValidationVerdict(StrictModel):
     """Phase 6's answer: the final gate (000 section 7)."""
 
-    model_config = _STRICT
     decision: Literal["APPROVE", "REVISE", "FAIL"]
     confidence: Confidence
     issues: tuple[str, ...] = ()
@@ -178,10 +161,9 @@ class ValidationVerdict(BaseModel):
     reasoning: str = ""
 
 
-class TurnSummary(BaseModel):
+class TurnSummary(StrictModel):
     """004 section 11.2. The recipe's schema has the same constraints, so that a faulty answer is requested again."""
 
-    model_config = _STRICT
     summary: Annotated[str, Field(pattern=r"\S")]
     topics: Annotated[tuple[Annotated[str, Field(pattern=r"\S")], ...], Field(min_length=2, max_length=5)]
     intent: Intent

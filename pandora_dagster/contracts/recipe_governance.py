@@ -2,17 +2,15 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.strict_model import StrictModel
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 
-
-class ProductionChange(BaseModel):
+class ProductionChange(StrictModel):
     """One line of a recipe's history: `version` answered its calls from `at` on."""
 
-    model_config = _STRICT
     at: str
     kind: Literal["file", "rollback", "release", "layer"]
     """`file`: the recipe's file was edited; `rollback`: an older version was pinned; `release`: the file is used again; `layer`:
@@ -31,10 +29,9 @@ class ProductionChange(BaseModel):
         return f"{self.version} on {self.layer}" if self.layer else self.version
 
 
-class RecipeProduction(BaseModel):
+class RecipeProduction(StrictModel):
     """`production.json`: what answers a recipe's calls, which is the recipe's file unless a version is pinned."""
 
-    model_config = _STRICT
     recipe: str
     pinned: str = ""
     layer: ModelLayer | None = None
@@ -57,10 +54,9 @@ class RecipeProduction(BaseModel):
         return tuple({change.label: change for change in reversed(self.history)}.values())[:2]
 
 
-class Correction(BaseModel):
+class Correction(StrictModel):
     """`users/<user>/corrections/<id>.json`: kept when its turn is archived, erased with its user."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: str
     user_id: str
     turn_id: str

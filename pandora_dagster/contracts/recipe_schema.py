@@ -4,47 +4,43 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer, OutputFormat
+from pandora_dagster.contracts.strict_model import StrictModel
 
-_STRICT_TEST = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False)
 _FIELD = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\])(?:\.[A-Za-z_]\w*|\[\d+\])*")
 Text = Annotated[str, Field(min_length=1)]
 
 
-class CaseItem(BaseModel):
+class CaseItem(StrictModel):
     """One selectable piece of a document (`contracts.model_calls.Item`)."""
 
-    model_config = _STRICT_TEST
     text: str
     priority: float = 0.0
     name: str = ""
 
 
-class CaseDocument(BaseModel):
+class CaseDocument(StrictModel):
     """A document of a call: its whole text, or items of which as many are sent as fit."""
 
-    model_config = _STRICT_TEST
     text: str = ""
     items: tuple[CaseItem, ...] = ()
     header: str = ""
 
 
-class CaseSource(BaseModel):
+class CaseSource(StrictModel):
     """The source of a citation."""
 
-    model_config = _STRICT_TEST
     label: str
     path: str
     description: str = ""
     turn_id: str | None = None
 
 
-class CallInput(BaseModel):
+class CallInput(StrictModel):
     """The texts of one call, apart from who made it."""
 
-    model_config = _STRICT_TEST
     query: str = ""
     """The words of the user; "" where those of a compression are too long to store."""
     mode: Mode = Mode.CHAT
@@ -66,10 +62,9 @@ class CallInput(BaseModel):
         return {name: {"text": one} if isinstance(one, str) else one for name, one in given.items()}
 
 
-class CaseImage(BaseModel):
+class CaseImage(StrictModel):
     """An image of a recorded call; its bytes are stored under `reference`."""
 
-    model_config = _STRICT_TEST
     name: str
     media_type: str
     tokens: int
@@ -82,10 +77,9 @@ class CallCase(CallInput):
     images: tuple[CaseImage, ...] = ()
 
 
-class Expectation(BaseModel):
+class Expectation(StrictModel):
     """One assertion on a parsed answer: exactly one word beside `field`."""
 
-    model_config = _STRICT_TEST
     field: Annotated[str, Field(description="Where in the parsed answer: decision, tasks[0].tool; absent: the whole answer.")] = ""
     equals: Annotated[Any, Field(description="Exactly this value.")] = None
     one_of: Annotated[tuple[Any, ...], Field(min_length=1, description="One of these values.")] | None = None
@@ -143,7 +137,6 @@ class RecipeTest(CallInput):
         return self
 
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False)
 Tokens = Annotated[int, Field(ge=0, le=1_000_000, strict=True)]
 SectionMark = Annotated[str, Field(pattern=r"^§[0-6]$")]
 PromptPath = Annotated[str, Field(pattern=r"^prompts/([a-z0-9_]+/)+[a-z0-9_]+\.md$")]
@@ -152,10 +145,9 @@ PromptPath = Annotated[str, Field(pattern=r"^prompts/([a-z0-9_]+/)+[a-z0-9_]+\.m
 TAGGED_SCHEMA_FAULT = "expected none, a tagged answer has the shape of its tags"
 
 
-class TokenBudget(BaseModel):
+class TokenBudget(StrictModel):
     """Tokens of one call: `prompt + input + output + response_reserve <= total` (000 section 11.1)."""
 
-    model_config = _STRICT
     total: Annotated[int, Field(gt=0, le=1_000_000, strict=True, description="Hard limit for the whole call.")]
     prompt: Annotated[Tokens, Field(description="What comes first: role prompt, policy, IO schema.")]
     input: Annotated[Tokens, Field(description="Documents, sections, variables and the original query.")]
@@ -179,27 +171,24 @@ class TokenBudget(BaseModel):
         return self
 
 
-class PromptWhen(BaseModel):
+class PromptWhen(StrictModel):
     """The cases in which a prompt block is part of the prompt (DECISIONS 28); every given condition must hold."""
 
-    model_config = _STRICT
     mode: Mode | None = None
     intent: tuple[str, ...] | None = None
     policy: tuple[str, ...] | None = None
 
 
-class PromptFile(BaseModel):
+class PromptFile(StrictModel):
     """One prompt file of a recipe, always or in stated cases."""
 
-    model_config = _STRICT
     path: PromptPath
     when: PromptWhen | None = None
 
 
-class QualityGates(BaseModel):
+class QualityGates(StrictModel):
     """000 section 14. Absent thresholds are not checked."""
 
-    model_config = _STRICT
     schema_validation: bool = True
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     evidence_required: bool = False
@@ -207,19 +196,17 @@ class QualityGates(BaseModel):
     timeout_ms: Annotated[int, Field(gt=0, le=3_600_000, strict=True)] = 30_000
 
 
-class CompressionSettings(BaseModel):
+class CompressionSettings(StrictModel):
     """Compression of inputs when the call's input exceeds its budget (000 section 10.1)."""
 
-    model_config = _STRICT
     enabled: bool = True
     model_layer: Literal[ModelLayer.NERVES] = ModelLayer.NERVES
     preserve: tuple[str, ...] = ("section_0", "tool_errors")
 
 
-class Recipe(BaseModel):
+class Recipe(StrictModel):
     """One recipe file (000 section 10.1 and 10.2), plus `temperature`, `role`, `risk_level` and `content_type`."""
 
-    model_config = _STRICT
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{1,63}$", description="Unique recipe name.")]
     description: Annotated[str, Field(min_length=1, max_length=300)]
     model_layer: ModelLayer
@@ -261,10 +248,10 @@ class Recipe(BaseModel):
         return self
 
 
-class LoadedRecipe(BaseModel):
+class LoadedRecipe(StrictModel):
     """A recipe with its prompt texts, ready to run. `version` = hash of recipe + prompts + schema (12 hex digits)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True)
     recipe: Recipe
     path: str
     """`{category}/{name}` as `load_recipe` takes it, or the file's path where it lies outside `recipes/`."""

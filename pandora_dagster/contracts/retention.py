@@ -1,31 +1,28 @@
-"""Retention: deletion of the originals of archived turns by rule, and the tombstones that record it."""
+"""Deletion: originals of archived turns by rule with their tombstones, and the erasure of a user."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.strict_model import StrictModel
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 
-
-class DeletedFile(BaseModel):
+class DeletedFile(StrictModel):
     """One deleted original."""
 
-    model_config = _STRICT
     sha256: str
     size: Annotated[int, Field(ge=0)]
     """Bytes of the original itself."""
 
 
-class Tombstone(BaseModel):
+class Tombstone(StrictModel):
     """`<sha256>.tombstone.json` beside the path of a deleted cold object. It is written before the object is deleted: from then on the
     originals count as deleted."""
 
-    model_config = _STRICT
     format_version: Literal[1] = 1
     sha256: str
     """sha256 of the object's tar."""
@@ -99,3 +96,65 @@ class PruneReport:
     def faults(self) -> tuple[str, ...]:
         """Damaged objects, and missing ones without a tombstone, a sentence each."""
         return (*(f"{turn.key}: {turn.reason}" for turn in self.kept if turn.kept is RetentionReason.FAULT), *self.unread)
+
+
+# The erasure of one user and its proof. The intent alone contains words of the user, until a proof has passed.
+
+
+class ErasureIntent(StrictModel):
+    """`<root>/erasing/<user>.json`: written first and removed last. While it exists no turn of the user begins."""
+
+    format_version: Literal[1] = 1
+    user_id: str
+    begun_at: str
+    """ISO 8601 UTC."""
+    facts: tuple[str, ...] = ()
+    """What the proof searches for, once it is known: a later run still knows it when the documents are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserDataCounts:
+    """What there is of a user, by kind: `turns`, `files`, `cold_objects`, `interventions`, `runs` ...; a kind that is 0 is included."""
+
+    user: str
+    counts: Mapping[str, int]
+    notices: tuple[str, ...] = ()
+    """What is stored outside of the store and is not erased."""
+
+    @property
+    def anything(self) -> bool:
+        return any(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedObject:
+    """One file or object that a proof searched: its size in bytes, and where a trace was found or why it cannot be searched."""
+
+    size: int
+    hit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureProof:
+    """A search of every file for facts that only the user stated. `hits` are places, never what was found there."""
+
+    files: int
+    bytes_read: int
+    facts: int
+    facts_in_documents: int
+    """Facts that the user's documents had; the others are also in another user's, and prove nothing."""
+    hits: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        return not self.hits
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReport:
+    """What one erasure did."""
+
+    found: UserDataCounts
+    proof: ErasureProof
+    notices: tuple[str, ...] = ()
+    """What other users have to know."""

@@ -4,20 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from pandora_dagster.contracts.archive_records import ArchiveRecord
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
+from pandora_dagster.contracts.strict_model import StrictModel
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 FORMAT_VERSION = 2
 
 
-class PhaseRecord(BaseModel):
+class PhaseRecord(StrictModel):
     """One finished phase of a turn in the manifest: the files it wrote, and the recipes and runtimes it used."""
 
-    model_config = _STRICT
     phase: str
     finished_at: str
     recipes: Mapping[str, str] = {}
@@ -29,10 +28,9 @@ class PhaseRecord(BaseModel):
     """Data that Dagster and `pandora show` display: calls, gates, tables."""
 
 
-class Manifest(BaseModel):
+class Manifest(StrictModel):
     """`turn.json`: the commit point of a turn. Files that it does not name do not count."""
 
-    model_config = _STRICT
     format_version: Annotated[int, Field(ge=1)] = FORMAT_VERSION
     user_id: str
     turn_id: str
@@ -89,10 +87,9 @@ class Turn:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-class IndexedMessage(BaseModel):
+class IndexedMessage(StrictModel):
     """One message of a turn in the search index. `id` is the message's own, else `m<index in the conversation>`."""
 
-    model_config = _STRICT
     id: str
     role: str
     name: str = ""
@@ -101,10 +98,9 @@ class IndexedMessage(BaseModel):
     created_at: str
 
 
-class TurnRow(BaseModel):
+class TurnRow(StrictModel):
     """One row of the turn index: 004 section 3.3 plus session, state, tokens and hashes."""
 
-    model_config = _STRICT
     user_id: str
     turn_id: str
     number: int

@@ -12,9 +12,9 @@ from typing import cast
 import dagster as dg
 from dagster._serdes import serialize_value
 
-from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.contracts.retention import SearchedObject
 from pandora_dagster.defs.instance import TURNS, open_instance
 from pandora_dagster.documents.redaction.user_traces import ERASED
 from pandora_dagster.errors import BadIdError

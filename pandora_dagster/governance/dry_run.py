@@ -72,9 +72,6 @@ class CallCapture:
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
         return TurnUsage()
 
-    def index_turn(self, key: TurnKey, revision: int) -> bool:
-        return True
-
     def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
         return True
 

@@ -1,12 +1,13 @@
 """Export of stored turns as conversations in OpenAI message format: imported ones unchanged, live ones by session."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ports.turn_storage import TurnStore
 from pandora_dagster.contracts.ports.user_storage import Sessions
-from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.user.conversations import SessionRecord
 from pandora_dagster.documents.conversation_messages import join_turns, read_message_lines
 from pandora_dagster.documents.sections import ContextDocument
@@ -19,21 +20,13 @@ DELETED_FIELD = "originals_deleted"
 """Key of a conversation: turns whose originals were deleted by rule; their compressed texts are exported."""
 
 
-class StoredTurns(Protocol):
-    """The part of the turn store that an export reads."""
-
-    def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
-    def manifest(self, key: TurnKey) -> Manifest: ...
-    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
-
-
 def raise_fault(fault: DocumentError) -> None:
     """The default handler of an unreadable conversation."""
     raise fault
 
 
 def export_conversations(
-    turns: StoredTurns, sessions: Sessions, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] = raise_fault
+    turns: TurnStore, sessions: Sessions, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] = raise_fault
 ) -> Iterator[dict[str, Any]]:
     """Yield conversations as JSON objects: imported ones, each equal to its line, then live turns by session.
 
@@ -54,7 +47,7 @@ def export_conversations(
     yield from _live_conversations(turns, imported, user, on_fault)
 
 
-def _imported_conversation(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
+def _imported_conversation(record: SessionRecord, turns: TurnStore) -> dict[str, Any]:
     loaded = [turns.original(TurnKey(UserId(record.user_id), number), revision=0) for number in record.numbers]
     head = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
     messages = join_turns(record.preamble, [_recorded_messages(turn) for turn in loaded])
@@ -77,7 +70,7 @@ def _recorded_messages(turn: Turn) -> tuple[Any, ...]:
 
 
 def _live_conversations(
-    turns: StoredTurns, imported: set[tuple[str, str]], user: UserId | None, on_fault: Callable[[DocumentError], None]
+    turns: TurnStore, imported: set[tuple[str, str]], user: UserId | None, on_fault: Callable[[DocumentError], None]
 ) -> Iterator[dict[str, Any]]:
     found: list[tuple[str, str, TurnKey]] = []
     for key in turns.keys(user):

@@ -12,7 +12,7 @@ from json import dumps
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.ports.turn_storage import ImportedTurnStore, TurnIndex, VectorIndex
+from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore, VectorIndex
 from pandora_dagster.contracts.ports.user_storage import Sessions
 from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Conversation, Message, RecordedTurn, SessionRecord
@@ -97,7 +97,7 @@ batches in memory."""
 class ImportContext:
     """Dependencies of an import."""
 
-    recordings: ImportedTurnStore
+    recordings: TurnStore
     sessions: Sessions
     index: TurnIndex
     reader: TermReader
@@ -313,7 +313,7 @@ def _complete_sessions(rows: Sequence[TurnRow], placed: Sequence[_OpenConversati
         ctx.vectors.put(rows)
 
 
-def _placed_turn(key: TurnKey, recordings: ImportedTurnStore) -> Turn | None:
+def _placed_turn(key: TurnKey, recordings: TurnStore) -> Turn | None:
     try:
         return recordings.load(key)
     except UnknownTurnError:

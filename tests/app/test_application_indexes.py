@@ -17,8 +17,8 @@ def rig(tmp_path):
     """A store that holds something of every kind."""
     made = open_rig(tmp_path / "store")
     made.app.transfer.import_example()
-    made.app.dependencies.sources.put_research(ANNA, research())
-    made.app.dependencies.sources.put_visit(ANNA, visit())
+    made.app.dependencies.sources.put(ANNA, research())
+    made.app.dependencies.sources.put(ANNA, visit())
     made.say(planner=plan("coordinator"), executor=[command()], coordinator=tool("memory.query", query="desk"))
     made.ask("which desk did we order?")
     made.say(planner=plan("synthesis"))

@@ -12,9 +12,8 @@ import pytest
 from pandora_dagster.api.html_pages import lineage_page
 from pandora_dagster.archive import archive_run
 from pandora_dagster.archive.archive_run import archive_turns
-from pandora_dagster.archive.archive_selection import select_turns
+from pandora_dagster.archive.archive_selection import local_day, select_turns
 from pandora_dagster.archive.day_verification import verify_days
-from pandora_dagster.archive.eligibility import local_day
 from pandora_dagster.archive.lineage_proof import check_links
 from pandora_dagster.archive.original_retention import prune
 from pandora_dagster.archive.turn_restoration import pin, restore

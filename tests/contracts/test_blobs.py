@@ -69,13 +69,6 @@ def test_if_match_writes_only_over_the_version_it_read(blobs: Blobs) -> None:
     assert blobs.get("count").data == b"10"
 
 
-def test_several_are_written_together(blobs: Blobs) -> None:
-    """Each as a whole; all of them are there afterwards."""
-    blobs.put_all({"a/1": b"x", "b/2": b"y"})
-    blobs.put_all({})
-    assert (blobs.get("a/1").data, blobs.get("b/2").data) == (b"x", b"y")
-
-
 def test_a_listing_is_in_the_order_of_the_keys(blobs: Blobs) -> None:
     """A prefix is text: it may end within a name. Size and time come with the key."""
     for key in ("a/b/2", "a/b-c/1", "a/b/10", "a/c", "ab", "b"):
@@ -98,6 +91,6 @@ def test_a_deleted_object_is_gone(blobs: Blobs) -> None:
 @pytest.mark.parametrize("key", ["", "/a", "a/", "a//b", "../a", "a/../b", "a/.b", ".", "a\x00b"])
 def test_a_key_that_is_no_plain_path_is_refused(blobs: Blobs, key: str) -> None:
     """Before anything is written or read."""
-    for act in (lambda: blobs.put(key, b""), lambda: blobs.get(key), lambda: blobs.delete(key), lambda: blobs.put_all({key: b""})):
+    for act in (lambda: blobs.put(key, b""), lambda: blobs.get(key), lambda: blobs.delete(key)):
         with pytest.raises(InputError, match="expected a relative path"):
             act()

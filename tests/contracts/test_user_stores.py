@@ -11,9 +11,8 @@ from pandora_dagster.stores.user.fact_files import FactFiles
 from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
 from pandora_dagster.stores.user.note_index import DuckNoteIndex
-from pandora_dagster.stores.user.research_index import DuckResearchIndex
 from pandora_dagster.stores.user.session_files import ConversationSummaryFiles
-from pandora_dagster.stores.user.source_files import SourceFiles
+from pandora_dagster.stores.user.source_files import DuckResearchIndex, SourceFiles
 from tests.fakes.user_stores import (
     MemoryConversationSummaries,
     MemoryEntryStore,
@@ -123,9 +122,9 @@ def test_research_and_visits_are_found_by_their_ids(sources):
     """Rows newest first; a record of the same topic and key takes the older one's place; what is not stored is missing."""
     older, newer = (Research.model_validate({**RESEARCH, "created_at": at}) for at in ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"))
     visit = Visit.model_validate(VISIT)
-    sources.put_research(ANN, older)
-    sources.put_research(ANN, newer)
-    sources.put_visit(ANN, visit)
+    sources.put(ANN, older)
+    sources.put(ANN, newer)
+    sources.put(ANN, visit)
     (row,), (seen,) = sources.research_rows(ANN), sources.visit_rows(ANN)
     assert (row.topic, row.created_at, seen.visit_id, seen.url) == (newer.topic, newer.created_at, visit.visit_id, visit.url)
     assert sources.research(ANN, row.topic) == newer and sources.visit(ANN, visit.visit_id) == visit

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import dagster as dg
 import pytest
 
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import ContentType, InterventionType, TurnState
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord, CallTokens

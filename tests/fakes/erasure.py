@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.contracts.retention import SearchedObject
 
 
 class FakeEraser:

@@ -39,9 +39,6 @@ class MemoryCallLog:
             sum(record.latency_ms for record in records),
         )
 
-    def index_turn(self, key: TurnKey, revision: int) -> bool:
-        return self.index_turns([(key, revision)])
-
     def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
         self.indexed.extend(turns)
         return True

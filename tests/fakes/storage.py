@@ -1,7 +1,7 @@
 """In-memory storage: objects and locks of one process, without a disk."""
 
 import threading
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -24,13 +24,6 @@ class FakeBlobs:
             if (create_only and known) or (if_match is not None and (not known or known[0].version != if_match)):
                 return None
             return self._write(key, data)
-
-    def put_all(self, contents: Mapping[str, bytes]) -> None:
-        for key in contents:
-            _check(key)
-        with self._lock:
-            for key, data in contents.items():
-                self._write(key, data)
 
     def get(self, key: str) -> Blob:
         _check(key)

@@ -155,11 +155,11 @@ class MemorySourceStore:
     researches: dict[tuple[UserId, str, str], Research] = field(default_factory=dict)
     visits: dict[tuple[UserId, str], Visit] = field(default_factory=dict)
 
-    def put_research(self, user: UserId, research: Research) -> None:
-        self.researches[user, research.topic, research.cache_key] = _read_back(research)
-
-    def put_visit(self, user: UserId, visit: Visit) -> None:
-        self.visits[user, visit.visit_id] = _read_back(visit)
+    def put(self, user: UserId, record: Research | Visit) -> None:
+        if isinstance(record, Research):
+            self.researches[user, record.topic, record.cache_key] = _read_back(record)
+        else:
+            self.visits[user, record.visit_id] = _read_back(record)
 
     def research_rows(self, user: UserId) -> tuple[ResearchRow, ...]:
         rows = [_research_row(user, research) for (owner, _, _), research in self.researches.items() if owner == user]

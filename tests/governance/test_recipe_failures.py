@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 from pandora_dagster.app.evaluation import make_tests as made_tests
 from pandora_dagster.app.evaluation import open_corrections, open_evaluation
 from pandora_dagster.cli.program import command_line
-from pandora_dagster.contracts.erasure import ErasureIntent
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipe_governance import Correction
 from pandora_dagster.contracts.recipe_schema import RecipeTest
+from pandora_dagster.contracts.retention import ErasureIntent
 from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.governance.call_metrics import TurnOutcome
 from pandora_dagster.governance.recipe_failures import failure_brief, find_failures, group_failures

@@ -60,12 +60,12 @@ class Embedded:
         born = datetime.now(UTC) - timedelta(hours=hours)
         times = {"created_at": born.isoformat(), "expires_at": (born + timedelta(hours=life)).isoformat()}
         found = Research.model_validate({**RESEARCH, "webpage_cache": [], **times, **changed})
-        self.app.dependencies.sources.put_research(user_id(user), found.model_copy(update={"provenance": origin(turn)}))
+        self.app.dependencies.sources.put(user_id(user), found.model_copy(update={"provenance": origin(turn)}))
 
     def visit(self, *, hours: float = 1.0, user: str = "anna", turn: int | None = None, **changed: object) -> None:
         seen = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
         found = Visit.model_validate({**VISIT, "visited_at": seen, **changed})
-        self.app.dependencies.sources.put_visit(user_id(user), found.model_copy(update={"provenance": origin(turn)}))
+        self.app.dependencies.sources.put(user_id(user), found.model_copy(update={"provenance": origin(turn)}))
 
     def ask(self, query: str, *, user: str = "anna", session: str = "s1") -> TurnKey:
         key = self.app.start(query, user=user, session=session)

@@ -54,8 +54,7 @@ def archive(
     Example: pandora archive --older-than 30d --dry-run
     """
     from pandora_dagster.app import open_archive
-    from pandora_dagster.archive.archive_selection import select_turns
-    from pandora_dagster.archive.eligibility import last_due_day
+    from pandora_dagster.archive.archive_selection import last_due_day, select_turns
     from pandora_dagster.defs.turn.turn_run import remove_archived_partitions
 
     with app_of_existing_store(context) as app:

@@ -44,7 +44,7 @@ def add_research(context: typer.Context, file: RecordFile, user: User = "", as_j
     with app_of(context) as app:
         owner = app.owner(user)
         record = _read(file, Research, "pandora research add", app)
-        app.dependencies.sources.put_research(owner, record)
+        app.dependencies.sources.put(owner, record)
         _warn_future("created_at", record.created_at, app)
         known = {row.visit_id for row in app.dependencies.sources.visit_rows(owner)}
     for missing in (v for v in record.webpage_cache if v not in known):
@@ -114,7 +114,7 @@ def add_visit(context: typer.Context, file: RecordFile, user: User = "", as_json
     with app_of(context) as app:
         owner = app.owner(user)
         record = _read(file, Visit, "pandora visit add", app)
-        app.dependencies.sources.put_visit(owner, record)
+        app.dependencies.sources.put(owner, record)
         _warn_future("visited_at", record.visited_at, app)
     _print_stored(record.logical_id, owner, as_json)
 

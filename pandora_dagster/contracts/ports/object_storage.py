@@ -1,6 +1,6 @@
 """Ports of plain storage: whole objects by key, locks by name. A directory, an object store or a database can stand behind them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,10 +36,6 @@ class Blobs(Protocol):
         `create_only`: there is no object yet. `if_match`: the object has this version; such writers of one key exclude each other.
         `durable=False`: return before the bytes survive a power failure.
         """
-        ...
-
-    def put_all(self, contents: Mapping[str, bytes]) -> None:
-        """Write several objects, each as a whole; the bytes of all of them are stored before the first one becomes visible."""
         ...
 
     def get(self, key: str) -> Blob:

@@ -1,4 +1,4 @@
-"""Ports of stored records: calls, interventions, batches, corrections, recipe versions."""
+"""Ports of stored records: calls, interventions, batches, corrections, recipe versions, lineage."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -10,9 +10,11 @@ from pandora_dagster.contracts.batches import Batch
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
 from pandora_dagster.contracts.model_calls import CallRecord, TurnUsage, token_alarm
 from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeProduction
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.contracts.turns import Manifest, Turn
 
 SumBy = Literal["layer", "recipe", "day", "phase", "model", "user", "turn"]
 
@@ -62,13 +64,9 @@ class CallLog(Protocol):
         """What the turn took so far, and `phase` of it; nothing where the records can not be read."""
         ...
 
-    def index_turn(self, key: TurnKey, revision: int) -> bool:
-        """Take the records of a turn into the index; False where it was held too long or the disk refused, and another try may do.
-        Never raises: the lines are the truth, the index can be made again."""
-        ...
-
     def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
-        """`settle` for many revisions, in one opening of the index."""
+        """Take the records of revisions of turns into the index, in one opening; False where it was held too long or the disk refused, and
+        another try may do. Never raises: the lines are the truth, the index can be made again."""
         ...
 
 
@@ -197,4 +195,37 @@ class RecipeVersionStore(Protocol):
 
     def faults(self) -> Sequence[str]:
         """One sentence for each kept version or record of production that is damaged."""
+        ...
+
+
+class LineageWriter(Protocol):
+    """Writes the rows of turns and of levels above them. Never raises: the documents stand, and the rows can be made again from them."""
+
+    def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
+        """Turns as they stand, each with its documents as they were before any archival; False where another try may do."""
+        ...
+
+    def citing(self, key: TurnKey) -> tuple[TurnKey, ...]:
+        """The other turns whose sections cite a document of this one."""
+        ...
+
+    def put_rows(self, document: str, edges: Sequence[LineageEdge]) -> None:
+        """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
+        ...
+
+
+class DocumentTexts(Protocol):
+    """The texts that document ids name, as they lie now."""
+
+    def cited(self, document: DocumentId, *, at: str) -> str | None:
+        """The turn's document as one read it at `at`, before any archival; None where it can not be read."""
+        ...
+
+    def is_deleted(self, document: DocumentId) -> bool:
+        """Whether it was an original that was deleted by rule: a link to it can not be proved any more, and is no fault."""
+        ...
+
+    def candidates(self, document: DocumentId) -> Iterator[str]:
+        """The text, and where a link may have been made to another state of it (before an archival or a re-run), that one too.
+        Raises DocumentError where it is gone or damaged."""
         ...

@@ -51,6 +51,11 @@ class TurnStore(Protocol):
         """A new open turn with section 0. `number`: one that was allocated for it; raises StoreError where a turn of it stands there."""
         ...
 
+    def place_many(self, turns: Iterable[tuple[TurnKey, Mapping[str, str], Manifest]]) -> tuple[Turn, ...]:
+        """Each turn appears at once, with all its documents (`context.md` among the files). Hashes and tokens are filled in.
+        Raises StoreError where a turn stands there already."""
+        ...
+
     def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
         """The newest revision unless told; verifies hashes; raises UnknownTurnError or DocumentError.
 
@@ -97,23 +102,6 @@ class TurnStore(Protocol):
         ...
 
 
-class ImportedTurnStore(Protocol):
-    """Where finished turns of imported conversations go."""
-
-    def allocate(self, user: UserId, count: int) -> range:
-        """`count` numbers in a row, given atomically and never reused."""
-        ...
-
-    def place_many(self, turns: Iterable[tuple[TurnKey, Mapping[str, str], Manifest]]) -> tuple[Turn, ...]:
-        """Each turn appears at once, with all its documents (`context.md` among the files). Hashes and tokens are filled in.
-        Raises StoreError where a turn stands there already."""
-        ...
-
-    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
-        """Raises UnknownTurnError for a turn that is not there."""
-        ...
-
-
 class TurnIndex(Protocol):
     """An index over the documents, which rebuild it at any time."""
 
@@ -153,16 +141,7 @@ class TurnIndex(Protocol):
         ...
 
 
-class IndexHealth(Protocol):
-    """Whether an index can be used."""
-
-    def exists(self) -> bool: ...
-    def fault(self) -> StoreError | None:
-        """Why an index that exists cannot be used; None where it can."""
-        ...
-
-
-class SearchIndex(TurnIndex, IndexHealth, Protocol):
+class SearchIndex(TurnIndex, Protocol):
     """A turn index that also finds single messages. It answers from its rows alone; the documents rebuild it at any time."""
 
     def messages(
@@ -195,4 +174,9 @@ class SearchIndex(TurnIndex, IndexHealth, Protocol):
         """Replace all rows by `batches`; the old rows answer until the new ones are complete.
 
         Returns where a damaged index was set aside. Raises StoreError."""
+        ...
+
+    def exists(self) -> bool: ...
+    def fault(self) -> StoreError | None:
+        """Why an index that exists cannot be used; None where it can."""
         ...

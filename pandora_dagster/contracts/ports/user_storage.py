@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
-from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import SessionId, UserId
+from pandora_dagster.contracts.retention import SearchedObject
 from pandora_dagster.contracts.user.conversations import ConversationSummary, SessionRecord
 from pandora_dagster.contracts.user.sources import Note, NoteListing, Research, ResearchRow, Visit, VisitRow
 from pandora_dagster.contracts.user.summary_levels import LevelSubject, SessionNarrative, UserDigest
@@ -28,11 +28,10 @@ class MemoryStore(Protocol):
 class SourceStore(Protocol):
     """Cached research and visited pages of each user: files are the truth, an index says which there are (004 section 3)."""
 
-    def put_research(self, user: UserId, research: Research) -> None:
-        """Store a record in the place of the one of its topic and cache key; all or nothing."""
+    def put(self, user: UserId, record: Research | Visit) -> None:
+        """Store a record in the place of the one of its topic and cache key, or of its visit id; all or nothing."""
         ...
 
-    def put_visit(self, user: UserId, visit: Visit) -> None: ...
     def research_rows(self, user: UserId) -> tuple[ResearchRow, ...]:
         """Newest first."""
         ...

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from pandora_dagster.contracts.strict_model import StrictModel
 
 Message = Mapping[str, Any]
 
@@ -30,10 +32,9 @@ class RecordedTurn:
     """Index of the user message in the conversation's messages, counted from 0."""
 
 
-class SessionRecord(BaseModel):
+class SessionRecord(StrictModel):
     """The record of an imported conversation: the state of its import, and the messages before its first turn."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     user_id: str
     session_id: str
     created_at: str
@@ -57,10 +58,9 @@ class SessionRecord(BaseModel):
 Items = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
-class ConversationDigest(BaseModel):
+class ConversationDigest(StrictModel):
     """The summary of a conversation so far (002 section 3, "Summarization"); an item ends with its turn: `(turn 12)`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     summary: Annotated[str, Field(min_length=1)]
     """The narrative, in the order of events."""
     key_themes: Items = ()
@@ -77,10 +77,9 @@ class ConversationDigest(BaseModel):
     """Decisions."""
 
 
-class ConversationSummary(BaseModel):
+class ConversationSummary(StrictModel):
     """The stored rolling summary of one session: its text, the turns it covers, and the call that made it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     format_version: Literal[1] = 1
     user_id: str
     session_id: str

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
+from pandora_dagster.contracts.strict_model import StrictModel
+
 _TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}(?:\.[a-z0-9][a-z0-9_-]{0,59}){0,3}")
 _VISIT = re.compile(r"visit_[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -57,29 +58,26 @@ Line = Annotated[str, Field(max_length=2_000), AfterValidator(_line)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
-class Provenance(BaseModel):
+class Provenance(StrictModel):
     """Who stored a record, when, and from which turn."""
 
-    model_config = _STRICT
     added_at: Time
     by: Line
     """A tool's name, or the command."""
     source_turn: Annotated[int, Field(gt=0)] | None = None
 
 
-class Claim(BaseModel):
+class Claim(StrictModel):
     """One finding of a research, with the site it comes from."""
 
-    model_config = _STRICT
     claim: Annotated[Line, Field(description='one line, such as "Lenovo LOQ 15 @ $697"')]
     source: Annotated[Line, Field(description='the site it comes from, such as "bestbuy.com"')]
     confidence: Annotated[Share, Field(description="a number from 0 to 1, such as 0.92")]
 
 
-class Research(BaseModel):
+class Research(StrictModel):
     """004 section 3.5. The store fills in `provenance`. Field descriptions say what is expected in a user's record."""
 
-    model_config = _STRICT
     topic: Annotated[Topic, Field(description='category.subcategory in small letters, such as "commerce.laptop"')]
     cache_key: Annotated[Line, Field(description='one line that names the search, such as "nvidia_laptop_budget"')]
     created_at: Annotated[Time, Field(description='a time such as "2026-01-04T13:15:00Z"')]
@@ -101,10 +99,9 @@ class Research(BaseModel):
         return research_id(self.topic)
 
 
-class Visit(BaseModel):
+class Visit(StrictModel):
     """004 section 3.6. The store fills in `provenance`. Field descriptions say what is expected in a user's record."""
 
-    model_config = _STRICT
     visit_id: Annotated[VisitId, Field(description='visit_ and small letters or digits, such as "visit_abc123"')]
     url: Annotated[str, Field(max_length=2_000, description="an http or https address"), AfterValidator(_url)]
     visited_at: Annotated[Time, Field(description='a time such as "2026-01-04T13:20:00Z"')]

@@ -9,20 +9,19 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.contracts.user.user_memory import FactLedger
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Texts = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
-class TextOrigin(BaseModel):
+class TextOrigin(StrictModel):
     """The call that made a text of a level, and when."""
 
-    model_config = _STRICT
     recipe: str
     recipe_version: str
     prompt_version: str
@@ -35,10 +34,9 @@ class TextOrigin(BaseModel):
     """The Dagster run, "" without one."""
 
 
-class TurnLink(BaseModel):
+class TurnLink(StrictModel):
     """A link from a narrative to a turn."""
 
-    model_config = _STRICT
     turn: Annotated[int, Field(ge=1)]
     at: str
     """When the turn began."""
@@ -46,10 +44,9 @@ class TurnLink(BaseModel):
     """sha256 of the turn's entry (`retrieval.turn_row`), from which the narrative was made."""
 
 
-class NarrativePart(BaseModel):
+class NarrativePart(StrictModel):
     """The result of one call for one batch of entries; it is unchanged while its turns are."""
 
-    model_config = _STRICT
     links: Annotated[tuple[TurnLink, ...], Field(min_length=1)]
     text: Annotated[str, Field(min_length=1)]
     tokens_before: Annotated[int, Field(ge=0)]
@@ -67,10 +64,9 @@ class NarrativePart(BaseModel):
         return _sha("\n".join((self.text, *(f"{link.turn} {link.sha}" for link in self.links))))
 
 
-class SessionNarrative(BaseModel):
+class SessionNarrative(StrictModel):
     """`narrative.json` of a session: level L2, in the order of its turns."""
 
-    model_config = _STRICT
     format_version: Literal[1] = 1
     user_id: str
     session_id: str
@@ -98,10 +94,9 @@ class SessionNarrative(BaseModel):
         return sum(part.tokens for part in self.parts)
 
 
-class DigestFields(BaseModel):
+class DigestFields(StrictModel):
     """The fields of a digest, with 003's five keys and limits ("parse_digest_response")."""
 
-    model_config = _STRICT
     key_decisions: Annotated[Texts, Field(max_length=20)] = ()
     tools_used: Annotated[Texts, Field(max_length=30)] = ()
     errors_encountered: Annotated[Texts, Field(max_length=15)] = ()
@@ -109,10 +104,9 @@ class DigestFields(BaseModel):
     open_questions: Annotated[Texts, Field(max_length=10)] = ()
 
 
-class NarrativeLink(BaseModel):
+class NarrativeLink(StrictModel):
     """A link from a digest to a narrative."""
 
-    model_config = _STRICT
     session_id: str
     sha: Sha
     """sha256 of the narrative's text when it was merged."""
@@ -124,10 +118,9 @@ class NarrativeLink(BaseModel):
     """The call that merged the newest of them."""
 
 
-class UserDigest(BaseModel):
+class UserDigest(StrictModel):
     """`digest.json` of a user: level L3."""
 
-    model_config = _STRICT
     format_version: Literal[1] = 1
     user_id: str
     fields: DigestFields

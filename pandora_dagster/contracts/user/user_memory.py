@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
+from pandora_dagster.contracts.strict_model import StrictModel
+
 MAX_SESSION_FACTS = 20
 MAX_PROFILE_FACTS = 50
 LONGEST_FACT = 400
@@ -15,10 +16,9 @@ FactText = Annotated[str, Field(min_length=1, max_length=LONGEST_FACT)]
 ChangeKind = Literal["add", "reword", "supersede", "delete", "leave_out", "refuse"]
 
 
-class FactUpsert(BaseModel):
+class FactUpsert(StrictModel):
     """One line of a diff: a new fact, or with `id` a known one reworded; with other values it supersedes that one."""
 
-    model_config = _STRICT
     id: str | None = None
     category: FactCategory
     fact: FactText
@@ -26,18 +26,16 @@ class FactUpsert(BaseModel):
     """Id of an earlier fact that this one contradicts: both are kept, and the earlier one is no longer current."""
 
 
-class FactsDiff(BaseModel):
+class FactsDiff(StrictModel):
     """Changes of a ledger in a call's answer (002 section 4, "Diff-based updates")."""
 
-    model_config = _STRICT
     upsert: Annotated[tuple[FactUpsert, ...], Field(max_length=MAX_PROFILE_FACTS)] = ()
     delete: tuple[str, ...] = ()
 
 
-class NotableFact(BaseModel):
+class NotableFact(StrictModel):
     """One fact with its origin. Ids are never reused."""
 
-    model_config = _STRICT
     id: str
     category: FactCategory
     fact: FactText
@@ -56,10 +54,9 @@ class NotableFact(BaseModel):
         return self.superseded_by is None
 
 
-class FactLedger(BaseModel):
+class FactLedger(StrictModel):
     """Facts in the order in which they were stated."""
 
-    model_config = _STRICT
     format_version: Literal[1] = 1
     user_id: str
     next_id: Annotated[int, Field(ge=1)] = 1
@@ -86,10 +83,9 @@ class Profile(FactLedger):
     facts: Annotated[tuple[NotableFact, ...], Field(max_length=MAX_PROFILE_FACTS)] = ()
 
 
-class FactChange(BaseModel):
+class FactChange(StrictModel):
     """One line of the append-only audit beside a ledger."""
 
-    model_config = _STRICT
     change: int
     at: str
     turn: str

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 
-from pandora_dagster.archive.eligibility import date_ranges
+from pandora_dagster.archive.archive_selection import date_ranges
 from pandora_dagster.defs.archival.archive_assets import ASSET
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES
 from pandora_dagster.defs.checked_asset import failure

@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 
 import dagster as dg
 
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import Mode
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pandora_dagster.contracts.compression_results import CompressionReport
+from pandora_dagster.contracts.compression_results import CompressionReport, GateVerdict
 from pandora_dagster.contracts.enums import ModelLayer
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.images import image_tokens
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallTokens, ModelAnswer, Price, PromptPack, Usage
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe

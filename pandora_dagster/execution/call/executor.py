@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType, ModelLayer, Priority
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallResult, ModelAnswer, Price, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure

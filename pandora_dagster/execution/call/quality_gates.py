@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from jsonschema.protocols import Validator
 
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType, OutputFormat
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.model_calls import ModelAnswer, Source
 from pandora_dagster.contracts.recipe_schema import Recipe
 from pandora_dagster.documents.citations import cited_labels

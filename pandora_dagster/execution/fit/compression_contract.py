@@ -15,9 +15,8 @@ from pandora_dagster.compression.judge.grounding import SourceIndex
 from pandora_dagster.compression.judge.ledger import build_ledger
 from pandora_dagster.compression.judge.summary_check import SummaryCheck, check_summary
 from pandora_dagster.compression.judge.verification import Verification, verify
-from pandora_dagster.contracts.compression_results import CompressionRequest
+from pandora_dagster.contracts.compression_results import CompressionRequest, GateVerdict
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionOutcome
 

@@ -10,8 +10,8 @@ from typing import Any
 import structlog
 
 from pandora_dagster.compression.judge.verification import Verification
+from pandora_dagster.contracts.compression_results import Gate, GateVerdict
 from pandora_dagster.contracts.enums import ContentType, ModelLayer
-from pandora_dagster.contracts.gates import Gate, GateVerdict
 from pandora_dagster.contracts.model_calls import CallRecord, CallSite, CallTokens
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.record_storage import CallLog

@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from pandora_dagster.contracts.compression_results import CompressionReport, CompressionResult
+from pandora_dagster.contracts.compression_results import CompressionReport, CompressionResult, GateVerdict
 from pandora_dagster.contracts.enums import InterventionType, Priority, TurnState
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.model_calls import CallRequest, CallResult, CallSite, InputDocument, Source
 from pandora_dagster.contracts.phase_outputs import QueryAnalysis
 from pandora_dagster.contracts.turns import Turn

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord, CallResult, token_alarm

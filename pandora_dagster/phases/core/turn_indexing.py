@@ -21,7 +21,7 @@ def index_turn(deps: PhaseDependencies, turn: Turn) -> TurnRow:
     `open`, and the next reader repairs it. Vectors are made of a saved turn only: its answer is stored by then (DECISIONS 16). A rebuild
     makes missing vectors.
     """
-    taken = deps.calls.index_turn(turn.key, turn.manifest.revision)
+    taken = deps.calls.index_turns([(turn.key, turn.manifest.revision)])
     linked = deps.lineage.put([(turn.manifest, turn)]) if deps.lineage else True
     row = build_turn_row(turn.manifest, turn.context, turn.files)
     deps.index.put([row if taken and linked else row.model_copy(update={"state": TurnState.OPEN})])
@@ -38,7 +38,7 @@ def reopen_row(deps: PhaseDependencies, manifest: Manifest, *, redone: bool) -> 
     if manifest.state not in (TurnState.SAVED, TurnState.CLARIFY):
         return
     if redone:
-        deps.calls.index_turn(manifest.key, manifest.revision)
+        deps.calls.index_turns([(manifest.key, manifest.revision)])
     opened = manifest.model_copy(update={"state": TurnState.OPEN})
     if deps.index.outdated([opened]):
         deps.index.update_states([opened])

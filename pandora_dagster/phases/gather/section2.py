@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.model_calls import Item, Source
 from pandora_dagster.contracts.phase_outputs import GatheredContext
 from pandora_dagster.contracts.ports.context_source import ContextSource, OmittedItem

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandora_dagster.compression.rolling_summary import DigestCheck, Exchange, check_digest, render_digest
-from pandora_dagster.contracts.compression_results import CompressionInput
+from pandora_dagster.contracts.compression_results import CompressionInput, GateVerdict
 from pandora_dagster.contracts.enums import ContentType, InterventionType
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.model_calls import CallResult, InputDocument
 from pandora_dagster.contracts.turns import TurnRow

@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 import jsonschema
 
-from pandora_dagster.contracts.compression_results import CompressionInput
+from pandora_dagster.contracts.compression_results import CompressionInput, GateVerdict
 from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.model_calls import AnswerListener, InputDocument, Source
 from pandora_dagster.contracts.phase_outputs import ExecutorStep, TaskPlan, ToolCall
 from pandora_dagster.contracts.ports.tool import Tool, ToolListener, ToolOutcome, ToolProgress, ToolRun, ToolSpec

@@ -58,10 +58,8 @@ def store_findings(ctx: PhaseContext) -> int:
     user, sources = ctx.turn.key.user, ctx.deps.sources
     visits = [ctx.read(name, Visit) for name in _file_names(ctx.turn.files, _VISIT)]
     research = [ctx.read(name, Research) for name in _file_names(ctx.turn.files, _RESEARCH)]
-    for visit in visits:
-        sources.put_visit(user, visit)
-    for record in research:
-        sources.put_research(user, record)
+    for record in (*visits, *research):
+        sources.put(user, record)
     return len(visits) + len(research)
 
 

@@ -25,7 +25,6 @@ def rebuild_calls(files: CallFiles, index: DuckCallIndex, *, report: Callable[[s
     file = index.file
     fresh = DuckCallIndex(file.empty_copy())
     taken = _absorbed(fresh, files, report)
-    fresh.file.make()
     aside = file.replace_with(fresh.file)
     return taken + _absorbed(index, files, lambda _: None), aside
 

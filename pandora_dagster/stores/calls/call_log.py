@@ -140,7 +140,7 @@ _MOST_FILES = 16
 
 @dataclass(frozen=True, slots=True)
 class IndexedCallLog:
-    """The CallLog port. The lines are the truth; `settle` may be called any number of times."""
+    """The CallLog port. The lines are the truth; `index_turns` may be called any number of times."""
 
     files: CallFiles
     index: DuckCallIndex
@@ -192,13 +192,9 @@ class IndexedCallLog:
         if len(self.newest_files) > _MOST_FILES:
             self.newest_files.popitem(last=False)
 
-    def index_turn(self, key: TurnKey, revision: int) -> bool:
-        """Index the records of one revision of a turn. Errors are reported, never raised: the turn is stored,
-        what it still owes comes with the next one, and the index can be made again. False where another try may do."""
-        return self.index_turns([(key, revision)])
-
     def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
-        """`settle` for many revisions, in one opening of the index."""
+        """Index the records of revisions of turns, in one opening of the index. Errors are reported, never raised: the turns are stored,
+        records that are not indexed come with the next turn, and the index can be made again. False where another try may do."""
         paths = [self.files.path_of(key, revision) for key, revision in turns]
         self.owed.update(paths)
         try:

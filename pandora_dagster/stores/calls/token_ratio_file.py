@@ -2,15 +2,15 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import Field, RootModel
 
 from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot
 
 
-class _Ratio(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class _Ratio(StrictModel):
     model: str
     ratio: Annotated[float, Field(ge=1, allow_inf_nan=False)]
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 # A file is attached to an instance of DuckDB that the process keeps, one per folder of files: making an instance takes ten times as long.
 # An instance cannot reach anything outside of its folder.
 
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+DUCKDB_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,  # nothing is ever downloaded
     "autoload_known_extensions": False,
     "threads": 2,
@@ -86,7 +86,7 @@ def _connection(folder: Path) -> Generator[duckdb.DuckDBPyConnection]:
 
 
 def _opened(folder: Path) -> duckdb.DuckDBPyConnection:
-    instance = duckdb.connect(":memory:", config=_CONFIG)
+    instance = duckdb.connect(":memory:", config=DUCKDB_CONFIG)
     instance.execute(f"SET allowed_directories = [{_text(folder)}]")
     instance.execute(f"SET temp_directory = {_text(folder / '.duckdb.tmp')}")
     instance.execute("SET enable_external_access = false")
@@ -216,7 +216,9 @@ class DuckDBFile:
             self._made()
 
     def replace_with(self, fresh: "DuckDBFile") -> Path | None:
-        """Put `fresh` in the place of this file; a damaged one is kept aside and its new path returned."""
+        """Put `fresh`, made where nothing was written to it, in the place of this file; a damaged one is kept aside and its new path
+        returned."""
+        fresh.make()
         with self.locked():
             aside = self.set_aside() if self._current_fault() else None
             _log_of(self.path).unlink(missing_ok=True)

@@ -11,8 +11,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pandora_dagster.contracts.erasure import ErasureIntent
 from pandora_dagster.contracts.ids import UserId, user_id
+from pandora_dagster.contracts.retention import ErasureIntent
 from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, is_stray, make_folder, path_inside, read_text, sync, write_atomic

@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from pathlib import Path
 from pandora_dagster.contracts.ports.object_storage import Blob, BlobInfo, Storage
 from pandora_dagster.errors import InputError
 from pandora_dagster.stores.disk.file_locks import FileLocks, file_lock
-from pandora_dagster.stores.disk.files import disk_errors, make_folder, path_inside, read_bytes, sync, write_atomic, write_files, write_new
+from pandora_dagster.stores.disk.files import disk_errors, make_folder, path_inside, read_bytes, sync, write_atomic, write_new
 
 _KEY = re.compile(r"[^/.\x00][^/\x00]*(?:/[^/.\x00][^/\x00]*)*")
 
@@ -37,11 +37,6 @@ class FileBlobs:
         else:
             write_atomic(path, data, durable=durable)
         return _version(data)
-
-    def put_all(self, contents: Mapping[str, bytes]) -> None:
-        paths = {self._path(key): data for key, data in contents.items()}
-        with disk_errors(self.root):
-            write_files(paths)
 
     def get(self, key: str) -> Blob:
         data = read_bytes(self._path(key))

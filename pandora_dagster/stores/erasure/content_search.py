@@ -12,8 +12,8 @@ from typing import Any, cast
 import duckdb
 import zstandard
 
-from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.contracts.retention import SearchedObject
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 

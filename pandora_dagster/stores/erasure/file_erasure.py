@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.contracts.retention import SearchedObject
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.file_locks import file_lock

@@ -12,10 +12,10 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from pandora_dagster.contracts.batches import Batch
-from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.contracts.retention import SearchedObject
 from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.stores.disk.erasure_intents import FOLDER
 from pandora_dagster.stores.disk.files import disk_errors, write_atomic

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import duckdb
 
-from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.contracts.retention import SearchedObject
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
+from pandora_dagster.stores.disk.duckdb_file import DUCKDB_CONFIG, DuckDBFile, Schema
 from pandora_dagster.stores.disk.files import disk_errors, sync
 from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below
@@ -26,11 +26,6 @@ from pandora_dagster.stores.search.turn_tables import user_base, user_of
 
 _TABLES_WITHOUT_USERS = frozenset({"schema_version", "model", "whole"})
 """Tables without rows of users."""
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "threads": 2,
-}
 _ENDING, _LOCK = ".duckdb", ".lock"
 
 
@@ -106,10 +101,10 @@ class IndexEraser:
 
 
 def _copied(path: Path, fresh: Path, user: str) -> None:
-    with duckdb.connect(path, config=_CONFIG) as old:  # what its log still holds goes into the file
+    with duckdb.connect(path, config=DUCKDB_CONFIG) as old:  # what its log still holds goes into the file
         old.execute("CHECKPOINT")
         base = user_base(old, user) if _has_numbers(old) else None
-    with duckdb.connect(fresh, config=_CONFIG) as db:
+    with duckdb.connect(fresh, config=DUCKDB_CONFIG) as db:
         db.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS old (READ_ONLY)")
         tables = db.execute("SELECT table_name, sql FROM duckdb_tables() WHERE database_name = 'old' ORDER BY table_oid").fetchall()
         db.execute("BEGIN TRANSACTION")

@@ -55,7 +55,7 @@ _ORDER = "ORDER BY owner, child, relation, parent, span_start NULLS FIRST, span_
 
 @dataclass(frozen=True, slots=True)
 class DuckLineageIndex:
-    """`LineageIndex`. Every method opens, works and closes; raises StoreError."""
+    """The rows by user and document. Every method opens, works and closes; raises StoreError."""
 
     file: DuckDBFile
 
@@ -77,12 +77,6 @@ class DuckLineageIndex:
                     db.execute(f"DELETE FROM lineage WHERE {column} IN (SELECT unnest(?::VARCHAR[]))", [replaced])  # noqa: S608 - two fixed names
             if edges:
                 db.execute(_INSERT, columns)
-
-    def remove_user(self, user: str) -> None:
-        """Take away every row of a user."""
-        if self.file.path.exists():
-            with self.file.writing() as db:
-                db.execute("DELETE FROM lineage WHERE user_id = ?", [user])
 
     def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
         """What these documents were made from."""

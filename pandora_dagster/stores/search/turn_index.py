@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import duckdb
 
@@ -41,6 +41,7 @@ from pandora_dagster.stores.search.turn_tables import (
     session_term,
     user_base,
 )
+from pandora_dagster.stores.search.turn_vectors import TurnVectors
 
 EVERYTHING = SearchFilters()
 _NEWEST_FIRST = "ORDER BY created_at DESC, doc DESC"
@@ -87,26 +88,20 @@ _HAVING = {
 """SQL that finds a turn with a filter's value."""
 
 
-class VectorSimilarity(Protocol):
-    """The similarity of stored vectors to a query in one wording or more. Never raises; `{}` where it cannot be computed."""
-
-    def similarities(self, user: str, *wordings: str) -> Mapping[int, float]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class DuckTurnIndex:
     """`SearchIndex` in one DuckDB file. Every method opens, works and closes the file; raises StoreError."""
 
     file: DuckDBFile
     reader: TermReader = field(default_factory=TermReader)
-    vectors: VectorSimilarity | None = None
+    vectors: TurnVectors | None = None
     """Similarity by meaning, beside the words; None: the search uses words only."""
     clock: Callable[[], datetime] | None = None
     """The day of a query, in UTC as all times of turns; None: `yesterday` and the like are plain words."""
 
     @classmethod
     def at(
-        cls, path: Path, *, wait_s: float = 30.0, vectors: VectorSimilarity | None = None, clock: Callable[[], datetime] | None = None
+        cls, path: Path, *, wait_s: float = 30.0, vectors: TurnVectors | None = None, clock: Callable[[], datetime] | None = None
     ) -> "DuckTurnIndex":
         return cls(DuckDBFile(path, SCHEMA, wait_s), vectors=vectors, clock=clock)
 
@@ -277,14 +272,9 @@ class DuckTurnIndex:
 
     def rebuild(self, batches: Iterable[Sequence[TurnRow]]) -> Path | None:
         """Put `batches` into a new file beside this one, then put it in its place. Returns where a damaged file was set aside."""
-        fresh = DuckTurnIndex(
-            DuckDBFile(self.file.path.with_name(self.file.path.name + ".rebuilt"), self.file.schema, self.file.wait_s), self.reader
-        )
-        with fresh.file.locked():
-            fresh.file.discard()
+        fresh = DuckTurnIndex(self.file.empty_copy(), self.reader)
         for rows in batches:
             fresh.put(rows)
-        fresh.file.make()
         return self.file.replace_with(fresh.file)
 
     def exists(self) -> bool:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.ports.turn_storage import SearchIndex
+from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore
 from pandora_dagster.contracts.ports.user_storage import Sessions
 from pandora_dagster.contracts.turns import IndexedMessage, Manifest, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Message
@@ -16,15 +15,6 @@ from pandora_dagster.retrieval.turn_row import build_turn_row
 from pandora_dagster.stores.disk.duckdb_file import batches
 
 _BATCH = 500
-
-
-class TurnDocuments(Protocol):
-    """What a rebuild reads; the turn store offers it."""
-
-    def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
-    def manifest(self, key: TurnKey) -> Manifest: ...
-    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
-    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,7 @@ class RebuildReport:
 
 
 def rebuild_turns(
-    documents: TurnDocuments,
+    documents: TurnStore,
     index: SearchIndex,
     preambles: Preambles = Preambles(),
     *,
@@ -89,7 +79,7 @@ def rebuild_turns(
     return RebuildReport(turns, tuple(faults), aside)
 
 
-def verify_turns(documents: TurnDocuments, index: SearchIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:
+def verify_turns(documents: TurnStore, index: SearchIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:
     """Every difference between documents and index, each as one sentence; empty where they agree. Raises StoreError."""
     faults: list[str] = []
     rows = {(row.user_id, row.number): row for row in index.rows()}
@@ -106,7 +96,7 @@ def verify_turns(documents: TurnDocuments, index: SearchIndex, preambles: Preamb
     return tuple(faults)
 
 
-def document_rows(documents: TurnDocuments, preambles: Preambles = Preambles()) -> Iterator[TurnRow]:
+def document_rows(documents: TurnStore, preambles: Preambles = Preambles()) -> Iterator[TurnRow]:
     """The rows of all turns that can be read, as their documents have them."""
     return _rows(documents, preambles, documents.keys(), [])
 
@@ -139,7 +129,7 @@ def _short_repr(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _changed(documents: TurnDocuments, index: SearchIndex) -> Iterator[TurnKey]:
+def _changed(documents: TurnStore, index: SearchIndex) -> Iterator[TurnKey]:
     """Turns whose manifest and row differ: those that changed during a rebuild."""
     known = {(row.user_id, row.number): _comparison_key(row.context_sha, row.state, row.last_activity, row.summary) for row in index.rows()}
     every: Iterable[TurnKey] = documents.keys()
@@ -158,7 +148,7 @@ def _comparison_key(*values: object) -> tuple[str, ...]:
 
 
 def _rows(
-    documents: TurnDocuments, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str], broken: set[TurnKey] | None = None
+    documents: TurnStore, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str], broken: set[TurnKey] | None = None
 ) -> Iterator[TurnRow]:
     """The rows of the turns that can be read; the others are reported in `faults` and `broken`."""
     for key in keys:
@@ -173,7 +163,7 @@ def _rows(
         yield row
 
 
-def _original(documents: TurnDocuments, key: TurnKey, faults: list[str] | None) -> Turn:
+def _original(documents: TurnStore, key: TurnKey, faults: list[str] | None) -> Turn:
     """The turn's originals, so that an archived turn is found as before. Where they cannot be read, that is added to `faults` and the
     stored documents are returned; without `faults` it raises DocumentError."""
     try:

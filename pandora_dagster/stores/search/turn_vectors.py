@@ -124,9 +124,7 @@ class TurnVectors:
 
         Messages that cannot be embedded have no vector. Raises StoreError.
         """
-        fresh = DuckDBFile(self.file.path.with_name(self.file.path.name + ".rebuilt"), SCHEMA, self.file.wait_s)
-        with fresh.locked():
-            fresh.discard()
+        fresh = self.file.empty_copy()
         count = 0
         for batch in batches(rows, _TURNS):
             try:
@@ -137,7 +135,6 @@ class TurnVectors:
             with fresh.writing() as db:
                 _insert(db, found, self.name)
             count += len(found)
-        fresh.make()
         self.file.replace_with(fresh)
         return count
 

@@ -20,11 +20,11 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.stores.disk.files import (
-    MAX_DOCUMENT_BYTES,
     disk_errors,
     encode_text,
     is_stray,
     path_inside,
+    read_bytes,
     sha,
     write_files,
 )
@@ -73,7 +73,7 @@ class TurnArchiveFolders:
             newest = TurnFolder(self.root, folder, key, number).turn()
             for name, text in ((CONTEXT, newest.context), *newest.files.items()):
                 found[revision_prefix(number) + name] = encode_text(f"{folder / name}", text)
-        found |= {name: _bytes_of(path) for name, path in _files(base) if name not in found}
+        found |= {name: read_bytes(path) for name, path in _files(base) if name not in found}
         if newest is None:
             raise DocumentError(f"{base}: empty: expected a turn")
         return newest, found
@@ -213,17 +213,6 @@ def _files(base: Path) -> Iterator[tuple[str, Path]]:
                     raise DocumentError(f"{path}: {what}: expected the documents of a turn", hint="remove it")
                 elif entry.name not in _STAY and not is_stray(entry.name):
                     yield path.relative_to(base).as_posix(), path
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_DOCUMENT_BYTES + 1)
-    except OSError as error:
-        raise DocumentError(f"{path}: cannot be read: {error.strerror}: expected a readable file") from error
-    if len(data) > MAX_DOCUMENT_BYTES:
-        raise DocumentError(f"{path}: over {MAX_DOCUMENT_BYTES:,} bytes: expected at most that")
-    return data
 
 
 def _on_disk(path: Path) -> bytes | None:

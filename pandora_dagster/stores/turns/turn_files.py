@@ -35,11 +35,10 @@ from pandora_dagster.stores.turns.commits import (
     prepare_commit,
     release_replaced,
 )
-from pandora_dagster.stores.turns.document_cache import DocumentCache, Stamp, stamp_of
 from pandora_dagster.stores.turns.folder_placement import TurnPlacement
 from pandora_dagster.stores.turns.manifests import render_manifest, updated_manifest
 from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, PhaseTable, drop_phases
-from pandora_dagster.stores.turns.turn_folder import TurnFolder
+from pandora_dagster.stores.turns.turn_folder import DocumentCache, Stamp, TurnFolder, stamp_of
 
 _MOST_SEALED = 64
 
@@ -108,10 +107,6 @@ class TurnFiles:
         path_inside(self._layout.root, self._layout.turns(user))
         with self._erasures.beginning(user):
             return allocate_numbers(self._layout, user, count, seconds=self._lock_seconds)
-
-    def place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> Turn:
-        """A recorded turn put in place by one rename; `files` holds context.md. See `place_many` for more than a few."""
-        return self.place_many([(key, files, manifest)])[0]
 
     def place_many(self, turns: Iterable[TurnPlacement]) -> tuple[Turn, ...]:
         """Recorded turns, all of their bytes on the disk before the first of them appears; a few hundred at a time is fastest.

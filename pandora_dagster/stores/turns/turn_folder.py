@@ -4,9 +4,13 @@ What the manifest does not name has not happened: sections and files that a cut-
 must be there, byte for byte; where a cut-off commit had already replaced it, the bytes kept beside it take its place.
 """
 
+import time
+from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
+from typing import Generic, TypeVar
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import Manifest, Turn
@@ -14,8 +18,60 @@ from pandora_dagster.documents.sections import ContextDocument, parse_context
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.disk.files import document_path_inside, read_text, sha
 from pandora_dagster.stores.disk.layout import CONTEXT, KEPT, MANIFEST, document_name
-from pandora_dagster.stores.turns.document_cache import DocumentCache, stamp_of
 from pandora_dagster.stores.turns.manifests import read_manifest
+
+T = TypeVar("T")
+Stamp = tuple[int, int, int, int]
+_SETTLED_NS = 100_000_000
+"""A file that changed less than this ago is not remembered: the next change could leave the same times (a tick is some milliseconds)."""
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Inode, size and times of a file; None where it cannot be read."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+class DocumentCache(Generic[T]):
+    """Values read from files, by path: read again once the stat of the file has changed. Bounded by the characters that it holds. For
+    several threads."""
+
+    def __init__(self, most_characters: int = 8_000_000) -> None:
+        self._most = most_characters
+        self._held = 0
+        self._entries: OrderedDict[Path, tuple[Stamp, T, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, path: Path) -> T | None:
+        """The value, where the file is as it was when it was read."""
+        with self._lock:
+            entry = self._entries.get(path)
+            if entry is None:
+                return None
+            if entry[0] != stamp_of(path):
+                self._remove(path)
+                return None
+            self._entries.move_to_end(path)
+            return entry[1]
+
+    def store(self, path: Path, stamp: Stamp | None, value: T, size: int) -> None:
+        """Remember a value of `size` characters. `stamp`: of the file before it was read."""
+        if stamp is None or size > self._most or time.time_ns() - max(stamp[2:]) < _SETTLED_NS:
+            return
+        with self._lock:
+            if path in self._entries:
+                self._remove(path)
+            self._entries[path] = (stamp, value, size)
+            self._held += size
+            while self._held > self._most:
+                self._remove(next(iter(self._entries)))
+
+    def _remove(self, path: Path) -> None:
+        self._held -= self._entries.pop(path)[2]
+
 
 _TRIES = 5
 

@@ -8,12 +8,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError, SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.contracts.user.user_memory import EarlierValue, MemoryEntry
 from pandora_dagster.documents.timestamps import parse_timestamp
 from pandora_dagster.errors import DocumentError
@@ -34,8 +35,7 @@ _INTRODUCTIONS = {
 }
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class _Value(StrictModel):
     value: Any
     confidence: float = Field(ge=0, le=1)
     source_turn: int | None = None

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from pandora_dagster.compression.summarization_rate import LimiterState
 from pandora_dagster.contracts.ids import SessionId, UserId, session_id, user_id
+from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.contracts.user.conversations import ConversationSummary, SessionRecord
 from pandora_dagster.errors import BadIdError
 from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot
@@ -98,10 +99,10 @@ _Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=0)]
 
 
-class _LimiterRecord(BaseModel):
+class _LimiterRecord(StrictModel):
     """A LimiterState as it is stored (DECISIONS 7); times are wall-clock seconds since 1970."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+    model_config = ConfigDict(from_attributes=True)
     calls: tuple[_Seconds, ...]
     session_calls: _Count
     errors: _Count

@@ -6,8 +6,9 @@ which file a logical id leads to is known from the index alone.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -15,11 +16,71 @@ from pydantic_core import ErrorDetails
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.user.sources import Claim, Research, ResearchRow, Visit, VisitRow, research_id, visit_reference
 from pandora_dagster.errors import DocumentError
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, read_text, sha, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.disk.turn_directory import user_ids
-from pandora_dagster.stores.user.research_index import DuckResearchIndex
+
+Shape = TypeVar("Shape", bound=ResearchRow | VisitRow)
+# The research index: rows of cached research and of visits in one DuckDB file (004 section 3).
+
+_KINDS = {"quality_score": "DOUBLE", "source_turn": "BIGINT", "webpage_cache": "VARCHAR[]", "fields": "VARCHAR[]"}
+_TABLES: dict[type, str] = {ResearchRow: "research", VisitRow: "visits"}
+_NEWEST: dict[type, str] = {ResearchRow: "created_at DESC, cache_key", VisitRow: "visited_at DESC, visit_id"}
+
+
+def _columns(shape: type[ResearchRow] | type[VisitRow]) -> dict[str, str]:
+    return {field.name: _KINDS.get(field.name, "VARCHAR") for field in fields(shape)}
+
+
+SCHEMA = Schema(
+    version=1,
+    statements=tuple(
+        f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in _columns(shape).items())})"
+        for shape, table in ((ResearchRow, "research"), (VisitRow, "visits"))
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DuckResearchIndex:
+    """Rows by user and file. Every method opens, works and closes; raises StoreError."""
+
+    file: DuckDBFile
+
+    @classmethod
+    def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckResearchIndex":
+        return cls(DuckDBFile(path, SCHEMA, wait_s))
+
+    def put(self, rows: Sequence[ResearchRow | VisitRow]) -> None:
+        """Store rows, each in the place of an older one of the same file; all of them or none."""
+        with self.file.writing() as db:
+            for row in rows:
+                table = _TABLES[type(row)]
+                values = [_stored(value) for value in astuple(row)]
+                db.execute(f"DELETE FROM {table} WHERE user_id = ? AND file = ?", [row.user_id, row.file])  # noqa: S608 - a fixed name
+                db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - a fixed name
+
+    def rows(self, shape: type[Shape], user: str | None = None) -> tuple[Shape, ...]:
+        """The newest first; all users' where `user` is None; none where no index was made yet."""
+        if not self.file.path.exists():
+            return ()
+        with self.file.reading() as db:
+            found = db.execute(
+                f"SELECT * FROM {_TABLES[shape]} WHERE (? IS NULL OR user_id = ?) ORDER BY user_id, {_NEWEST[shape]}",  # noqa: S608 - fixed names
+                [user, user],
+            ).fetchall()
+        return tuple(shape(*map(_plain, values)) for values in found)
+
+
+def _stored(value: Any) -> Any:
+    return list(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else value
+
+
+def _plain(value: Any) -> Any:  # what DuckDB gives: str, int, float, None or a list of str
+    return tuple(cast("list[str]", value)) if isinstance(value, list) else value
+
 
 # Research and visit records as JSON text: read strictly, with all faults at once; written so that they read back.
 
@@ -108,13 +169,17 @@ class SourceFiles:
         self._index = index
         self._lock_seconds = lock_seconds
 
-    def put_research(self, user: UserId, research: Research) -> None:
+    def put(self, user: UserId, record: Research | Visit) -> None:
         """Write the record, then its row; raises DocumentError where it would not read back, StoreError for the disk."""
-        self._put(user, research)
-
-    def put_visit(self, user: UserId, visit: Visit) -> None:
-        """Write the record, then its row; raises as `put_research`."""
-        self._put(user, visit)
+        text = render_record(record)
+        folder = self._layout.research(user) if isinstance(record, Research) else self._layout.visits(user)
+        data = encode_text(record.logical_id, text)
+        if len(data) > MAX_RECORD_BYTES:
+            raise DocumentError(f"{record.logical_id}: {len(data):,} bytes: expected at most {MAX_RECORD_BYTES:,}")
+        path = path_inside(self._layout.root, folder / _file(record))
+        with file_lock(self._layout.user(user) / ".sources.lock", what=f"the sources of {user}", seconds=self._lock_seconds):
+            write_atomic(path, data)
+            self._index.put([_row(user, record, text)])
 
     def research_rows(self, user: UserId) -> tuple[ResearchRow, ...]:
         return self._index.rows(ResearchRow, user)
@@ -173,17 +238,6 @@ class SourceFiles:
                         yield _row(user, record, text)
                     except DocumentError as error:
                         faults.append(str(error))
-
-    def _put(self, user: UserId, record: Research | Visit) -> None:
-        text = render_record(record)
-        folder = self._layout.research(user) if isinstance(record, Research) else self._layout.visits(user)
-        data = encode_text(record.logical_id, text)
-        if len(data) > MAX_RECORD_BYTES:
-            raise DocumentError(f"{record.logical_id}: {len(data):,} bytes: expected at most {MAX_RECORD_BYTES:,}")
-        path = path_inside(self._layout.root, folder / _file(record))
-        with file_lock(self._layout.user(user) / ".sources.lock", what=f"the sources of {user}", seconds=self._lock_seconds):
-            write_atomic(path, data)
-            self._index.put([_row(user, record, text)])
 
     def _read(self, path: Path, shape: type[Stored]) -> Stored:
         """A record by its path; raises DocumentError with the remedy as its hint."""

@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Path:
     )
     for record in records:
         files.append(CallRecord.model_validate(plain | record))
-    app.calls.index_turn(key, 0)
+    app.calls.index_turns([(key, 0)])
     app.close()
     return tmp_path
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType
-from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.defs.turn.phase_checks import COMPRESSION, check_results, halt_results
 from pandora_dagster.defs.turn.phase_metadata import phase_metadata
 from pandora_dagster.phases.flow.phase_table import PHASES

@@ -48,8 +48,8 @@ def test_what_has_no_room_goes_in_the_order_of_its_worth(tmp_path, kept):
     made = room(tmp_path, 300 + 480 * (kept - 1))
     app = made.app
     app.dependencies.memory.put(ANNA, MemoryEntry("desk", "memory says oak", 0.9, 1, "2026-01-04T14:30:00Z"))
-    app.dependencies.sources.put_research(ANNA, research(webpage_cache=[], claims=[], summary=f"research {WORDS}"))
-    app.dependencies.sources.put_visit(ANNA, visit(extracted_data={"title": f"visit {WORDS}"}))
+    app.dependencies.sources.put(ANNA, research(webpage_cache=[], claims=[], summary=f"research {WORDS}"))
+    app.dependencies.sources.put(ANNA, visit(extracted_data={"title": f"visit {WORDS}"}))
     folder = app.settings.root / "users/anna/notes"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "desk.md").write_text(f"note {WORDS}")
@@ -70,7 +70,7 @@ def test_research_past_its_time_is_marked_where_it_is_read(rig):
     now = rig.app.dependencies.clock()
     for life, marked in ((-1, True), (5, False)):
         times = {"created_at": (now - timedelta(hours=10 - life)).isoformat(), "expires_at": (now + timedelta(hours=life)).isoformat()}
-        rig.app.dependencies.sources.put_research(ANNA, research(webpage_cache=[], cache_key=f"of {life}", **times))
+        rig.app.dependencies.sources.put(ANNA, research(webpage_cache=[], cache_key=f"of {life}", **times))
         rig.say(retrieval=chosen(), context_synthesis=gathered())
         rig.ask()
         told = json.loads(rig.runtime.of("context_synthesis")[-1].document("cached_intelligence").splitlines()[-1])
@@ -88,12 +88,12 @@ def test_pages_of_the_turn_that_is_referred_to_are_offered_among_many(rig, linke
     first = rig.ask("find laptops", session="old")
     added = Provenance(added_at="2026-01-04T14:30:00Z", by="a test", source_turn=first.number if linked_by == "turn" else None)
     for n in range(40):
-        rig.app.dependencies.sources.put_visit(
+        rig.app.dependencies.sources.put(
             ANNA, visit(visit_id=f"visit_{n}", url=f"https://shop.example/{n}", extracted_data={"title": "Page"})
         )
     wanted = visit(visit_id="visit_zz", url="https://shop.example/zz", visited_at="2025-01-01T00:00:00Z", extracted_data={"title": "Page"})
-    rig.app.dependencies.sources.put_visit(ANNA, wanted.model_copy(update={"provenance": added}))
-    rig.app.dependencies.sources.put_research(ANNA, research(webpage_cache=["visit_zz"] if linked_by == "research" else []))
+    rig.app.dependencies.sources.put(ANNA, wanted.model_copy(update={"provenance": added}))
+    rig.app.dependencies.sources.put(ANNA, research(webpage_cache=["visit_zz"] if linked_by == "research" else []))
     rig.ask("which one was it?", session="new")
     assert "visit_zz" not in headers(rig)
     refers = {**json.loads(ANALYSIS), "content_reference": {"title": "the thing", "source_turn": first.number}}

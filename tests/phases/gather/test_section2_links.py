@@ -31,7 +31,7 @@ def twice(rig):
     for visit_id, hours in AGES.items():
         seen = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
         found = visit(visit_id=visit_id, url=PAGE, visited_at=seen, extracted_data={"price": PRICES[visit_id]})
-        rig.app.dependencies.sources.put_visit(ANNA, found)
+        rig.app.dependencies.sources.put(ANNA, found)
     return rig
 
 
@@ -104,8 +104,8 @@ def test_a_number_in_what_was_gathered_cites_no_other_source(rig):
     """Each piece cites the source that it stands under and no other, whatever `[n]` it says; what was said stays as it was said."""
     for value in (BRIE, f"no more {BRIE}"):
         rig.app.dependencies.memory.put(ANNA, MemoryEntry("cheese", value, 0.9, None, "2026-01-04T14:30:00Z"))
-    rig.app.dependencies.sources.put_research(ANNA, research(webpage_cache=[], summary=BRIE, claims=[]))
-    rig.app.dependencies.sources.put_visit(ANNA, visit(extracted_data={"title": BRIE}))
+    rig.app.dependencies.sources.put(ANNA, research(webpage_cache=[], summary=BRIE, claims=[]))
+    rig.app.dependencies.sources.put(ANNA, visit(extracted_data={"title": BRIE}))
     write_note(rig, "cheese.md", BRIE)
     first = rig.ask()
     answer = {
@@ -186,13 +186,13 @@ def test_a_page_of_the_turn_that_the_query_refers_to_is_offered_before_what_shar
     first = rig.ask("which one?")
     for n in range(2 * MOST_OFFERED):
         page = {"visit_id": f"visit_{n}", "url": f"https://example.org/{n}", "extracted_data": {"title": f"Walnut shelf {n}"}}
-        sources.put_visit(ANNA, visit(**page))
+        sources.put(ANNA, visit(**page))
     meant = visit(visit_id="visit_meant", url="https://example.org/zz", extracted_data={"title": "Zz"}, page_type="zz")
     own = Provenance(added_at="2026-01-04T14:30:00Z", by="a test", source_turn=first.number)
-    sources.put_visit(ANNA, meant.model_copy(update={"provenance": own}) if link == "its own turn" else meant)
+    sources.put(ANNA, meant.model_copy(update={"provenance": own}) if link == "its own turn" else meant)
     if link != "its own turn":
         found = research(topic="home.lamp", webpage_cache=["visit_meant"])
-        sources.put_research(ANNA, found.model_copy(update={"provenance": own}) if link == "the turn of its research" else found)
+        sources.put(ANNA, found.model_copy(update={"provenance": own}) if link == "the turn of its research" else found)
     refers = {"title": "walnut shelf", "source_turn": first.number}
     rig.say(query_analyzer=json.dumps(json.loads(ANALYSIS) | {"content_reference": refers}))
     rig.ask("what does the walnut shelf cost?")

@@ -69,9 +69,9 @@ def report(rig, key, phase="gathered_context"):
 
 def test_headers_of_all_sources_are_offered(rig, sources):
     """As the recipe's documents, in the formats of docs/reference/call-documents.md."""
-    sources.put_research(ANNA, research())
+    sources.put(ANNA, research())
     for visit_id in ("visit_abc123", "visit_def456"):
-        sources.put_visit(ANNA, visit(visit_id=visit_id))
+        sources.put(ANNA, visit(visit_id=visit_id))
     write_note(rig, "a/laptops.md", "---\ntags: [gear]\n---\n# Laptops I like")
     rig.ask("which laptop?")
     (topic,) = lines(rig, "research_headers")
@@ -90,9 +90,9 @@ def test_headers_of_all_sources_are_offered(rig, sources):
 def test_each_kind_of_header_keeps_to_its_tokens_and_prefers_what_bears(rig, sources):
     """Many entries: the ones that share words with the query are offered, and how the others fared is told."""
     for n in range(40):
-        sources.put_visit(ANNA, visit(visit_id=f"visit_{n}", url=f"https://example.org/page-{n}", extracted_data={"title": f"Rose {n}"}))
+        sources.put(ANNA, visit(visit_id=f"visit_{n}", url=f"https://example.org/page-{n}", extracted_data={"title": f"Rose {n}"}))
         write_note(rig, f"n{n}.md", f"# Rose number {n}\n\nwords")
-    sources.put_visit(ANNA, visit(visit_id="visit_lamp", url="https://example.org/lamp", extracted_data={"title": "Walnut lamp"}))
+    sources.put(ANNA, visit(visit_id="visit_lamp", url="https://example.org/lamp", extracted_data={"title": "Walnut lamp"}))
     write_note(rig, "zz_lamp.md", "# Walnut lamp")
     key = rig.ask("which walnut lamp?")
     for name, tokens in (("visit_headers", VISIT_HEADER_TOKENS), ("note_headers", NOTE_HEADER_TOKENS)):
@@ -154,8 +154,8 @@ def test_a_named_thing_that_is_missing_halts(rig, case):
 
 def test_research_that_names_a_page_that_is_gone_halts(rig, sources):
     """The page was part of what was found out; no silent exclusion."""
-    sources.put_research(ANNA, research())
-    sources.put_visit(ANNA, visit())
+    sources.put(ANNA, research())
+    sources.put(ANNA, visit())
     rig.say(retrieval=chosen(topic="commerce.laptop"))
     intervention = rig.halted(rig.ask())
     assert intervention.type == "missing_document" and "visit_def456: no such visit record" in intervention.message
@@ -165,8 +165,8 @@ def test_research_that_names_a_page_that_is_gone_halts(rig, sources):
 @pytest.mark.parametrize("logical", ["research_cache/commerce.laptop.json", "webpage_cache/visit_abc123.json"])
 def test_a_named_thing_that_is_damaged_halts_and_mended_it_goes_on(rig, sources, logical):
     """Its file is named; the turn resumes where it stopped."""
-    sources.put_research(ANNA, research(webpage_cache=[]))
-    sources.put_visit(ANNA, visit())
+    sources.put(ANNA, research(webpage_cache=[]))
+    sources.put(ANNA, visit())
     path = Path(sources.path(ANNA, logical))
     sound = path.read_text()
     path.write_text(sound[:40])
@@ -192,8 +192,8 @@ def test_a_broken_note_costs_a_turn_only_where_it_is_named(rig):
 
 def test_what_was_loaded_and_not_used_is_told(rig, sources):
     """Each by its name; what section 2 has is not among it."""
-    sources.put_research(ANNA, research(webpage_cache=["visit_abc123"]))
-    sources.put_visit(ANNA, visit())
+    sources.put(ANNA, research(webpage_cache=["visit_abc123"]))
+    sources.put(ANNA, visit())
     write_note(rig, "laptops.md", "# Mine\n\nI own a Lenovo.")
     rig.say(
         retrieval=chosen(topic="commerce.laptop", visits=["visit_abc123"], notes=["laptops.md"]),
@@ -204,8 +204,8 @@ def test_what_was_loaded_and_not_used_is_told(rig, sources):
 
 def test_loaded_things_reach_synthesis_under_their_headers_and_labels(rig, sources):
     """004 section 13.1's headers; each label leads to its logical id; what section 2 uses is listed."""
-    sources.put_research(ANNA, research(webpage_cache=["visit_abc123"]))
-    sources.put_visit(ANNA, visit())
+    sources.put(ANNA, research(webpage_cache=["visit_abc123"]))
+    sources.put(ANNA, visit())
     write_note(rig, "laptops.md", "# Mine\n\nI own a Lenovo.")
     rig.say(
         retrieval=chosen(topic="commerce.laptop", visits=["visit_abc123"], notes=["laptops.md"]),
@@ -240,7 +240,7 @@ def test_loaded_things_reach_synthesis_under_their_headers_and_labels(rig, sourc
 def test_the_best_claims_go_along_and_the_others_are_recorded(rig, sources):
     """Top-N by confidence (004 section 7.3), in the record's order."""
     claims = [{"claim": f"claim {n}", "source": "a.example", "confidence": n / 10} for n in (3, 9, 1, 8, 7, 6, 5)]
-    sources.put_research(ANNA, research(webpage_cache=[], claims=claims))
+    sources.put(ANNA, research(webpage_cache=[], claims=claims))
     rig.say(retrieval=chosen(topic="commerce.laptop"), context_synthesis=gathered())
     key = rig.ask()
     given = rig.runtime.of("context_synthesis")[-1].document("cached_intelligence")
@@ -250,10 +250,10 @@ def test_the_best_claims_go_along_and_the_others_are_recorded(rig, sources):
 
 def test_large_things_keep_to_their_limits_and_none_is_cut(rig, sources):
     """Whole fields and paragraphs, or a sound compression; all together within what sources may take; the rest is recorded."""
-    sources.put_research(ANNA, research(webpage_cache=[], summary="We compared desks. " * 300))
+    sources.put(ANNA, research(webpage_cache=[], summary="We compared desks. " * 300))
     for n in range(4):
         data = {"title": f"Desk {n}", **{f"field_{i}": f"desk value {n} {i} " + "oak " * 40 for i in range(30)}}
-        sources.put_visit(ANNA, visit(visit_id=f"visit_{n}", extracted_data=data))
+        sources.put(ANNA, visit(visit_id=f"visit_{n}", extracted_data=data))
     write_note(rig, "long.md", "\n\n".join(f"Paragraph {n} tells of oak desks number {n} at length." for n in range(600)))
     rig.say(
         retrieval=chosen(topic="commerce.laptop", visits=[f"visit_{n}" for n in range(4)], notes=["long.md"]), context_synthesis=gathered()
@@ -274,7 +274,7 @@ def test_large_things_keep_to_their_limits_and_none_is_cut(rig, sources):
 
 def test_what_leads_to_no_loaded_source_is_flagged(rig, sources):
     """004 section 10: notes, pages, research, results and preferences that SYNTHESIS was not given; the gate warns."""
-    sources.put_research(ANNA, research(webpage_cache=[]))
+    sources.put(ANNA, research(webpage_cache=[]))
     rig.say(
         retrieval=chosen(topic="commerce.laptop"),
         context_synthesis=gathered(
@@ -321,7 +321,7 @@ def test_section_2_gives_sources_up_whole_where_it_has_no_room(rig, sources):
 
 def test_another_person_s_sources_are_missing(rig, sources):
     """A plan that names them HALTs as for a thing that never was."""
-    sources.put_visit(user_id("ben"), visit())
+    sources.put(user_id("ben"), visit())
     rig.say(retrieval=chosen(visits=["visit_abc123"]))
     assert rig.halted(rig.ask()).type == "missing_document"
     assert rig.runtime.of("retrieval")[-1].document("visit_headers") == ""
@@ -331,8 +331,8 @@ def test_both_calls_stay_within_the_budgets_of_the_specification(rig, sources):
     """004 section 7, SYNTHESIS with DECISIONS 18's output: a person with much of everything, and every loaded thing large."""
     for n in range(20):
         data = {"title": f"Desk {n}", **{f"field_{i}": f"desk {n} {i} " + "oak " * 40 for i in range(30)}}
-        sources.put_visit(ANNA, visit(visit_id=f"visit_{n}", extracted_data=data))
-        sources.put_research(ANNA, research(topic=f"home.desk{n}", webpage_cache=[], summary="We compared oak desks. " * 100))
+        sources.put(ANNA, visit(visit_id=f"visit_{n}", extracted_data=data))
+        sources.put(ANNA, research(topic=f"home.desk{n}", webpage_cache=[], summary="We compared oak desks. " * 100))
         write_note(rig, f"desk{n}.md", "\n\n".join(f"Paragraph {i} tells of oak desks." for i in range(200)))
     rig.say(
         retrieval=chosen(topic="home.desk7", visits=[f"visit_{n}" for n in range(8)], notes=[f"desk{n}.md" for n in range(8)]),

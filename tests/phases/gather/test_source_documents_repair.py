@@ -22,8 +22,8 @@ pytestmark = pytest.mark.stored
 def test_a_halt_over_a_source_says_how_to_repair_it(rig, plan, harm, says):
     """The intervention's hint, which `ask` prints, names the commands."""
     anna = rig.start().user
-    rig.app.dependencies.sources.put_research(anna, research(webpage_cache=[]))
-    rig.app.dependencies.sources.put_visit(anna, visit())
+    rig.app.dependencies.sources.put(anna, research(webpage_cache=[]))
+    rig.app.dependencies.sources.put(anna, visit())
     for path in (Path(rig.app.settings.root) / "users" / anna).glob(f"{harm}/*.json") if harm else ():
         path.write_text("{")
     rig.say(retrieval=plan)

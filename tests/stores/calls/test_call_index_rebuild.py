@@ -112,7 +112,7 @@ def test_a_call_index_that_fails_loses_no_turn(store: _Store) -> None:
     """Settling tells what is wrong and goes on; the totals of a turn raise it."""
     calls = IndexedCallLog(store.files, store.index, store.told.append)
     store.index.file.path.write_bytes(b"garbage")
-    calls.index_turn(_KEY, 0)
+    calls.index_turns([(_KEY, 0)])
     assert "pandora index rebuild" in store.told[0]
     with pytest.raises(StoreError):
         calls.totals(_KEY, 0)

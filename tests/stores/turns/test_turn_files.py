@@ -211,13 +211,13 @@ def test_recorded_turns_are_placed_whole(turns):
     assert [turns.load(turn.key) for turn in placed] == list(placed)
     assert placed[0].manifest.recorded and placed[0].files.keys() == {"messages.jsonl"} and placed[0].manifest.tokens
     with pytest.raises(StoreError, match="stands there already"):
-        turns.place(*recorded_turn(TurnKey("anna", 2)))
+        turns.place_many([recorded_turn(TurnKey("anna", 2))])
     assert turns.load(TurnKey("anna", 2)) == placed[1]
 
 
 def test_a_recorded_turn_is_re_run_as_a_revision(turns):
     """Its recorded answer is dropped from the revision, its messages stay, and it counts as live from then on."""
-    turn = turns.place(*recorded_turn(TurnKey("anna", turns.allocate("anna", 1)[0])))
+    turn = turns.place_many([recorded_turn(TurnKey("anna", turns.allocate("anna", 1)[0]))])[0]
     again = turns.reopen(turn, phase="reflection", order=ORDER)
     assert (again.manifest.revision, again.manifest.recorded, again.manifest.state) == (1, False, TurnState.OPEN)
     assert set(again.manifest.sections) == {"0"} and again.files == turn.files

@@ -11,8 +11,14 @@ from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.user_storage import SourceStore
 from pandora_dagster.contracts.user.sources import Provenance, Research, ResearchRow, Visit
 from pandora_dagster.errors import BadIdError, DocumentError, StoreError
-from pandora_dagster.stores.user.research_index import DuckResearchIndex
-from pandora_dagster.stores.user.source_files import SourceFiles, read_record, rebuild_sources, render_record, verify_sources
+from pandora_dagster.stores.user.source_files import (
+    DuckResearchIndex,
+    SourceFiles,
+    read_record,
+    rebuild_sources,
+    render_record,
+    verify_sources,
+)
 
 ANNA, BEN = user_id("anna"), user_id("ben")
 RESEARCH = {
@@ -59,8 +65,8 @@ def store(tmp_path, index) -> SourceStore:
 def test_the_specification_s_own_records_come_back(store):
     """004 sections 3.5 and 3.6, with who stored them."""
     kept = research().model_copy(update={"provenance": Provenance(added_at="2026-01-04T14:00:00Z", by="internet.research", source_turn=7)})
-    store.put_research(ANNA, kept)
-    store.put_visit(ANNA, visit())
+    store.put(ANNA, kept)
+    store.put(ANNA, visit())
     assert store.research(ANNA, "commerce.laptop") == kept and store.visit(ANNA, "visit_abc123") == visit()
     (row,) = store.research_rows(ANNA)
     assert (row.webpage_cache, row.source_turn, row.quality_score) == (("visit_abc123", "visit_def456"), 7, 0.88)
@@ -71,14 +77,14 @@ def test_a_topic_leads_to_its_newest_record(store):
     """Each cache key has its own record; the same one again takes its place."""
     older, newer = research(), research(cache_key="other", created_at="2026-01-04T15:00:00Z")
     for one in (newer, older, research(summary="again")):
-        store.put_research(ANNA, one)
+        store.put(ANNA, one)
     assert store.research(ANNA, "commerce.laptop") == newer and [r.summary for r in store.research_rows(ANNA)][1:] == ["again"]
 
 
 def test_logical_ids_lead_to_files_that_bear_no_word_of_the_record(store, tmp_path):
     """The index alone resolves them (DECISIONS 20)."""
-    store.put_research(ANNA, research())
-    store.put_visit(ANNA, visit())
+    store.put(ANNA, research())
+    store.put(ANNA, visit())
     for logical in ("research_cache/commerce.laptop.json", "webpage_cache/visit_abc123.json"):
         path = store.path(ANNA, logical)
         assert path and path.startswith(str(tmp_path / "users/anna/")) and "laptop" not in path.rpartition("/")[2]
@@ -127,8 +133,8 @@ def test_a_visit_has_an_address_of_the_web(url):
 
 def test_a_damaged_or_missing_file_is_told_when_it_is_named(store):
     """The rows stay; the record that is asked for raises with its file."""
-    store.put_research(ANNA, research())
-    store.put_visit(ANNA, visit())
+    store.put(ANNA, research())
+    store.put(ANNA, visit())
     path = store.path(ANNA, "research_cache/commerce.laptop.json")
     Path(path).write_text('{"topic": ')
     with pytest.raises(DocumentError, match="not JSON") as corrupt:
@@ -145,7 +151,7 @@ def test_a_damaged_or_missing_file_is_told_when_it_is_named(store):
 
 def test_a_file_that_is_another_record_is_refused(store):
     """A record copied over another's file is not taken for it."""
-    store.put_visit(ANNA, visit())
+    store.put(ANNA, visit())
     Path(store.path(ANNA, "webpage_cache/visit_abc123.json")).write_text(json.dumps({**VISIT, "visit_id": "visit_other"}))
     with pytest.raises(DocumentError, match="visit_id visit_other: expected visit_abc123"):
         store.visit(ANNA, "visit_abc123")
@@ -153,9 +159,9 @@ def test_a_file_that_is_another_record_is_refused(store):
 
 def test_the_index_is_made_again_from_the_files(store, index, tmp_path):
     """Verify finds what was lost, changed or added behind its back; rebuild mends it and names what can not be read."""
-    store.put_research(ANNA, research())
-    store.put_visit(ANNA, visit())
-    store.put_visit(BEN, visit(visit_id="visit_ben"))
+    store.put(ANNA, research())
+    store.put(ANNA, visit())
+    store.put(BEN, visit(visit_id="visit_ben"))
     assert verify_sources(store, index) == ()
     before = (store.research_rows(ANNA), store.visit_rows(BEN))
     index.file.path.unlink()
@@ -170,7 +176,7 @@ def test_the_index_is_made_again_from_the_files(store, index, tmp_path):
 
 def test_a_damaged_index_is_kept_aside(store, index):
     """As the index of turns is."""
-    store.put_research(ANNA, research())
+    store.put(ANNA, research())
     index.file.path.write_bytes(b"no database")
     _, aside = rebuild_sources(store, index, report=print)
     assert aside and aside.read_bytes() == b"no database" and len(index.rows(ResearchRow, "anna")) == 1
@@ -188,14 +194,14 @@ def test_a_link_out_of_the_store_is_refused(store, tmp_path):
     outside.mkdir()
     (tmp_path / "users/anna/research_cache").symlink_to(outside)
     with pytest.raises(StoreError, match="a link leads to"):
-        store.put_research(ANNA, research())
+        store.put(ANNA, research())
     assert list(outside.iterdir()) == []
 
 
 def test_a_user_that_is_no_user_is_refused(store):
     """An id that could leave its folder never becomes a path."""
     with pytest.raises(BadIdError):
-        store.put_visit("../ben", visit())
+        store.put("../ben", visit())
 
 
 JSON_VALUES = st.recursive(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.archive.eligibility import EARLIEST, EligibilityRule, last_due_day, local_day, timestamp_bounds
+from pandora_dagster.archive.archive_selection import EARLIEST, EligibilityRule, last_due_day, local_day, timestamp_bounds
 from pandora_dagster.contracts.archive_records import DueTurn, Hold, NotDueReason, NotDueTurn, TurnActivity
 from pandora_dagster.contracts.ids import TurnKey
 

@@ -2,13 +2,14 @@
 red within 50 calls; a rollback restores the old scores without a change of any file."""
 
 import json
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
 import dagster as dg
 
 from pandora_dagster.app import App, open_app, recipe_admin
-from pandora_dagster.app.evaluation import open_evaluation
+from pandora_dagster.app.evaluation import Evaluation, open_evaluation
 from pandora_dagster.defs.prompt_scores import CHECK, SCORES, prompt_assets
 from pandora_dagster.governance.promotion import ChangeAttribution, roll_back
 from pandora_dagster.governance.regressions import LEAST
@@ -32,11 +33,21 @@ def asked(app: App, user: str, turns: int) -> None:
         assert app.turns.manifest(key).state in ("saved", "halted")
 
 
+@dataclass(frozen=True)
+class OpenScores:
+    """The resource of the scores, over an application that is open."""
+
+    app: App
+
+    def open(self) -> Evaluation:
+        return open_evaluation(self.app)
+
+
 def check(app: App) -> dg.AssetCheckEvaluation:
     """What Dagster's check says now."""
     day = app.dependencies.clock().date().isoformat()
     selection = [asset for asset in prompt_assets(app.settings) if asset.key.to_user_string() == SCORES]
-    result = dg.materialize(selection, partition_key=day, resources={"scores": open_evaluation(app)})
+    result = dg.materialize(selection, partition_key=day, resources={"scores": OpenScores(app)})
     return next(e for e in result.get_asset_check_evaluations() if e.check_name == CHECK)
 
 

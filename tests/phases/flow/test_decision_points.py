@@ -30,6 +30,7 @@ NINE = (
 TEXT_METHODS = {"startswith", "endswith", "search", "match", "fullmatch", "findall", "finditer", "lower", "casefold", "isdigit", "lstrip"}
 STRUCTURE = {
     "compact_context.py": {"f.origin.startswith(f'{session}/')"},
+    "coordination.py": {"NO_SOURCE in r.outcome.text"},
     "conversation_summary.py": {"value not in ([], 0, '')"},
     "note_source.py": {
         "cited.startswith('notes/')",

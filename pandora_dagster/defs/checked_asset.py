@@ -18,7 +18,7 @@ def checked_asset(
     days: dg.PartitionsDefinition[Any] | None = None,
     as_range: bool = False,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """A decorator that makes one asset of a function; `checks`: name -> description.
+    """A decorator that makes one asset of a function; `checks`: name, or member of a StrEnum -> description.
 
     `days`: its partitions, of which one run takes one, or with `as_range` a range.
     """
@@ -27,7 +27,7 @@ def checked_asset(
     return dg.multi_asset(
         name=name,
         specs=[spec],
-        check_specs=[dg.AssetCheckSpec(check, asset=name, description=text) for check, text in (checks or {}).items()],
+        check_specs=[dg.AssetCheckSpec(str(check), asset=name, description=text) for check, text in (checks or {}).items()],
         partitions_def=days,
         backfill_policy=policy if days else None,
     )

@@ -97,14 +97,14 @@ try:
 except PandoraError as error:
     said = f"{type(error).__name__}: {error} ({error.hint})"
 filler.unlink()
-states = [str(rig.turn(k).manifest.state) for k in rig.house.turns.keys()]
-for k in rig.house.turns.keys():
-    if rig.house.left_to_do(k): rig.run(k)
+states = [str(rig.turn(k).manifest.state) for k in rig.app.turns.keys()]
+for k in rig.app.turns.keys():
+    if rig.app.pending_phases(k): rig.run(k)
 rig.ask("and now?")
-after = [str(rig.turn(k).manifest.state) for k in rig.house.turns.keys()]
-behind = [fault for fault in rig.house.indexes.verify() if "missing from the lineage" not in fault]
-rig.house.indexes.rebuild()
-print(json.dumps({"said": said, "states": states, "after": after, "behind": behind, "verify": rig.house.indexes.verify()}))
+after = [str(rig.turn(k).manifest.state) for k in rig.app.turns.keys()]
+behind = [fault for fault in rig.app.indexes.verify() if "missing from the lineage" not in fault]
+rig.app.indexes.rebuild()
+print(json.dumps({"said": said, "states": states, "after": after, "behind": behind, "verify": rig.app.indexes.verify()}))
 """
 
 

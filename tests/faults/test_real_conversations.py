@@ -62,7 +62,7 @@ def test_a_person_is_answered_from_their_history_with_citations(app):
     for user in most_talkative(3):
         key = app.start(QUESTION, user=user)
         report = app.run_turn(key, on_report=lambda _: None)
-        answer = app.answered(key)
+        answer = app.answer_of(key)
         assert report.halt is None and answer.state == "saved"
         assert "reservation_id: " in answer.response and "amount: " in answer.response
         assert answer.citations and {c["label"] for c in answer.citations} == set(cited_labels(answer.response))

@@ -93,7 +93,7 @@ def test_a_night_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, 
     tables = {m.partition: m.metadata for m in result.asset_materializations_for_node(ASSET)}
     assert (tables[FIRST]["turns"].value, tables[LAST]["turns"].value) == (1, 2)
     archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
-    sessions = archive.subjects({date.fromisoformat(FIRST), date.fromisoformat(LAST)}, users=False)
+    sessions = archive.subjects({date.fromisoformat(FIRST), date.fromisoformat(LAST)}, by_user=False)
     assert not [fault for subjects in sessions.values() for fault in archive.lost(subjects)]
     users = app.settings.root / "users"
     assert len(list(users.glob("*/sessions/*/narrative.json"))) == 3 and len(list(users.glob("*/digest.json"))) == 2

@@ -59,7 +59,7 @@ def test_a_full_queue_reaches_no_caller(small: RealSglang) -> None:
         def count(self, name: str, amount: float = 1.0, **_: str) -> None:
             heard[name] = heard.get(name, 0.0) + amount
 
-        def level(self, name: str, value: float, **_: str) -> None:
+        def gauge(self, name: str, value: float, **_: str) -> None:
             heard[name] = value
 
     async def together() -> list[ModelAnswer]:

@@ -69,7 +69,8 @@ def test_a_server_that_always_dies_is_given_up(world: Open) -> None:
     one = world(first={}, second={"options": ["--fails=3"], "layers": ["VOICE"]}).serve()
     one.until("second", "given up", seconds=GIVEN_UP_S)
     one.until("first", "ready")
-    assert "ended with exit code 3; 5 times within 600 s; its last words:" in one.said() and "out of memory, as if" in one.said()
+    until(lambda: "ended with exit code 3; 5 times within 600 s; its last words:" in one.said(), "the end is reported")
+    assert "out of memory, as if" in one.said()
     log = one.root / "serving" / "second.log"
     assert log.exists() and log.with_name("second.log.1").exists()
     assert one.ended() == 0

@@ -1,10 +1,16 @@
-"""The rig of the archive's tests: archival works on what is stored, so that the whole application is open."""
+"""Fixtures of the archive's tests: archival works on what is stored, so that the whole application is open."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from pandora_dagster.app import open_app
+from pandora_dagster.settings import load_settings
+from tests.archive.archived_store import archived
+from tests.archive.level_store import DIGEST, NARRATIVE, imports
 from tests.phases.rig import Rig, open_rig
+from tests.phases.vocabulary import vocabulary
 
 
 @pytest.fixture
@@ -13,3 +19,26 @@ def rig(tmp_path) -> Iterator[Rig]:
     made = open_rig(tmp_path / "store")
     yield made
     made.app.close()
+
+
+@pytest.fixture
+def app(tmp_path):
+    """The shipped example, imported and archived: seven turns of three conversations."""
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
+    opened.transfer.import_example()
+    archived(opened)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def talk(rig):
+    """A model that answers as expected, and a way to import a session of several turns and archive them."""
+    rig.say(session_summarizer=NARRATIVE, digest_builder=json.dumps(DIGEST), compressor="none of it")
+
+    def turns(*queries, session="s1", user="anna", answer=NARRATIVE):
+        imports(rig.app, (session, "2026-01-04", *queries), user=user, answer=answer)
+        archived(rig.app)
+
+    rig.talk = turns
+    return rig

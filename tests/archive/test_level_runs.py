@@ -31,29 +31,6 @@ class Table:
         self._keeper.put_rows(document, edges)
 
 
-@pytest.fixture
-def app(tmp_path):
-    """The shipped example, imported and archived: seven turns of three conversations."""
-    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
-    opened.transfer.import_example()
-    archived(opened)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def talk(rig):
-    """A house whose model says what it should, and a way to import a session of several turns and archive them."""
-    rig.say(session_summarizer=NARRATIVE, digest_builder=json.dumps(DIGEST), compressor="none of it")
-
-    def turns(*queries, session="s1", user="anna", answer=NARRATIVE):
-        imports(rig.app, (session, "2026-01-04", *queries), user=user, answer=answer)
-        archived(rig.app)
-
-    rig.talk = turns
-    return rig
-
-
 def test_every_archived_turn_is_in_a_narrative_and_every_narrative_in_the_digest(app):
     """By hash, from the digest down; a second night changes no byte; the index of calls agrees."""
     ctx = levels(app)

@@ -9,37 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.app import open_app
 from pandora_dagster.contracts.ids import SessionId, user_id
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelSubject
 from pandora_dagster.errors import DocumentError, RuntimeUnreachableError, StoreError
-from pandora_dagster.settings import load_settings
-from tests.archive.archived_store import archived
-from tests.archive.level_store import ANNA, DIGEST, EXAMPLE, NARRATIVE, S1, files, imports, levels, night, proved
-from tests.phases.vocabulary import vocabulary
-
-
-@pytest.fixture
-def app(tmp_path):
-    """The shipped example, imported and archived: seven turns of three conversations."""
-    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
-    opened.transfer.import_example()
-    archived(opened)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def talk(rig):
-    """A house whose model says what it should, and a way to import a session of several turns and archive them."""
-    rig.say(session_summarizer=NARRATIVE, digest_builder=json.dumps(DIGEST), compressor="none of it")
-
-    def turns(*queries, session="s1", user="anna", answer=NARRATIVE):
-        imports(rig.app, (session, "2026-01-04", *queries), user=user, answer=answer)
-        archived(rig.app)
-
-    rig.talk = turns
-    return rig
+from tests.archive.level_store import ANNA, DIGEST, EXAMPLE, NARRATIVE, S1, files, levels, night, proved
 
 
 @pytest.mark.parametrize("name", ["sessions/chair/narrative.json", "digest.json"])

@@ -17,8 +17,8 @@ from pandora_dagster.api.chat_format import ChatAnswer, ChatRequest, usage_of
 from pandora_dagster.app import App
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.defs.turn.turn_run import add_partitions, report_turn
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import InputError
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 

@@ -21,12 +21,12 @@ from pandora_dagster.contracts.ports.record_storage import CallHistory, Expiring
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore
 from pandora_dagster.contracts.ports.user_storage import Sessions
 from pandora_dagster.contracts.turns import SearchFilters
-from pandora_dagster.documents.timestamps import format_timestamp, parse_timestamp
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.compression_log import CompressionLog
 from pandora_dagster.execution.fit.section_budgets import SectionBudgets
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.governance.manual_answers import check_manual_answer, pending_vault_refs
+from pandora_dagster.language.timestamps import format_timestamp, parse_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow

@@ -18,8 +18,8 @@ from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.contracts.ports.user_storage import Eraser
 from pandora_dagster.contracts.retention import ErasureIntent, ErasureProof, ErasureReport, UserDataCounts
 from pandora_dagster.documents.redaction.user_traces import SHORTEST, UserTraces, occurring_facts
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents

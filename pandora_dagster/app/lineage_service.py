@@ -14,8 +14,8 @@ from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.turn_storage import TurnStore
 from pandora_dagster.contracts.ports.user_storage import NoteStore
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import DamagedIndexError, DocumentError, InputError, PandoraError
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.retrieval.lineage_tree import Branch, rows_under, tree
 from pandora_dagster.retrieval.turn_row import turn_entry
 from pandora_dagster.stores.disk.files import path_inside, read_text

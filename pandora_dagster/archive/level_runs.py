@@ -21,8 +21,8 @@ from pandora_dagster.contracts.model_calls import CallResult
 from pandora_dagster.contracts.ports.record_storage import LineageWriter
 from pandora_dagster.contracts.ports.user_storage import LevelStore
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject, TextOrigin
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import HaltError, InputError, PandoraError, StoreError
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.halt_interventions import HALTING_ERRORS, intervention_type
 

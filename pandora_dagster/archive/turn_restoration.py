@@ -8,8 +8,8 @@ from pandora_dagster.archive.turn_archival import ArchiveContext
 from pandora_dagster.contracts.archive_records import Hold
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import Turn
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import OriginalsDeletedError, PandoraError
+from pandora_dagster.language.timestamps import format_timestamp
 
 RESTORED = "restored"
 """Reason of the hold of a restored turn."""

@@ -30,8 +30,8 @@ from pandora_dagster.contracts.user.summary_levels import (
 )
 from pandora_dagster.contracts.user.user_memory import MAX_PROFILE_FACTS, FactLedger, FactsDiff
 from pandora_dagster.documents.pasted_blocks import own_words
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import DocumentError, UnknownTurnError
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext, parsed_answer
 from pandora_dagster.phases.steps.session_facts import FACTS, facts_document, may_state_fact, screen_facts
 from pandora_dagster.retrieval.fact_ledger import ChangeOrigin, apply_diff, resolve_by_date

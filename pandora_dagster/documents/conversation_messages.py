@@ -10,8 +10,8 @@ from typing import Any, NoReturn, cast
 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.user.conversations import Conversation, Message, RecordedTurn
-from pandora_dagster.documents.timestamps import format_timestamp, parse_timestamp
 from pandora_dagster.errors import BadIdError, ConversationError
+from pandora_dagster.language.timestamps import format_timestamp, parse_timestamp
 
 ROLES = ("system", "user", "assistant", "tool")
 _DEEPEST = 64

@@ -10,9 +10,9 @@ from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
 from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeProduction
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.governance.answer_compatibility import incompatibilities
+from pandora_dagster.language.timestamps import format_timestamp
 
 FILE = "file"
 """Name of the version in the recipe's file."""

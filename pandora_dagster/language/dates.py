@@ -4,7 +4,7 @@ import re
 from collections.abc import Set as AbstractSet
 from datetime import date, timedelta
 
-from pandora_dagster.documents.timestamps import parse_timestamp
+from pandora_dagster.language.timestamps import parse_timestamp
 
 MONTHS = (
     "january",

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from pandora_dagster.documents.timestamps import parse_timestamp
+from pandora_dagster.language.timestamps import parse_timestamp
 
 HOUR_S = 3_600
 

@@ -12,7 +12,7 @@ from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import InputError
 
 from .conftest import VOCABULARY

@@ -4,7 +4,7 @@ import pytest
 
 from pandora_dagster.compression.rolling_summary import Exchange, check_digest, read_exchanges, render_digest
 from pandora_dagster.contracts.user.conversations import ConversationDigest
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 DESK = Exchange(4, "2026-01-04", "I need a desk, it must cost at most 300 euros.", "The Alda desk costs 249 euros and is 140 cm wide.")
 TAKEN = Exchange(5, "2026-01-05", "We decided to take the Alda.\nIs it sold in oak?", "Yes, in oak and in pine, from Hege Moen in Oslo.")

@@ -25,7 +25,7 @@ from pandora_dagster.contracts.model_calls import (
     Usage,
 )
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import DocumentError, ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.fit.compression_log import CompressionLog

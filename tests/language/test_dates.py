@@ -2,7 +2,6 @@
 
 import pytest
 
-from pandora_dagster.documents.timestamps import format_timestamp, parse_timestamp
 from pandora_dagster.language.dates import (
     date_terms,
     display_date,
@@ -11,6 +10,7 @@ from pandora_dagster.language.dates import (
     query_date_terms,
     relative_date_terms,
 )
+from pandora_dagster.language.timestamps import format_timestamp, parse_timestamp
 
 
 def test_a_time_gives_its_year_month_day_and_weekday() -> None:

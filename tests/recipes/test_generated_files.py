@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import yaml
 
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.recipes.generated_files import (
     check_registry,
     check_schema_file,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import RecipeValidationError
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
 from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers

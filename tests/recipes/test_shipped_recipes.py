@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts import phase_outputs
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.recipes.lint import check_all, example_answers
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.static_prompts import prompt_cases, select_prompts

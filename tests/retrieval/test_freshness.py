@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.documents.timestamps import parse_timestamp
+from pandora_dagster.language.timestamps import parse_timestamp
 from pandora_dagster.retrieval.freshness import age_hours, freshness_score, hours_left, is_expired
 
 BORN, DIES = "2026-01-04T13:15:00Z", "2026-01-04T19:15:00Z"

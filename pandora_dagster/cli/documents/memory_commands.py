@@ -54,7 +54,7 @@ def set_memory(
     Example: pandora memory set budget "$500-800" --user example
     """
     from pandora_dagster.contracts.user.user_memory import MemoryEntry
-    from pandora_dagster.documents.timestamps import format_timestamp
+    from pandora_dagster.language.timestamps import format_timestamp
 
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):
         exit_with(EXIT_WRONG, f"key {key[:80]!r}: expected up to 64 lower-case letters, digits and '_', beginning with a letter")

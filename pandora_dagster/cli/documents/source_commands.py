@@ -152,7 +152,7 @@ def show_visit(
 def _read(file: Path, shape: type[Record], by: str, app: "App") -> Record:
     """The record of a user's file, with its provenance. Raises InputError or DocumentError with every fault."""
     from pandora_dagster.contracts.user.sources import Provenance
-    from pandora_dagster.documents.timestamps import format_timestamp
+    from pandora_dagster.language.timestamps import format_timestamp
     from pandora_dagster.stores.disk.files import read_text
     from pandora_dagster.stores.user.source_files import MAX_RECORD_BYTES, read_record
 

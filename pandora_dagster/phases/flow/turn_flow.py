@@ -8,8 +8,8 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import DocumentError, HaltError, InputError
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core import turn_indexing
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.halt_interventions import HALTING_ERRORS, close_intervention, intervention_type, open_intervention

@@ -8,8 +8,8 @@ from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.ports.user_storage import FactStore
 from pandora_dagster.contracts.turns import Candidate, Turn
 from pandora_dagster.documents.pasted_blocks import own_words
-from pandora_dagster.documents.timestamps import parse_timestamp
 from pandora_dagster.language.relative_days import day_ranges, query_day_terms
+from pandora_dagster.language.timestamps import parse_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.retrieval.retrieval_depth import RetrievalScope, depth_policy, filter_candidates, find_reference, retrieval_scope
 

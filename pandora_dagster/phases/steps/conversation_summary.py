@@ -17,8 +17,8 @@ from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.contracts.user.conversations import ConversationDigest, ConversationSummary
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import DeferredError, DocumentError, UnknownTurnError
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.gather import session_history
 from pandora_dagster.phases.gather.prior_turns import context_path

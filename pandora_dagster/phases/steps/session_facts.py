@@ -26,9 +26,9 @@ from pandora_dagster.documents.fact_lines import ledger_lines
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.documents.redaction.credentials import holds_secret
-from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.steps.turn_completion import citations

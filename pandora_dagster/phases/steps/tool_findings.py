@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pandora_dagster.contracts.ports.tool import ToolArtifact, ToolOutcome
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
 from pandora_dagster.documents.research_pages import research_page
-from pandora_dagster.documents.timestamps import format_timestamp
+from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext
 
 _RESEARCH = re.compile(r"research(?:_\d+)?\.json")

@@ -16,8 +16,8 @@ from ruamel.yaml.error import YAMLError
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.contracts.user.user_memory import EarlierValue, MemoryEntry
-from pandora_dagster.documents.timestamps import parse_timestamp
 from pandora_dagster.errors import DocumentError
+from pandora_dagster.language.timestamps import parse_timestamp
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import encode_text, path_inside, read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout

@@ -6,7 +6,7 @@ from pandora_dagster.compression.compressor import compress
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 ASKED = "## 0. User Query\n\nFind a laptop under $900 that must not weigh more than 2 kg.\n\n"
 ROWS = "\n".join(f"Row {n} says that model M-{n} costs ${500 + n}.00 and ships in {n} days." for n in range(80))

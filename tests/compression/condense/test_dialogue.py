@@ -15,7 +15,7 @@ from pandora_dagster.compression.words.courtesy import is_courtesy
 from pandora_dagster.compression.words.sentence_compression import telegraph
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 TALK = "\n".join(
     line

@@ -7,7 +7,7 @@ from pandora_dagster.compression.condense.attribution import Origin
 from pandora_dagster.compression.condense.fact_restoration import restore_facts, snippet
 from pandora_dagster.compression.judge.ledger import build_ledger
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 CHAT = """Mara: we can't give 15 %. Offer 8 % and a free month, that's $1,150 less for us.
 Ben: found it, the fix is in PR 4471 and costs 4 hours.

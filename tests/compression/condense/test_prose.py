@@ -12,7 +12,7 @@ from pandora_dagster.compression.facts.fact_types import Outcome
 from pandora_dagster.compression.judge.ledger import build_ledger
 from pandora_dagster.compression.words.word_classes import sentences
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 TALK = "It was a long day and we spoke about the weather, the coffee, the garden and the neighbours of the old house by the sea. "
 

@@ -10,7 +10,7 @@ from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.condense.budget_selection import best_spans
 from pandora_dagster.compression.condense.query_focus import condense_for
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 
 def test_the_stretch_that_answers_is_kept_whole(counter: TokenCounter) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pandora_dagster.compression import compress
 from pandora_dagster.compression.condense.transcript import condense_transcript
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 
 def test_what_belongs_together_stands_on_one_line(counter: TokenCounter, transcript: str) -> None:

@@ -7,7 +7,7 @@ from pandora_dagster.compression.condense.web_pages import condense_page
 from pandora_dagster.compression.read.page_zones import Page, PageZone
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 
 def _zone(kind: str, confidence: float, number: int) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pandora_dagster.compression.condense.web_pages import read_markdown_page
 from pandora_dagster.compression.read.text_blocks import blocks
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 PAGE = """# Aero 3 kettle
 Home > Kitchen

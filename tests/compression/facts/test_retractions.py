@@ -8,7 +8,7 @@ from pandora_dagster.compression.condense.prose import condense_prose
 from pandora_dagster.compression.condense.query_focus import condense_for
 from pandora_dagster.compression.facts.retractions import SpokenSentence, answers
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 HAGGLING = """\
 Rosa: The walnut desk costs 420 euros.

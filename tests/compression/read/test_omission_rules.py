@@ -9,7 +9,7 @@ from pandora_dagster.compression import Outcome, build_ledger, compress, verify
 from pandora_dagster.compression.read.omission_rules import HTML_RULE, Rules, leftovers, weaker_claims
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 CLAIM = "The Lenovo LOQ costs $697"
 FILLER = "\n".join(f"The shop in street {n} opened in {1900 + n} and sells lamps to people who walk by." for n in range(60))

@@ -8,7 +8,7 @@ from pandora_dagster.compression import compress
 from pandora_dagster.compression.condense.prose import Prose
 from pandora_dagster.compression.read.text_blocks import blocks
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 CODE = "".join(f'def load_{n}(path):\n    """Reads order {n}."""\n    return open(path).read({n}00)\n\n' for n in range(60))
 

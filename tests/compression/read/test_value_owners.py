@@ -9,7 +9,7 @@ from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.condense.transcript import condense_transcript
 from pandora_dagster.compression.read.value_owners import flats
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 _HALLS = {
     "hall": "H-1",

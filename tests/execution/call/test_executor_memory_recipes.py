@@ -9,7 +9,7 @@ import pytest
 
 from pandora_dagster.compression.levels.level_prompts import filled, number_items
 from pandora_dagster.contracts.model_calls import InputDocument
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import HaltError
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime

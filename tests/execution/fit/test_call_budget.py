@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import InputDocument, Item
 from pandora_dagster.contracts.recipe_schema import TokenBudget
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.call.prompt_packs import input_parts
 from pandora_dagster.execution.fit.call_budget import (

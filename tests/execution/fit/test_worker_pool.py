@@ -15,7 +15,7 @@ import pytest
 
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, compress_structurally
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool, spare_processor_count
@@ -104,7 +104,7 @@ from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool
 from pandora_dagster.execution.fit.compression_contract import CompressionContract
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 
 if __name__ == "__main__":
     text = "\\n\\n".join({LINES!r}.replace("Offer", f"Offer {{n}}.") for n in range({texts}))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.turns import FoundMessage
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.retrieval.messages.search_results import search_results
 
 COUNT = TokenCounter(Path(__file__).parents[3] / "data" / "tokenizer" / "cl100k_base.tiktoken").count

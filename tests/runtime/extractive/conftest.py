@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.enums import OutputFormat
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from tests.runtime.extractive.packs import make_pack
 

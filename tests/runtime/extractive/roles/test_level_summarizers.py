@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.model_calls import Part, PromptPack
-from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.extractive.roles.level_summarizers import build_digest, summarize_session
 from tests.runtime.extractive.packs import make_pack

@@ -80,18 +80,31 @@ def _suspicious_points(text: str) -> Iterator[int]:
         at = text.find(".", at + 1)
 
 
+_WIDE_ENDS = "。！？…」』"
 _SEGMENT: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ignore
 
 
-def sentences(text: str, *, language: str = "en") -> tuple[str, ...]:
+def sentences(text: str, language: str = "") -> tuple[str, ...]:
     """The sentences of `text` in order, each verbatim without the blanks around it; a line break always ends one."""
     lines = (line.strip() for line in text.splitlines())
-    return tuple(s for line in lines if line for s in _of_line(line, language))
+    return tuple(line[start:end] for line in lines for start, end in sentence_spans(line, language))
 
 
-def _of_line(line: str, language: str) -> Iterable[str]:
-    at = 0
-    for part in _SEGMENT(language, mask_inner_points(line)):
-        if found := line[at : at + len(part)].strip():
-            yield found
+def sentence_spans(text: str, language: str = "") -> Iterator[tuple[int, int]]:
+    """Start and end of each sentence of a paragraph without line breaks, without the blanks around it.
+
+    What the splitter parts without a blank between (`io.BytesIO`) is one sentence, except behind `。！？`.
+    """
+    at = begun = 0
+    for part in _SEGMENT(language or "en", mask_inner_points(text)):
         at += len(part)
+        if at >= len(text) or text[at - 1].isspace() or text[at].isspace() or text[at - 1] in _WIDE_ENDS:
+            start, end = _stripped(text, begun, at)
+            if start < end:
+                yield start, end
+            begun = at
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())

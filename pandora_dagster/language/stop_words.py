@@ -4,6 +4,17 @@ Closed word classes only: articles, pronouns, prepositions, conjunctions, questi
 """
 
 from collections.abc import Set as AbstractSet
+from functools import cache
+
+import stopwordsiso  # pyright: ignore[reportMissingTypeStubs]
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """The stop words of a language (ISO 639-1) in lower case; empty for "" and for unknown codes."""
+    known = stopwordsiso.has_lang(language)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return frozenset(stopwordsiso.stopwords(language)) if known else frozenset()  # pyright: ignore[reportUnknownMemberType]
+
 
 _LIST = """
 a about above after again against all also am an and any are aren as at be because been before being below between both but by can

@@ -1,0 +1,197 @@
+"""Formats that are known by their lines: logs, diffs, delimited tables. A text is divided into stretches of one format each."""
+
+import csv
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from pandora_dagster.documents.units.json_scanner import JsonValue, scan_json
+from pandora_dagster.documents.units.source_lines import Line
+
+
+class LineFormat(StrEnum):
+    """How a stretch of lines is read."""
+
+    PROSE = "prose"
+    LOG = "log"
+    DIFF = "diff"
+    TABLE = "table"
+    JSON = "json"
+    LISTING = "listing"
+    """A table as this program writes it: `# column | column`, then rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Lines of one format; `mark` is what stands between the cells of a table, `value` what a stretch of JSON holds."""
+
+    format: LineFormat
+    lines: Sequence[Line]
+    mark: str = ""
+    value: JsonValue | None = None
+
+
+_STAMP = re.compile(
+    r"\s{0,8}[\[(<]?"
+    r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{4}/\d\d/\d\d \d\d:|\d\d:\d\d:\d\d[ .,\]]|\w{3} +\d{1,2} \d\d:\d\d:|\d{1,2}/\w{3}/\d{4}:)"
+)
+_DIFF_START = re.compile(r"diff --git |Index: |--- \S|@@ -\d")
+_DIFF_LINE = re.compile(r"[-+ @\\]|diff |index |new file|deleted file|similarity|rename |old mode|new mode|Index: |===|$")
+_MARKS = (",", ";", "\t")
+_FENCE = re.compile(r"[ >]{0,12}(?:```|~~~)")
+_CLOSER = re.compile(r"[ >]{0,12}(?:`{3,}|~{3,})\s*")
+_JSON = re.compile(r"(?:[^{\[\n]{0,80}: ?)?[ \t]{0,80}(?=[{\[]\s{0,80}[\"{\[\]}\d-])")
+"""At the start of a line, perhaps behind a label."""
+_FOLLOWING = re.compile(r"[\s,]{0,80}(?=[{\[])")
+_SHORTEST_JSON = 12
+_FEWEST_ROWS = 3
+_LONGEST_CELL = 300
+
+
+def stretches(source: str, lines: Sequence[Line]) -> list[Stretch]:
+    """The lines of `source` in order, divided into stretches; a fence that nothing closes is none."""
+    return _Division(source, lines).divided()
+
+
+class _Division:
+    def __init__(self, source: str, lines: Sequence[Line]) -> None:
+        self.source, self.lines = source, list(lines)
+        self.found: list[Stretch] = []
+        self.prose: list[Line] = []
+        self.broken = -1  # up to here a JSON value was read in vain
+
+    def divided(self) -> list[Stretch]:
+        at = 0
+        closers = [i for i, line in enumerate(self.lines) if _CLOSER.fullmatch(line.text)]
+        while at < len(self.lines):
+            line = self.lines[at]
+            if _FENCE.match(line.text):
+                place = bisect_right(closers, at)
+                closer = closers[place] if place < len(closers) else at
+                self.prose += self.lines[at : closer + 1] if closer > at else []
+                at = closer + 1
+            elif values := self._json(line):
+                for value in values:
+                    at = self._take(at, value)
+            elif special := _special(self.lines, at):
+                self._close()
+                self.found.append(special)
+                at += len(special.lines)
+            else:
+                self.prose.append(line)
+                at += 1
+        self._close()
+        return self.found
+
+    def _close(self) -> None:
+        if self.prose:
+            self.found.append(Stretch(LineFormat.PROSE, self.prose))
+            self.prose = []
+
+    def _json(self, line: Line) -> list[JsonValue]:
+        """The values that begin in this line, and those that follow them without words between."""
+        begin = _JSON.match(line.text)
+        if not begin or line.start + begin.end() < self.broken:
+            return []
+        values: list[JsonValue] = []
+        start: int | None = line.start + begin.end()
+        while start is not None:
+            value, whole, end = scan_json(self.source, start, self.lines[-1].end)
+            values += [value] if value else whole
+            self.broken = end
+            following = _FOLLOWING.match(self.source, end, self.lines[-1].end) if value else None
+            start = following.end() if following else None
+        return [one for one in values if one.value and one.end - one.start > _SHORTEST_JSON]
+
+    def _take(self, at: int, value: JsonValue) -> int:
+        """What stands before the value is prose; the line in which it ends goes on behind it."""
+        while self.lines[at].end <= value.start:
+            self.prose.append(self.lines[at])
+            at += 1
+        before = self.source[self.lines[at].start : value.start]
+        if any(map(str.isalnum, before)):
+            self.prose.append(Line(before, self.lines[at].start))
+        self._close()
+        self.found.append(Stretch(LineFormat.JSON, (), value=value))
+        while self.lines[at].end < value.end:
+            at += 1
+        line = self.lines[at]
+        self.lines[at] = Line(self.source[value.end : line.end], value.end)
+        return at if any(map(str.isalnum, self.lines[at].text)) else at + 1
+
+
+def _special(lines: Sequence[Line], at: int) -> Stretch | None:
+    text = lines[at].text
+    if _STAMP.match(text):
+        return _log(lines, at)
+    if _DIFF_START.match(text):
+        return _diff(lines, at)
+    if text.startswith("# ") and " | " in text and at + 1 < len(lines) and " | " in lines[at + 1].text:
+        end = _end(lines, at, lambda line: " | " in line.text)
+        return Stretch(LineFormat.LISTING, lines[at:end])
+    return _table(lines, at)
+
+
+def _end(lines: Sequence[Line], at: int, belongs: Callable[[Line], bool]) -> int:
+    while at < len(lines) and belongs(lines[at]):
+        at += 1
+    return at
+
+
+def _log(lines: Sequence[Line], at: int) -> Stretch | None:
+    """Two or more lines with a time at their start, with the indented lines between them."""
+    end, stamped, last = at, 0, at
+    while end < len(lines):
+        if _STAMP.match(lines[end].text):
+            stamped += 1
+            last = end + 1
+        elif not (lines[end].text.startswith((" ", "\t")) and not lines[end].is_blank) and end - last > 1:
+            break
+        end += 1
+    return Stretch(LineFormat.LOG, lines[at:last]) if stamped > 1 else None
+
+
+def _diff(lines: Sequence[Line], at: int) -> Stretch | None:
+    """From a file's or hunk's head to the first line that begins like none of a diff."""
+    end = at
+    signs = heads = 0
+    while end < len(lines) and _DIFF_LINE.match(lines[end].text):
+        if lines[end].is_blank and not (end + 1 < len(lines) and lines[end + 1].text[:1] in ("+", "-", "@", " ", "d")):
+            break
+        signs += lines[end].text.startswith(("+", "-"))
+        heads += lines[end].text.startswith(("@@", "+++ ", "diff "))
+        end += 1
+    return Stretch(LineFormat.DIFF, lines[at:end]) if heads and signs else None
+
+
+def _table(lines: Sequence[Line], at: int) -> Stretch | None:
+    """Three or more lines with as many cells each; lines whose quoting is broken are single rows of it."""
+    first = lines[at].text
+    for mark in _MARKS:
+        count = first.count(mark)
+        if count < 2 or ". " in first or (mark != "\t" and f"{mark} " in first and first.count(f"{mark} ") == count):
+            continue
+        fits = partial(_may_be_row, mark=mark, count=count)
+        end = _end(lines, at, fits)
+        if end - at >= _FEWEST_ROWS:
+            width = len(cells_of(first, mark))
+            fitting = sum(len(cells_of(line.text, mark)) == width for line in lines[at:end])
+            if fitting >= 0.8 * (end - at):
+                return Stretch(LineFormat.TABLE, lines[at:end], mark)
+    return None
+
+
+def _may_be_row(line: Line, mark: str, count: int) -> bool:
+    return line.text.count(mark) >= count and len(line.text) < count * _LONGEST_CELL
+
+
+def cells_of(line: str, mark: str) -> list[str]:
+    """The cells of one row; a row with broken quoting is divided at its marks."""
+    try:
+        cells = next(csv.reader([line], delimiter=mark, strict=True), [line])
+    except csv.Error:
+        cells = line.split(mark)
+    return [" ".join(cell.split()) for cell in cells]

@@ -1,0 +1,119 @@
+"""Units of logs, diffs, delimited tables and code."""
+
+import re
+from collections.abc import Sequence
+
+from pandora_dagster.documents.units.line_formats import LineFormat, Stretch
+from pandora_dagster.documents.units.record_units import RecordReader
+from pandora_dagster.documents.units.source_lines import Line, filled, trimmed
+from pandora_dagster.documents.units.unit import UnitKind
+from pandora_dagster.documents.units.unit_builder import UnitBuilder
+
+_ERROR = re.compile(
+    r"^\s*(?:\w{1,80}\.){0,12}\w{0,80}(?:Error|Exception|Failure)\b[: ]"
+    r"|^\W{0,40}(?:ERROR|FATAL|FAILED|E\d{3})\b|\b(?:ERROR|FATAL|CRITICAL)\b"
+)
+_SHORT_CODE = 400
+"""Characters up to which code is one unit."""
+_LONGEST_CODE = 12
+"""Lines of a unit of code or of a hunk."""
+_FILE_HEAD = (
+    "diff ",
+    "index ",
+    "--- ",
+    "+++ ",
+    "new file",
+    "deleted file",
+    "similarity",
+    "rename ",
+    "old mode",
+    "new mode",
+    "Index: ",
+    "===",
+)
+
+
+class LineReader:
+    """Adds the units of stretches that are no prose."""
+
+    def __init__(self, builder: UnitBuilder, records: RecordReader) -> None:
+        self.builder, self.records = builder, records
+
+    def read(self, stretch: Stretch, tool: str = "") -> None:
+        """Add the units of a stretch; `tool` names the tool whose result it is."""
+        self.builder.open_block()
+        if stretch.value:
+            self.records.read(stretch.value, tool)
+        elif stretch.format is LineFormat.LOG:
+            self._log(stretch.lines)
+        elif stretch.format is LineFormat.DIFF:
+            self._diff(stretch.lines)
+        elif stretch.format is LineFormat.TABLE:
+            self._table(stretch.lines)
+        else:
+            self._listing(stretch.lines)
+
+    def code(self, lines: Sequence[Line]) -> None:
+        """Whole where it is short, else by what stands between empty lines; a line that names an error is a unit of its own."""
+        lines = trimmed(lines)
+        whole = sum(len(line.text) for line in lines) <= _SHORT_CODE
+        held: list[Line] = []
+
+        def close() -> None:
+            if part := trimmed(held):
+                self.builder.add_lines(UnitKind.CODE, part)
+            held.clear()
+
+        for line in lines:
+            is_error = bool(_ERROR.search(line.text[:400]))
+            if is_error or len(held) == _LONGEST_CODE or (line.is_blank and not whole):
+                close()
+            if is_error:
+                self.builder.add_line(UnitKind.ERROR, line)
+            else:
+                held.append(line)
+        close()
+
+    def _log(self, lines: Sequence[Line]) -> None:
+        for line in filled(lines):
+            self.builder.add_line(UnitKind.ERROR if _ERROR.search(line.text[:400]) else UnitKind.LOG, line)
+
+    def _diff(self, lines: Sequence[Line]) -> None:
+        """By hunk, signs kept; the lines that name the file are its header. A long hunk is divided before unchanged lines."""
+        head: list[Line] = []
+        hunk: list[Line] = []
+        header: tuple[int, ...] = ()
+
+        def close() -> None:
+            if hunk:
+                self.builder.add_lines(UnitKind.HUNK, hunk, header)
+                hunk.clear()
+
+        for line in filled(lines):
+            text = line.text
+            if text.startswith(_FILE_HEAD) and not (hunk and text.startswith(("--- ", "+++ ")) and not text[4:5].strip()):
+                close()
+                head.append(line)
+                continue
+            if head:
+                header = (self.builder.add_lines(UnitKind.HEADER, head),)
+                head = []
+            if text.startswith("@@") or (len(hunk) >= _LONGEST_CODE and text[:1] not in "+-" and hunk[-1].text[:1] in "+-"):
+                close()
+            hunk.append(line)
+        close()
+        if head:
+            self.builder.add_lines(UnitKind.HEADER, head)
+
+    def _table(self, lines: Sequence[Line]) -> None:
+        header = self.builder.add_line(UnitKind.HEADER, lines[0])
+        for line in lines[1:]:
+            self.builder.add_line(UnitKind.ROW, line, (header,))
+
+    def _listing(self, lines: Sequence[Line]) -> None:
+        header: tuple[int, ...] = ()
+        for line in lines:
+            if line.text.startswith("# "):
+                header = (self.builder.add_line(UnitKind.HEADER, line),)
+            else:
+                self.builder.add_line(UnitKind.ROW, line, header)

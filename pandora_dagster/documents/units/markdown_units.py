@@ -1,0 +1,135 @@
+"""Units of prose and Markdown: blocks by markdown-it, sentences over joined lines, lists with what introduces them."""
+
+import re
+from collections.abc import Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from pandora_dagster.documents.units.line_formats import LineFormat, stretches
+from pandora_dagster.documents.units.line_units import LineReader
+from pandora_dagster.documents.units.paragraphs import underlined_headings, unwrapped
+from pandora_dagster.documents.units.source_lines import Line, trimmed
+from pandora_dagster.documents.units.unit import UnitKind
+from pandora_dagster.documents.units.unit_builder import UnitBuilder
+
+_MARKDOWN = (
+    MarkdownIt("commonmark", {"maxNesting": 20})
+    .enable("table")
+    .disable(["code", "lheading", "html_block", "reference", "inline", "text_join"])
+)
+"""Blocks only: what stands inside a line is not read."""
+_QUOTE = re.compile(r"(?:\s{0,3}> ?)+")
+_BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
+_SHORT_ITEM = 240
+"""Characters up to which an item with several sentences is one unit."""
+_LONGEST_LABEL = 160
+
+
+class MarkdownReader:
+    """Adds the units of stretches of prose."""
+
+    def __init__(self, builder: UnitBuilder, line_reader: LineReader) -> None:
+        self.builder, self.line_reader = builder, line_reader
+        self._levels: dict[str, int] = {}
+
+    def read(self, lines: Sequence[Line]) -> None:
+        """Add the units of `lines`; titles with a line of signs below them are headings as in Markdown."""
+        at = 0
+        for place, count, sign in underlined_headings(lines):
+            self._blocks(lines[at:place])
+            title = next(line for line in lines[place : place + count] if any(map(str.isalnum, line.text))).stripped()
+            level = self._levels.setdefault(sign, len(self._levels) + 1)
+            self.builder.open_heading(level, title.text, title.start, title.end)
+            at = place + count
+        self._blocks(lines[at:])
+
+    def _blocks(self, lines: Sequence[Line]) -> None:
+        if lines := trimmed(lines):
+            _BlockWalk(self.builder, self.line_reader, lines).walk()
+
+
+class _BlockWalk:
+    """One pass over the block tokens of a stretch."""
+
+    def __init__(self, builder: UnitBuilder, line_reader: LineReader, lines: Sequence[Line]) -> None:
+        self.builder, self.line_reader, self.lines = builder, line_reader, lines
+        self.quotes = 0
+        self.items: list[tuple[int, int]] = []  # level of the token, first unit of the item
+        self.fresh: Line | None = None
+        self.label: tuple[int, ...] = ()
+        self.header: tuple[int, ...] = ()
+
+    def walk(self) -> None:
+        for token in _MARKDOWN.parse("\n".join(line.text for line in self.lines)):
+            if token.type in ("bullet_list_open", "ordered_list_open") and not self.items:
+                self.builder.open_block()
+            elif token.type in ("bullet_list_close", "ordered_list_close") and token.level == 0:
+                self.items = []
+            elif token.type == "blockquote_open":
+                self.quotes += 1
+            elif token.type == "blockquote_close":
+                self.quotes -= 1
+            elif token.map and token.nesting >= 0:
+                self._block(token, self.lines[token.map[0] : token.map[1]])
+
+    def _block(self, token: Token, lines: Sequence[Line]) -> None:
+        if token.type == "list_item_open":
+            self.fresh = lines[0]
+            self.items = [item for item in self.items if item[0] < token.level]
+        elif token.type == "heading_open":
+            title = lines[0].stripped()
+            self.builder.open_heading(int(token.tag[1]), title.text, title.start, title.end)
+            self.label, self.items = (), []
+        elif token.type == "fence":
+            self._fence(lines)
+        elif token.type == "thead_open":
+            self.builder.open_block()
+            self.header = (self.builder.add_lines(UnitKind.HEADER, lines),)
+        elif token.type == "tr_open" and token.level == 2 and self.header and lines[0].start > self.builder.units[self.header[0]].start:
+            self.builder.add_line(UnitKind.ROW, lines[0], self.header)
+        elif token.type == "paragraph_open":
+            self._paragraph(token, lines)
+
+    def _fence(self, lines: Sequence[Line]) -> None:
+        self.builder.open_block()
+        body = trimmed(lines[1:-1] if len(lines) > 1 and lines[-1].text.strip(" >`~") == "" else lines[1:])
+        for stretch in stretches(self.builder.source, body):
+            if stretch.format is LineFormat.PROSE:
+                self.line_reader.code(stretch.lines)
+            else:
+                self.line_reader.read(stretch)
+
+    def _paragraph(self, token: Token, lines: Sequence[Line]) -> None:
+        if self.quotes:
+            lines = [line.after(found.end()) if (found := _QUOTE.match(line.text)) else line for line in lines]
+        groups = unwrapped(lines)
+        if token.level >= 2 + self.quotes and (self.fresh or self.items):
+            self._item(token.level, groups)
+            return
+        self.builder.open_block()
+        self.items = []
+        kind = UnitKind.QUOTE if self.quotes else UnitKind.SENTENCE
+        made = [unit for group in groups for unit in self.builder.add_sentences(kind, group, level=self.quotes)]
+        self.label = self._label_of(made)
+
+    def _item(self, level: int, groups: Sequence[Sequence[Line]]) -> None:
+        """An item needs the item around it, or the line with a colon before the list."""
+        around = [unit for depth, unit in self.items if depth < level]
+        needs = tuple(around[-1:]) if around and len(self.builder.units[around[-1]].text) < _LONGEST_LABEL else () if around else self.label
+        depth = max(1, level // 2)
+        first = len(self.builder.units)
+        fresh, self.fresh = self.fresh, None
+        short = len(groups) == 1 and sum(len(line.text) for line in groups[0]) <= _SHORT_ITEM
+        for number, group in enumerate(groups):
+            kind = UnitKind.ITEM if fresh and not number else UnitKind.SENTENCE
+            if short:
+                self.builder.add_joined(kind, group, needs, level=depth)
+            else:
+                self.builder.add_sentences(kind, group, needs, level=depth)
+        if fresh and len(self.builder.units) > first:
+            self.items.append((level - 1, first))
+
+    def _label_of(self, made: Sequence[int]) -> tuple[int, ...]:
+        """The last sentence of a paragraph where it introduces what comes next."""
+        return (made[-1],) if made and self.builder.units[made[-1]].text.rstrip("*_ ").endswith((":", "：")) else ()

@@ -1,0 +1,172 @@
+"""Units of JSON values: records with the same names are rows of one table, calls are calls, long texts are sentences."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pandora_dagster.documents.units.json_scanner import JsonValue, scan_json
+from pandora_dagster.documents.units.source_lines import Line
+from pandora_dagster.documents.units.unit import UnitKind
+from pandora_dagster.documents.units.unit_builder import UnitBuilder
+
+_LONG_RECORD = 600
+"""Characters of source from which a value is records of its own rather than a cell."""
+_LONG_TEXT = 200
+"""Characters from which a text with several sentences is no cell."""
+_LONGEST_ARGUMENT = 60
+_SENTENCE_END = re.compile(r"[.!?。！？]\s+\S|\n")
+
+
+class RecordReader:
+    """Reads the JSON values of one text; tables and the last call go on from value to value."""
+
+    def __init__(self, builder: UnitBuilder) -> None:
+        self.builder = builder
+        self._tables: dict[tuple[str, ...], int] = {}
+        self._arguments: dict[str, str] = {}
+
+    def read(self, value: JsonValue, tool: str = "") -> None:
+        """Add the units of a value; `tool` names the tool whose result it is."""
+        calls = value.value if isinstance(value.value, list) else []
+        if calls and all(isinstance(call.value, dict) and {"name", "arguments"} <= call.value.keys() for call in calls):
+            for call in calls:
+                self._call(call)
+            return
+        self.builder.open_block()
+        self._record("", value, tool)
+        self._arguments = {}
+
+    def _call(self, call: JsonValue) -> None:
+        members = _members(call)
+        given = members["arguments"]
+        arguments = _members(given)
+        if not isinstance(given.value, dict):
+            arguments = {"arguments": given} if isinstance(given.value, list) else _read_text(given)
+        shown = ", ".join(f"{name}={_flat(value)}" for name, value in arguments.items())
+        self.builder.add(UnitKind.CALL, f"{_flat(members['name'])}({shown})", call.start, call.end)
+        short = {name: _flat(value) for name, value in arguments.items() if isinstance(value.value, str)}
+        self._arguments = {name: text for name, text in short.items() if len(text) < _LONGEST_ARGUMENT}
+
+    def _record(self, path: str, value: JsonValue, tool: str) -> None:
+        if isinstance(value.value, dict):
+            self._members(path, value, value.value, tool)
+        elif isinstance(value.value, list):
+            self._list(path, value.value, tool)
+        else:
+            self._text(path, value)
+
+    def _list(self, path: str, values: Sequence[JsonValue], tool: str) -> None:
+        """Records side by side are rows of a table, with the names of lists of records within in the head of their column."""
+        records = [
+            one for part in values for one in (part.value if isinstance(part.value, list) else [part]) if isinstance(one.value, dict)
+        ]
+        if records and len(records) >= len(values) and not any(_is_apart(v) for one in records for v in _members(one).values()):
+            names = dict.fromkeys(name for one in records for name in _members(one))
+            inner = {name: _inner_names([_members(one)[name] for one in records if name in _members(one)]) for name in names}
+            for one in records:
+                self._row(one.start, one.end, _members(one), inner, tool)
+            return
+        for one in values:
+            if isinstance(one.value, str):
+                self._text(path, one)
+            else:
+                self._record(path, one, tool)
+
+    def _members(self, path: str, whole: JsonValue, members: dict[str, JsonValue], tool: str) -> None:
+        own = {name: value for name, value in members.items() if not _is_apart(value)}
+        if own:
+            inner = {name: _inner_names([value]) for name, value in own.items()}
+            start, end = min(v.begin for v in own.values()), max(v.end for v in own.values())
+            self._row(start, end, own, inner, tool, path)
+        for name, value in members.items():
+            if name in own:
+                continue
+            below = f"{path}.{name}".strip(".")
+            alike = list(_members(value).values())
+            if alike and all(isinstance(v.value, dict) for v in alike) and len({frozenset(_members(v)) for v in alike}) == 1:
+                self._list(below, alike, tool)
+            else:
+                self._record(below, value, tool)
+
+    def _row(self, start: int, end: int, cells: dict[str, JsonValue], inner: dict[str, tuple[str, ...]], tool: str, path: str = "") -> None:
+        """A record under the header of its table; the arguments of the call that it answers are columns too."""
+        asked = {name: text for name, text in self._arguments.items() if name not in cells}
+        names = [*asked, *(_head(f"{path}.{name}" if path else name, inner[name]) for name in cells)]
+        texts = [*asked.values(), *(_flat(value, inner[name]) for name, value in cells.items())]
+        header = self.header(names, start, end, tool)
+        with self.builder.without_context():
+            self.builder.add(UnitKind.ROW, " | ".join(texts), start, end, (header,), block=self.builder.units[header].block)
+
+    def header(self, columns: Sequence[str], start: int, end: int, tool: str = "") -> int:
+        """The header unit of a table; the same columns again are the same table, wherever they stand."""
+        known = (tool, str(self.builder.speaker if not tool else ""), *columns)
+        if known not in self._tables:
+            self.builder.open_block()
+            text = "# " + (f"{tool}: " if tool else "") + " | ".join(columns)
+            if tool:
+                with self.builder.without_context():
+                    self._tables[known] = self.builder.add(UnitKind.HEADER, text, start, end)
+            else:
+                self._tables[known] = self.builder.add(UnitKind.HEADER, text, start, end)
+        return self._tables[known]
+
+    def _text(self, path: str, value: JsonValue) -> None:
+        """A text with several sentences is a unit for each, the first one with its name before it."""
+        begin = value.start if value.name_start < 0 else value.name_start
+        content = _flat(value)
+        label = f"{path}: " if path else ""
+        source = self.builder.source[value.start + 1 : value.end - 1]
+        if not value.is_text or "\\" in source or not _is_apart(value):
+            self.builder.add(UnitKind.ROW, label + content, begin, value.end)
+            return
+        first = len(self.builder.units)
+        if label:
+            first = self.builder.add(UnitKind.HEADER, label.rstrip(), begin, value.start)
+        self.builder.add_sentences(UnitKind.SENTENCE, [Line(source, value.start + 1)], (first,))
+
+
+def _members(value: JsonValue) -> dict[str, JsonValue]:
+    return value.value if isinstance(value.value, dict) else {}
+
+
+def _read_text(value: JsonValue) -> dict[str, JsonValue]:
+    """Arguments that are JSON in a string."""
+    inner = scan_json(str(value.value), 0)[0]
+    members = _members(inner) if inner else {}
+    return members or {"arguments": value}
+
+
+def _is_apart(value: JsonValue) -> bool:
+    """Whether a value is more than a cell."""
+    if isinstance(value.value, str):
+        return len(value.value) > _LONG_TEXT and bool(_SENTENCE_END.search(value.value))
+    return len(value.value) > 1 and value.end - value.start > _LONG_RECORD
+
+
+def _inner_names(values: Iterable[JsonValue]) -> tuple[str, ...]:
+    """Names in a column whose cells are lists of records."""
+    filled = [value.value for value in values if value.value and value.value != "null"]
+    records = [one for cell in filled if isinstance(cell, list) for one in cell]
+    if not filled or not all(isinstance(cell, list) for cell in filled) or not all(isinstance(one.value, dict) for one in records):
+        return ()
+    return tuple(dict.fromkeys(name for one in records for name in _members(one)))
+
+
+def _head(name: str, inner: tuple[str, ...]) -> str:
+    return f"{name}[{' '.join(inner)}]" if inner else name
+
+
+def _flat(value: JsonValue, inner: tuple[str, ...] = ()) -> str:
+    """A value in one line."""
+    if isinstance(value.value, str):
+        return "" if value.value == "null" and not value.is_text else " ".join(value.value.split())
+    if isinstance(value.value, list):
+        if inner:
+            return "; ".join(
+                " ".join(_flat(_members(one)[name]) if name in _members(one) else "-" for name in inner) for one in value.value
+            )
+        return "; ".join(map(_flat, value.value))
+    parts: list[str] = []
+    for name, one in value.value.items():
+        own = _members(one).get("id")
+        parts.append(_flat(one) if own and own.value == name else f"{name} {_flat(one)}")
+    return ", ".join(parts)

@@ -1,0 +1,55 @@
+"""The one reader of documents: any text as units that are kept whole or left out, never cut.
+
+Every character of substance is in a unit. A unit's text is what stands at its place, hard-wrapped lines joined; a JSON record is a row
+under its header. A "sentence" of more than 2,000 characters without any end is divided at white space. Linear in the text; no text raises.
+"""
+
+from collections.abc import Sequence
+
+from pandora_dagster.documents.units.line_formats import LineFormat, stretches
+from pandora_dagster.documents.units.line_units import LineReader
+from pandora_dagster.documents.units.markdown_units import MarkdownReader
+from pandora_dagster.documents.units.record_units import RecordReader
+from pandora_dagster.documents.units.source_lines import Line, lines_of, trimmed
+from pandora_dagster.documents.units.talk_turns import turns
+from pandora_dagster.documents.units.unit import Unit
+from pandora_dagster.documents.units.unit_builder import UnitBuilder
+from pandora_dagster.language.detection import language_of
+
+
+def read_units(text: str, language: str = "") -> tuple[Unit, ...]:
+    """The units of `text` in order; its language is detected where none is given."""
+    reader = _Reader(text, language or language_of(text))
+    reader.read()
+    return tuple(reader.builder.units)
+
+
+class _Reader:
+    def __init__(self, text: str, language: str) -> None:
+        self.text = text
+        self.builder = UnitBuilder(text, language)
+        self.records = RecordReader(self.builder)
+        self.line_reader = LineReader(self.builder, self.records)
+        self.markdown = MarkdownReader(self.builder, self.line_reader)
+
+    def read(self) -> None:
+        lines = lines_of(self.text)
+        talk = turns(lines)
+        for turn in talk:
+            self.builder.open_message(turn.label, turn.start, turn.lines[0].start)
+            self._content(turn.lines, _tool_of(turn.label))
+        if not talk:
+            self._content(lines)
+
+    def _content(self, lines: Sequence[Line], tool: str = "") -> None:
+        for stretch in stretches(self.text, trimmed(lines)):
+            if stretch.format is LineFormat.PROSE:
+                self.markdown.read(stretch.lines)
+            else:
+                self.line_reader.read(stretch, tool)
+
+
+def _tool_of(label: str) -> str:
+    """The tool whose result a message is; "" for other messages."""
+    role, _, name = label.partition(" ")
+    return name if role.lower() in ("tool", "action") else ""

@@ -1,0 +1,203 @@
+"""Numbers with sign, unit and currency: `9 €`, `$697.00`, `-3 °C`, `140/90`, `20 mg`, `5 %`, `2-3 km`, `1 ½ cups`, `6:30 pm`."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pandora_dagster.language.stems import stem
+from pandora_dagster.language.stop_words import stop_words
+
+_SIGNS = r"$€£¥₹₽₩₪₺฿₫₴"
+_UNIT_WORDS = {
+    **{word: "$" for word in ("usd", "dollar", "dollars", "us$")},
+    **{word: "€" for word in ("eur", "euro", "euros", "euroa")},
+    **{word: "%" for word in ("percent", "prozent", "procent", "pct")},
+    **{word: "year" for word in ("year", "years")},
+    **{word: "second" for word in ("second", "seconds", "sec", "secs")},
+    **{word: "£" for word in ("gbp", "sterling")},
+    **{word: "¥" for word in ("jpy", "yen", "円")},
+    **{word: word for word in ("chf", "cad", "aud", "sek", "nok", "dkk", "pln", "zł", "kč", "inr", "cny", "rmb", "brl", "mxn", "元", "원")},
+}
+_UNITS = {
+    *(
+        "%",
+        "‰",
+        "°",
+        "°c",
+        "°f",
+        "k",
+        "m",
+        "mm",
+        "cm",
+        "km",
+        "mi",
+        "ft",
+        "in",
+        "yd",
+        "m²",
+        "m2",
+        "m³",
+        "m3",
+        "km²",
+        "km2",
+        "ha",
+        "l",
+        "ml",
+        "cl",
+        "dl",
+    ),
+    *(
+        "g",
+        "mg",
+        "µg",
+        "μg",
+        "kg",
+        "t",
+        "lb",
+        "lbs",
+        "oz",
+        "s",
+        "ms",
+        "µs",
+        "ns",
+        "h",
+        "min",
+        "d",
+        "hz",
+        "khz",
+        "mhz",
+        "ghz",
+        "w",
+        "kw",
+        "mw",
+        "kwh",
+        "wh",
+    ),
+    *(
+        "v",
+        "mv",
+        "a",
+        "ma",
+        "mah",
+        "ah",
+        "j",
+        "kj",
+        "kcal",
+        "cal",
+        "pa",
+        "kpa",
+        "bar",
+        "psi",
+        "n",
+        "nm",
+        "b",
+        "kb",
+        "mb",
+        "gb",
+        "tb",
+        "kib",
+        "mib",
+        "gib",
+    ),
+    *(
+        "bit",
+        "bps",
+        "mbps",
+        "gbps",
+        "km/h",
+        "mph",
+        "m/s",
+        "rpm",
+        "rps",
+        "qps",
+        "db",
+        "px",
+        "pt",
+        "am",
+        "pm",
+        "uhr",
+        "x",
+        "mmhg",
+        "mmol",
+        "iu",
+        "ie",
+        "dpi",
+    ),
+    *("mio", "mrd", "mia", "bn", "mn", "人", "日", "月", "年", "時", "分", "秒", "件", "名", "回", "個", "台", "万", "億", "週"),
+}
+_DIGITS = r"\d+(?:[.,:'’ \u00a0\u202f]\d+)*"
+_FRACTION = r"[½⅓⅔¼¾⅛⅜⅝⅞]"
+_WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Scripts without spaces between words: a number may begin behind any of their signs."""
+_CODES = "USD|EUR|GBP|CHF|JPY|CAD|AUD|SEK|NOK|DKK|PLN|INR|CNY|BRL|MXN"
+_WORD = rf"[^\W\d_{_WIDE}]{{1,40}}"
+_AFTER = rf"[%‰{_SIGNS}]|° ?[CF]?(?!\w)|[ap]\.m\.|{_WORD}[²³23]?(?:/{_WORD})?(?![^\W{_WIDE}])|[{_WIDE}]"
+_NUMBER = re.compile(
+    rf"(?<![^\W{_WIDE}])(?<!\d[.,:])(?P<sign>[-−+±~≈<>≤≥](?=[{_SIGNS}\d]))?(?P<before>[{_SIGNS}]\s?|(?:{_CODES})[ \u00a0](?=\d))?"
+    rf"(?P<number>(?:{_DIGITS}(?:\s?{_FRACTION})?|{_FRACTION})(?:\s?[-–—/×x]\s?(?=\d)(?:{_DIGITS}))*)"
+    rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)|[ \u00a0\u202f]?(?P<after>{_AFTER}))?",
+    re.IGNORECASE,
+)
+"""The unit may be any word; which ones are units is looked up."""
+_GROUPS = re.compile(r"(?<=\d)[  \u202f'’](?=\d{3}(?!\d))")
+_POINT_GROUPS, _COMMA_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"\d{1,3}(?:,\d{3})+")
+_COMMA_LANGUAGES = {"de", "fr", "es", "it", "nl", "pt", "pl", "da", "no", "sv", "fi", "cs", "ru", "uk", "ro", "tr", "hu", "id"}
+"""Languages that write a comma before the decimals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number as it stands in `text[start:end]`, unit included."""
+
+    start: int
+    end: int
+    number: str
+    """With its sign, without marks between thousands, a point before decimals: `-1234.5`, `2-3`, `140/90`."""
+    unit: str
+    """Currency sign or symbol of a unit, in lower case: `€`, `mg`, `°c`; "" where there is none."""
+    counted: str
+    """Stem of the word behind a number without a unit: `9 years` counts `year`; "" where there is none."""
+
+    @property
+    def key(self) -> str:
+        """Number with unit, or with what it counts."""
+        return f"{self.number} {self.unit or self.counted}".rstrip()
+
+
+def quantities(text: str, language: str = "") -> Iterator[Quantity]:
+    """The quantities of `text` in order. Digits inside a word (`4WQ150`) are none."""
+    stops = stop_words(language) | stop_words("en")
+    for found in _NUMBER.finditer(text):
+        number, end = _plain(found["number"], language), found.end("number")
+        unit = (found["before"] or "").strip().lower()
+        unit = _UNIT_WORDS.get(unit, unit)
+        counted = ""
+        after = (found["after"] or "").lower().replace(" ", "")
+        if found["ordinal"]:
+            number, end = number + ".", found.end()
+        elif after:
+            symbol = _UNIT_WORDS.get(after, after).replace(".", "")
+            is_unit = after in _UNIT_WORDS or symbol in _UNITS or after in _SIGNS
+            glued = text[found.end("number")] == found["after"][0]
+            if is_unit and (not after.isalpha() or len(after) > 1 or glued or after in ("g", "h", "l", "m", "k", "v", "w")):
+                unit, end = f"{unit}{symbol}", found.end()
+            elif after not in stops and len(after) > 1:
+                counted = stem(after, language or "en")
+                end = found.end() if glued else end
+            elif glued and len(after) == 1:
+                unit, end = after, found.end()
+        sign = (found["sign"] or "").replace("−", "-")
+        yield Quantity(found.start(), end, sign + number, unit, counted)
+
+
+def _plain(number: str, language: str) -> str:
+    """`1,234.50` and, in German, `1.234,50` as `1234.50`."""
+    number = _GROUPS.sub("", number.strip()).replace("–", "-").replace("—", "-").replace("×", "x")
+    if "," in number and "." in number:
+        last = max(number.rfind(","), number.rfind("."))
+        return re.sub(r"[.,]", "", number[:last]) + "." + number[last + 1 :]
+    if _COMMA_GROUPS.fullmatch(number) and language not in _COMMA_LANGUAGES:
+        return number.replace(",", "")
+    if _POINT_GROUPS.fullmatch(number) and language in _COMMA_LANGUAGES:
+        return number.replace(".", "")
+    return re.sub(r"\s+", " ", number.replace(",", "."))

@@ -1,0 +1,116 @@
+"""The one tokenizer: words, names, values and codes of a text, each with the key under which equal ones meet."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pandora_dagster.language.quantities import Quantity, quantities
+from pandora_dagster.language.stems import stem
+from pandora_dagster.language.stop_words import stop_words
+
+
+class TokenKind(StrEnum):
+    """What a token is."""
+
+    WORD = "word"
+    NAME = "name"
+    VALUE = "value"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a text, `text` being what stands at `start:end` of it."""
+
+    kind: TokenKind
+    key: str
+    """Stem of a word or name; number, sign and unit of a value (`9 €`, `5 (attempt)` where there is no unit); a code in lower case."""
+    text: str
+    start: int
+    end: int
+
+
+_WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Scripts without spaces between words: every pair of their signs is a token."""
+_A, _W, _D = rf"[^\W\d_{_WIDE}]", rf"[^\W{_WIDE}]", rf"[^\W_{_WIDE}]"
+"""A letter; a letter, digit or low line; a letter or digit."""
+_TOKEN = re.compile(
+    rf"(?P<code>(?<!{_W})(?:{_W}[\w.+-]{{0,63}}@[\w-]{{1,64}}\.[\w.]{{1,64}}|https?://[^\s)>\]\"']{{1,400}}"
+    rf"|\d{{4}}-\d\d-\d\d(?:T[\d:.]+Z?)?|\d{{1,40}}(?:\.\d{{1,20}}){{2,6}}(?!\w)|(?=\d{{1,20}}{_A}{{1,20}}\d){_W}{{3,64}}"
+    rf"|(?=[\d_/.:=-]{{0,40}}{_A})(?:{_D}{{1,64}}[_/.:=-]){{0,12}}{_A}{{0,40}}\d{_W}{{0,64}}(?:[-_./:]{_W}{{1,64}}){{0,12}}"
+    rf"|{_D}{{1,64}}(?:_{_D}{{1,64}}){{1,12}}|{_A}{{2,64}}(?:\.{_W}{{1,64}}){{1,12}}(?:\(\))?|[A-Z]{{2,12}}(?!{_W}))|\#\d{{1,20}})"
+    rf"|(?P<time>(?<!{_W})\d{{1,2}} ?h(?: ?\d\d)?\b)|(?P<wide>[{_WIDE}])(?=(?P<next>[{_WIDE}]?))"
+    rf"|(?P<word>{_A}+(?:['’-]{_A}+){{0,12}})"
+)
+"""Every repeat is bounded, so that no text takes more than linear time."""
+_OWNER = re.compile(r"['’]s?$")
+_ALL_WORDS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
+_LONGEST_BARE = 4
+"""Digits below which a number without a unit says nothing without its subject."""
+
+
+def all_words(text: str) -> list[str]:
+    """The lower-cased words of `text`, stop words and numbers included."""
+    return [found[0].lower() for found in _ALL_WORDS.finditer(text)]
+
+
+def tokens(text: str, language: str) -> tuple[Token, ...]:
+    """The tokens of `text` in order; stop words are none, a single capital letter is a name (`hepatitis A`)."""
+    return tuple(_TokenScan(text, language).scan())
+
+
+class _TokenScan:
+    def __init__(self, text: str, language: str) -> None:
+        self.text, self.language = text, language
+        self.stops = stop_words(language) | stop_words("en")
+        self.subject = ""
+
+    def scan(self) -> Iterator[Token]:
+        """The earliest; of those that begin together the longer one, a number before a code."""
+        numbers = quantities(self.text, self.language)
+        number = next(numbers, None)
+        at = 0
+        while True:
+            found = _TOKEN.search(self.text, at)
+            while number and number.start < at:
+                number = next(numbers, None)
+            if number and (not found or (number.start, -number.end) <= (found.start(), -found.end())):
+                yield self.value(number)
+                at = number.end
+            elif found:
+                at = found.end()
+                yield from self.other(found)
+            else:
+                return
+
+    def value(self, quantity: Quantity) -> Token:
+        key = quantity.key
+        if key == quantity.number and len(key) < _LONGEST_BARE and self.subject:
+            key = f"{key} ({self.subject})"
+        return self.token(TokenKind.VALUE, key, quantity.start, quantity.end)
+
+    def other(self, found: re.Match[str]) -> Iterator[Token]:
+        start, end = found.span()
+        if found["code"]:
+            code = found["code"].rstrip(".:/-_")
+            yield self.token(TokenKind.CODE, code.lower(), start, start + len(code))
+        elif found["time"]:
+            yield self.token(TokenKind.VALUE, found["time"].replace(" ", ""), start, end)
+        elif found["wide"]:
+            yield self.token(TokenKind.WORD, found["wide"] + found["next"], start, end + len(found["next"]))
+        else:
+            yield from self.word(found["word"], start)
+
+    def word(self, text: str, start: int) -> Iterator[Token]:
+        opened = self.text[max(0, start - 8) : start].rstrip("\"'“„«(*_ \t")[-1:] in ("", ".", "!", "?", ":", "\n", "-", "•")
+        lower = _OWNER.sub("", text.lower())
+        if len(text) == 1 and text.isupper() and not opened:
+            yield self.token(TokenKind.NAME, text, start, start + 1)
+        elif len(lower) > 1 and lower not in self.stops:
+            self.subject = stem(lower, self.language or "en")
+            is_name = text[0].isupper() and not opened and self.language != "de"
+            yield self.token(TokenKind.NAME if is_name else TokenKind.WORD, self.subject, start, start + len(text))
+
+    def token(self, kind: TokenKind, key: str, start: int, end: int) -> Token:
+        return Token(kind, key, self.text[start:end], start, end)

@@ -125,7 +125,7 @@ _UNITS = {
     ),
     *("mio", "mrd", "mia", "bn", "mn", "人", "日", "月", "年", "時", "分", "秒", "件", "名", "回", "個", "台", "万", "億", "週"),
 }
-_DIGITS = r"\d+(?:[.,:'’ \u00a0\u202f]\d+)*"
+_DIGITS = r"(?:\d{1,3}(?:[ \u00a0\u202f'’]\d{3}(?!\d))+|\d+)(?:[.,:]\d+)*"
 _FRACTION = r"[½⅓⅔¼¾⅛⅜⅝⅞]"
 _WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts without spaces between words: a number may begin behind any of their signs."""
@@ -135,7 +135,7 @@ _AFTER = rf"[%‰{_SIGNS}]|° ?[CF]?(?!\w)|[ap]\.m\.|{_WORD}[²³23]?(?:/{_WORD}
 _NUMBER = re.compile(
     rf"(?<![^\W{_WIDE}])(?<!\d[.,:])(?P<sign>[-−+±~≈<>≤≥](?=[{_SIGNS}\d]))?(?P<before>[{_SIGNS}]\s?|(?:{_CODES})[ \u00a0](?=\d))?"
     rf"(?P<number>(?:{_DIGITS}(?:\s?{_FRACTION})?|{_FRACTION})(?:\s?[-–—/×x]\s?(?=\d)(?:{_DIGITS}))*)"
-    rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)|[ \u00a0\u202f]?(?P<after>{_AFTER}))?",
+    rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)|[ \u00a0\u202f]?(?P<after>{_AFTER})|(?!{_WORD}))",
     re.IGNORECASE,
 )
 """The unit may be any word; which ones are units is looked up."""

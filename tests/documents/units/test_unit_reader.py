@@ -1,6 +1,5 @@
 """Units of texts: whole, in order, each at its place in the source."""
 
-import json
 import re
 from collections import Counter
 
@@ -13,7 +12,10 @@ from pandora_dagster.documents.units.unit_reader import read_units
 
 MAIL = "Hello Ann,\n\nthe boiler was repaired on 3 May. It costs 90 € a month.\n\n> When will it be repaired?\n\nRegards\nBob"
 TALK = "user: Where is my order 4417?\nassistant: It was shipped on Monday. It arrives on Thursday.\nuser: Thanks!"
-WRAPPED = "An archived turn has a manifest, and a missing object without\na tombstone is reported. The next sentence is wrapped as\nwell, twice.\n"
+WRAPPED = (
+    "An archived turn has a manifest, and a missing object without\na tombstone is reported. The next sentence is\n"
+    "wrapped as well, twice.\n"
+)
 LISTED = "Gifts\n=====\n\nForbidden:\n\n- tickets to a park\n- cash of any amount\n\nAllowed:\n\n1. a book\n2. a pen, if it is\n   cheap\n"
 TABLE = "| name | price |\n|---|---|\n| chair | 90 € |\n| desk | 300 € |\n"
 CSV = 'part,stock,price\nbolt,4,0.20\nnut,"1,200",0.10\nscrew,12"",0.05\nwasher,7,0.01\n'
@@ -98,11 +100,9 @@ def test_a_sentence_belongs_to_its_speaker() -> None:
 
 
 def test_records_are_rows_under_one_header() -> None:
-    units = read_units(RECORDS)
-    rows = [u for u in units if u.kind is UnitKind.ROW]
-    assert [u.text for u in rows][-2:] == ["HAT001 | 4", "HAT002 | 0"]
-    assert units[rows[-1].needs[0]].text == "# id | seats"
-    assert json.loads(RECORDS)
+    units = read_units('[{"id": "HAT001", "seats": 4}, {"id": "HAT002", "seats": 0}]')
+    assert [u.text for u in units] == ["# id | seats", "HAT001 | 4", "HAT002 | 0"]
+    assert [u.needs for u in units] == [(), (0,), (0,)]
 
 
 def test_pasted_logs_and_diffs_are_no_sentences() -> None:

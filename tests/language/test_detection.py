@@ -1,0 +1,28 @@
+"""Detection of languages."""
+
+import pytest
+
+from pandora_dagster.language.detection import language_of
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The boiler was repaired in May and it costs more than before.", "en"),
+        ("Der Kessel wurde im Mai repariert und kostet mehr als vorher.", "de"),
+        ("La chaudière a été réparée en mai et elle coûte plus qu'avant.", "fr"),
+        ("La caldera fue reparada en mayo y cuesta más que antes.", "es"),
+        ("La caldaia è stata riparata a maggio e costa più di prima.", "it"),
+        ("De ketel is in mei gerepareerd en het kost meer dan voorheen.", "nl"),
+        ("Kocioł został naprawiony w maju i kosztuje więcej niż przedtem.", "pl"),
+        ("ボイラーは五月に修理されました。", "ja"),
+        ("锅炉已于五月修好。", "zh"),
+        ("Котёл был отремонтирован в мае, и он стоит больше.", "ru"),
+        ("보일러는 5월에 수리되었습니다.", "ko"),
+        ("4417 HAT001 xyzzy", ""),
+        ("", ""),
+    ],
+)
+def test_the_language_of_a_text(text: str, language: str) -> None:
+    """Where nothing is known, no language is named."""
+    assert language_of(text) == language

@@ -82,6 +82,20 @@ def _suspicious_points(text: str) -> Iterator[int]:
 
 _WIDE_ENDS = "。！？…」』"
 _SEGMENT: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ignore
+_ALWAYS = "|".join(word for word in _ABBREVIATIONS.split("|") if "?=" not in word)
+_TAIL = 24
+"""Characters before and behind a point that decide whether it ends a sentence."""
+_ABBREVIATED_WORD = re.compile(rf"(?:.*[^\w.])?(?:(?:{_ALWAYS})|(?!(?:a|p)\.m)[a-zà-ÿ]|[b-oq-z]\.[A-Za-z])\.")
+"""`Dr.`, `z.`, `z.B.`"""
+_NUMBERED, _BARE_DAY = re.compile(r"\d{1,2}\."), re.compile(rf"{DAY}\.(?:0?[1-9]|1[0-2])\.")
+_BEFORE_NUMBERS = frozenset((*_BEFORE_DAYS, "jeder", "jeden", "jedem", "jedes", "-", "*", "•", "–"))
+_LETTER_POINT = re.compile(r"\W?[b-oq-z]\.")
+_INITIAL, _FIRST_NAME = re.compile(r"(?<![\w.])(?<!\b[Pp]lan )[A-HJ-Z]\.$"), re.compile(r"[A-ZÄÖÜ][a-zäöüéß]+")
+_OPENERS = re.compile(r"(?:The|We|He|She|It|They|You|But|And|Then|This|That|There|In|On|If)\b")
+_SHORT, _VALUE = re.compile(r"(?<![\w.])[^\W\d_]{1,4}\.$"), re.compile(r"[A-Z]{0,4}\d")
+"""`ok. 450`, `Fig. 3`, `Réf. ML2`: a word so short before a number may be an abbreviation of any language."""
+_DAY = re.compile(rf"(?<![\w.])(?:{DAY}|{DAY}\.(?:0?[1-9]|1[0-2]))\.$")
+_MONTH = re.compile(MONTH_NAMES)
 
 
 def sentences(text: str, language: str = "") -> tuple[str, ...]:
@@ -96,13 +110,30 @@ def sentence_spans(text: str, language: str = "") -> Iterator[tuple[int, int]]:
     What the splitter parts without a blank between (`io.BytesIO`) is one sentence, except behind `。！？`.
     """
     at = begun = 0
-    for part in _SEGMENT(language or "en", mask_inner_points(text)):
+    for part in _SEGMENT(language or "en", text):
         at += len(part)
-        if at >= len(text) or text[at - 1].isspace() or text[at].isspace() or text[at - 1] in _WIDE_ENDS:
+        if at >= len(text) or text[at - 1] in _WIDE_ENDS or ((text[at - 1].isspace() or text[at].isspace()) and not _goes_on(text, at)):
             start, end = _stripped(text, begun, at)
             if start < end:
                 yield start, end
             begun = at
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Whether what the splitter parts at `at` is one sentence."""
+    before, behind = text[max(0, at - _TAIL) : at].rstrip(), text[at : at + _TAIL].lstrip()
+    if not before.endswith("."):
+        return False
+    *_, earlier, last = "", "", *before.split()
+    if _ABBREVIATED_WORD.fullmatch(last) or (len(last) == 2 and last[0].isalpha() and _LETTER_POINT.fullmatch(earlier)):
+        return True
+    if earlier in _BEFORE_NUMBERS and (_NUMBERED.fullmatch(last) or _BARE_DAY.fullmatch(last)):
+        return True
+    if _INITIAL.search(before):
+        return bool(_FIRST_NAME.match(behind)) and not _OPENERS.match(behind)
+    if _DAY.search(before):
+        return behind[:1].islower() or bool(_MONTH.match(behind))
+    return bool(_VALUE.match(behind) and _SHORT.search(before))
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:

@@ -20,6 +20,8 @@ class JsonValue:
     end: int
     value: "str | dict[str, JsonValue] | list[JsonValue]"
     is_text: bool = False
+    call: str = ""
+    """The tool whose arguments it holds, where a name stands before it."""
     name_start: int = -1
     """Where the name of a member begins."""
 

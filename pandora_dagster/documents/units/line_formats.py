@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from pandora_dagster.documents.units.config_units import config_end
 from pandora_dagster.documents.units.json_scanner import JsonValue, scan_json
 from pandora_dagster.documents.units.source_lines import Line
 
@@ -19,6 +20,8 @@ class LineFormat(StrEnum):
     LOG = "log"
     DIFF = "diff"
     TABLE = "table"
+    COLUMNS = "columns"
+    CONFIG = "config"
     JSON = "json"
     LISTING = "listing"
     """A table as this program writes it: `# column | column`, then rows."""
@@ -43,10 +46,15 @@ _DIFF_LINE = re.compile(r"[-+ @\\]|diff |index |new file|deleted file|similarity
 _MARKS = (",", ";", "\t")
 _FENCE = re.compile(r"[ >]{0,12}(?:```|~~~)")
 _CLOSER = re.compile(r"[ >]{0,12}(?:`{3,}|~{3,})\s*")
-_JSON = re.compile(r"(?:[^{\[\n]{0,80}: ?)?[ \t]{0,80}(?=[{\[]\s{0,80}[\"{\[\]}\d-])")
-"""At the start of a line, perhaps behind a label."""
+_JSON = re.compile(
+    r"(?:[\[(*]?(?:calls? |tool call:? )?(?P<call>[A-Za-z_][\w.-]{0,60})[ (](?=\{)|[^{\[\n]{0,80}: ?)?"
+    r"[ \t]{0,80}(?=[{\[]\s{0,80}[\"{\[\]}\d-])"
+)
+"""At the start of a line, perhaps behind a label or the name of a tool."""
+_CLOSING = re.compile(r"[)\]*]{0,3}")
 _FOLLOWING = re.compile(r"[\s,]{0,80}(?=[{\[])")
 _SHORTEST_JSON = 12
+_GAP = re.compile(r"(?<=[^\s.!?:•*-])(?: {3,}|\t| {2,}(?=\d))(?=\S)")
 _FEWEST_ROWS = 3
 _LONGEST_CELL = 300
 
@@ -93,25 +101,30 @@ class _Division:
 
     def _json(self, line: Line) -> list[JsonValue]:
         """The values that begin in this line, and those that follow them without words between."""
-        begin = _JSON.match(line.text)
-        if not begin or line.start + begin.end() < self.broken:
+        begin = _JSON.match(self.source, line.start)
+        if not begin or begin.end() < self.broken:
             return []
         values: list[JsonValue] = []
-        start: int | None = line.start + begin.end()
+        start: int | None = begin.end()
         while start is not None:
             value, whole, end = scan_json(self.source, start, self.lines[-1].end)
             values += [value] if value else whole
             self.broken = end
+            if value and begin["call"]:
+                value.call, value.name_start = begin["call"], begin.start()
+                closing = _CLOSING.match(self.source, end)
+                value.end = closing.end() if closing else end
+                break
             following = _FOLLOWING.match(self.source, end, self.lines[-1].end) if value else None
             start = following.end() if following else None
-        return [one for one in values if one.value and one.end - one.start > _SHORTEST_JSON]
+        return [one for one in values if one.value and (one.call or one.end - one.start > _SHORTEST_JSON)]
 
     def _take(self, at: int, value: JsonValue) -> int:
         """What stands before the value is prose; the line in which it ends goes on behind it."""
         while self.lines[at].end <= value.start:
             self.prose.append(self.lines[at])
             at += 1
-        before = self.source[self.lines[at].start : value.start]
+        before = self.source[self.lines[at].start : value.begin]
         if any(map(str.isalnum, before)):
             self.prose.append(Line(before, self.lines[at].start))
         self._close()
@@ -132,7 +145,9 @@ def _special(lines: Sequence[Line], at: int) -> Stretch | None:
     if text.startswith("# ") and " | " in text and at + 1 < len(lines) and " | " in lines[at + 1].text:
         end = _end(lines, at, lambda line: " | " in line.text)
         return Stretch(LineFormat.LISTING, lines[at:end])
-    return _table(lines, at)
+    if (end := config_end(lines, at, is_first=not lines[at].start)) > at:
+        return Stretch(LineFormat.CONFIG, lines[at:end])
+    return _table(lines, at) or _columns(lines, at)
 
 
 def _end(lines: Sequence[Line], at: int, belongs: Callable[[Line], bool]) -> int:
@@ -182,6 +197,15 @@ def _table(lines: Sequence[Line], at: int) -> Stretch | None:
             if fitting >= 0.8 * (end - at):
                 return Stretch(LineFormat.TABLE, lines[at:end], mark)
     return None
+
+
+def _columns(lines: Sequence[Line], at: int) -> Stretch | None:
+    """Lines with as many wide gaps each, as commands print tables."""
+    gaps = len(_GAP.findall(lines[at].text[:400]))
+    if not gaps or lines[at].text.lstrip().startswith("|"):
+        return None
+    end = _end(lines, at, lambda line: len(_GAP.findall(line.text[:400])) >= min(gaps, 2))
+    return Stretch(LineFormat.COLUMNS, lines[at:end]) if end - at >= (2 if gaps > 1 else _FEWEST_ROWS) else None
 
 
 def _may_be_row(line: Line, mark: str, count: int) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from pandora_dagster.documents.units.config_units import add_config
 from pandora_dagster.documents.units.line_formats import LineFormat, Stretch
 from pandora_dagster.documents.units.record_units import RecordReader
 from pandora_dagster.documents.units.source_lines import Line, filled, trimmed
@@ -48,6 +49,10 @@ class LineReader:
             self._log(stretch.lines)
         elif stretch.format is LineFormat.DIFF:
             self._diff(stretch.lines)
+        elif stretch.format is LineFormat.CONFIG:
+            add_config(self.builder, stretch.lines)
+        elif stretch.format is LineFormat.COLUMNS:
+            self._columns(stretch.lines)
         elif stretch.format is LineFormat.TABLE:
             self._table(stretch.lines)
         else:
@@ -109,6 +114,14 @@ class LineReader:
         header = self.builder.add_line(UnitKind.HEADER, lines[0])
         for line in lines[1:]:
             self.builder.add_line(UnitKind.ROW, line, (header,))
+
+    def _columns(self, lines: Sequence[Line]) -> None:
+        """The first line is the header where it alone has no digit."""
+        header: tuple[int, ...] = ()
+        if not any(map(str.isdigit, lines[0].text)) and any(map(str.isdigit, lines[1].text)):
+            header = (self.builder.add_line(UnitKind.HEADER, lines[0]),)
+        for line in lines[len(header) :]:
+            self.builder.add_line(UnitKind.ROW, line, header)
 
     def _listing(self, lines: Sequence[Line]) -> None:
         header: tuple[int, ...] = ()

@@ -8,7 +8,7 @@ from markdown_it.token import Token
 
 from pandora_dagster.documents.units.line_formats import LineFormat, stretches
 from pandora_dagster.documents.units.line_units import LineReader
-from pandora_dagster.documents.units.paragraphs import underlined_headings, unwrapped
+from pandora_dagster.documents.units.paragraphs import is_labeled, is_title, underlined_headings, unwrapped
 from pandora_dagster.documents.units.source_lines import Line, trimmed
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.documents.units.unit_builder import UnitBuilder
@@ -24,6 +24,9 @@ _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _SHORT_ITEM = 240
 """Characters up to which an item with several sentences is one unit."""
 _LONGEST_LABEL = 160
+_LONGEST_SHORT = 40
+_TITLE_LEVEL = 8
+"""A title without a mark of its own stands below all headings; that of the document above those."""
 
 
 class MarkdownReader:
@@ -103,15 +106,32 @@ class _BlockWalk:
     def _paragraph(self, token: Token, lines: Sequence[Line]) -> None:
         if self.quotes:
             lines = [line.after(found.end()) if (found := _QUOTE.match(line.text)) else line for line in lines]
-        groups = unwrapped(lines)
+        groups = unwrapped([line for line in lines if not line.is_blank] or lines, self.builder.layout)
         if token.level >= 2 + self.quotes and (self.fresh or self.items):
             self._item(token.level, groups)
             return
         self.builder.open_block()
         self.items = []
         kind = UnitKind.QUOTE if self.quotes else UnitKind.SENTENCE
-        made = [unit for group in groups for unit in self.builder.add_sentences(kind, group, level=self.quotes)]
+        groups = self._titled(groups)
+        made = [unit for group in groups for unit in self._add(kind, group)]
         self.label = self._label_of(made)
+
+    def _titled(self, groups: Sequence[Sequence[Line]]) -> Sequence[Sequence[Line]]:
+        """The first line of a paragraph of several, and the first line of a document, may be a title of what follows."""
+        first = groups[0]
+        begins = not self.builder.units and len(groups) == 1 and self.lines[-1].start > first[0].start
+        longer = len(groups) > 1 and any(len(line.text) > _LONGEST_SHORT for line in groups[1])
+        if self.builder.message or self.quotes or len(first) > 1 or not (begins or longer) or not is_title(first[0]):
+            return groups
+        title = first[0].stripped()
+        self.builder.open_heading(_TITLE_LEVEL - begins, title.text, title.start, title.end)
+        return groups[1:]
+
+    def _add(self, kind: UnitKind, group: Sequence[Line], needs: Sequence[int] = (), level: int = 0) -> list[int]:
+        if is_labeled(group):
+            return [unit for unit in [self.builder.add_joined(kind, group, needs, level=level or self.quotes)] if unit is not None]
+        return self.builder.add_sentences(kind, group, needs, level=level or self.quotes)
 
     def _item(self, level: int, groups: Sequence[Sequence[Line]]) -> None:
         """An item needs the item around it, or the line with a colon before the list."""
@@ -120,13 +140,20 @@ class _BlockWalk:
         depth = max(1, level // 2)
         first = len(self.builder.units)
         fresh, self.fresh = self.fresh, None
+        if len(groups) > 1 and not around and is_title(groups[0][0]) and len(groups[0]) == 1 and groups[1][0].indent <= groups[0][0].indent:
+            title = groups[0][0].stripped()
+            self.builder.open_heading(_TITLE_LEVEL, title.text, title.start, title.end)
+            self.fresh, self.label = None, ()
+            for group in groups[1:]:
+                self._add(UnitKind.SENTENCE, group)
+            return
         short = len(groups) == 1 and sum(len(line.text) for line in groups[0]) <= _SHORT_ITEM
         for number, group in enumerate(groups):
             kind = UnitKind.ITEM if fresh and not number else UnitKind.SENTENCE
             if short:
                 self.builder.add_joined(kind, group, needs, level=depth)
             else:
-                self.builder.add_sentences(kind, group, needs, level=depth)
+                self._add(kind, group, needs, depth)
         if fresh and len(self.builder.units) > first:
             self.items.append((level - 1, first))
 

@@ -1,33 +1,56 @@
-"""Hard-wrapped lines joined to paragraphs, and headings that are underlined."""
+"""Hard-wrapped lines joined to paragraphs, and lines that are titles of what follows."""
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from pandora_dagster.documents.units.source_lines import Line
+from pandora_dagster.documents.units.source_lines import Line, LineLayout
 
-_NARROWEST = 45
-"""Width of a paragraph from which its lines may be hard-wrapped."""
+_NARROWEST, _WIDEST, _SHORTEST = 55, 130, 25
+"""Width of a block from which and up to which its lines may be hard-wrapped, and length of a line that goes on in the next one."""
 _SLACK = 6
-_SMALL_START = re.compile(r"\s*[^\W\d_A-Z\u00c0-\u00de]|\s*[(`]")
-_ENDS = (".", "!", "?", ":", "。", "！", "？")
+_SMALL_START = re.compile(r"\s*(?:[a-zà-öø-ÿ]|[(`\"„“][a-zà-öø-ÿ])")
+_ENDS = (".", "!", "?", ":", ";", "。", "！", "？")
+_ROW = re.compile(r"\s*(?:[-*•+|#{}]|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s|\[[\d/:., -]{4,30}\]|\d{4}-\d\d-\d\d|\.\. |::|@@)")
+_LABELED = re.compile(r"\s*(?P<label>[^\W\d_][^\s:]{0,40}(?: [^\s:]{1,30}){0,4}) ?(?::\s+|：\s*)\S")
+_COLUMNS = re.compile(r"(?<=[^\s.!?:])[ \t]{2,}(?=\S)")
 _UNDERLINE = re.compile(r"\s{0,3}([=\-~^\"'`#*+.:_])\1{2,}\s*")
+_LONGEST_TITLE = 72
+_LONGEST_LABELED = 240
+_TITLE = re.compile(r"\s*(?:#\d|§|\d|[^\W\d_a-zà-öø-ÿ])")
 
 
-def unwrapped(lines: Sequence[Line]) -> list[list[Line]]:
-    """Groups of lines that are one paragraph: a line goes on where the first word of the next one would not have fitted."""
-    width = max(len(line.text.rstrip()) for line in lines)
+def unwrapped(lines: Sequence[Line], layout: LineLayout) -> list[list[Line]]:
+    """Groups of lines that are one paragraph: a line goes on where the first word of the next one would not have fitted, or is small."""
     groups = [[lines[0]]]
     for before, line in pairwise(lines):
-        ended = before.text.rstrip()
-        first = line.text.split(maxsplit=1)[:1] or [""]
-        wraps = width >= _NARROWEST and len(ended) + 1 + len(first[0]) > width - _SLACK
-        goes_on = bool(_SMALL_START.match(line.text)) and not ended.endswith(_ENDS)
-        if wraps or goes_on:
+        if layout.is_wrapped(before, line) or _continues(before.text.rstrip(), line.text, layout.width(line)):
             groups[-1].append(line)
         else:
             groups.append([line])
     return groups
+
+
+def _continues(before: str, text: str, width: int) -> bool:
+    if _ROW.match(text) or len(_COLUMNS.findall(text)) > 1:
+        return False
+    first = (text.split(maxsplit=1)[:1] or [""])[0]
+    wraps = _NARROWEST <= width <= _WIDEST and len(before) > width // 3 and len(before) + 1 + len(first) > width - _SLACK
+    small = bool(_SMALL_START.match(text)) and not before.endswith(_ENDS)
+    if _LABELED.match(text) and not (wraps and small):
+        return False
+    return wraps or (small and len(before) >= _SHORTEST)
+
+
+def is_title(line: Line) -> bool:
+    """Whether a line may be the title of what follows: short, without an end, beginning like one."""
+    text = line.text.strip()
+    return 1 < len(text) <= _LONGEST_TITLE and bool(_TITLE.match(text)) and text[-1] not in ".!?:;,。！？；，…" and not _LABELED.match(text)
+
+
+def is_labeled(group: Sequence[Line]) -> bool:
+    """Whether a paragraph is one line `label: value`, which is kept as one."""
+    return len(group) == 1 and len(group[0].text) <= _LONGEST_LABELED and bool(_LABELED.match(group[0].text))
 
 
 def underlined_headings(lines: Sequence[Line]) -> Iterator[tuple[int, int, str]]:
@@ -36,7 +59,7 @@ def underlined_headings(lines: Sequence[Line]) -> Iterator[tuple[int, int, str]]
     fenced = False
     while at + 1 < len(lines):
         title, below = lines[at].text.rstrip(), lines[at + 1].text
-        if title.lstrip().startswith("```"):
+        if title.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
         line = None if fenced or not title or _UNDERLINE.fullmatch(title) else _UNDERLINE.fullmatch(below)
         alone = at == 0 or lines[at - 1].is_blank or bool(_UNDERLINE.fullmatch(lines[at - 1].text))

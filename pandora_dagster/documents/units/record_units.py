@@ -13,6 +13,11 @@ _LONG_RECORD = 600
 _LONG_TEXT = 200
 """Characters from which a text with several sentences is no cell."""
 _LONGEST_ARGUMENT = 60
+_LONGEST_CELL = 60
+"""Characters of a text in a list of records from which they are rows of their own."""
+_LEAST_CELLS = 0.75
+"""Share of the cells that must be there, from which records with different names are one table."""
+_NOTHING = JsonValue(-1, -1, "")
 _SENTENCE_END = re.compile(r"[.!?。！？]\s+\S|\n")
 
 
@@ -26,6 +31,10 @@ class RecordReader:
 
     def read(self, value: JsonValue, tool: str = "") -> None:
         """Add the units of a value; `tool` names the tool whose result it is."""
+        if value.call:
+            self._arguments = self._asked(_members(value))
+            self.builder.add(UnitKind.CALL, " ".join(self.builder.source[value.begin : value.end].split()), value.begin, value.end)
+            return
         calls = value.value if isinstance(value.value, list) else []
         if calls and all(isinstance(call.value, dict) and {"name", "arguments"} <= call.value.keys() for call in calls):
             for call in calls:
@@ -43,8 +52,11 @@ class RecordReader:
             arguments = {"arguments": given} if isinstance(given.value, list) else _read_text(given)
         shown = ", ".join(f"{name}={_flat(value)}" for name, value in arguments.items())
         self.builder.add(UnitKind.CALL, f"{_flat(members['name'])}({shown})", call.start, call.end)
+        self._arguments = self._asked(arguments)
+
+    def _asked(self, arguments: dict[str, JsonValue]) -> dict[str, str]:
         short = {name: _flat(value) for name, value in arguments.items() if isinstance(value.value, str)}
-        self._arguments = {name: text for name, text in short.items() if len(text) < _LONGEST_ARGUMENT}
+        return {name: text for name, text in short.items() if len(text) < _LONGEST_ARGUMENT}
 
     def _record(self, path: str, value: JsonValue, tool: str) -> None:
         if isinstance(value.value, dict):
@@ -62,8 +74,10 @@ class RecordReader:
         if records and len(records) >= len(values) and not any(_is_apart(v) for one in records for v in _members(one).values()):
             names = dict.fromkeys(name for one in records for name in _members(one))
             inner = {name: _inner_names([_members(one)[name] for one in records if name in _members(one)]) for name in names}
+            alike = sum(len(_members(one)) for one in records) >= _LEAST_CELLS * len(names) * len(records)
             for one in records:
-                self._row(one.start, one.end, _members(one), inner, tool)
+                cells = {name: _members(one).get(name, _NOTHING) for name in names} if alike else _members(one)
+                self._row(one.start, one.end, cells, inner, tool)
             return
         for one in values:
             if isinstance(one.value, str):
@@ -94,7 +108,7 @@ class RecordReader:
         texts = [*asked.values(), *(_flat(value, inner[name]) for name, value in cells.items())]
         header = self.header(names, start, end, tool)
         with self.builder.without_context():
-            self.builder.add(UnitKind.ROW, " | ".join(texts), start, end, (header,), block=self.builder.units[header].block)
+            self.builder.add(UnitKind.ROW, " | ".join(texts).rstrip(" |"), start, end, (header,), block=self.builder.units[header].block)
 
     def header(self, columns: Sequence[str], start: int, end: int, tool: str = "") -> int:
         """The header unit of a table; the same columns again are the same table, wherever they stand."""
@@ -139,7 +153,11 @@ def _is_apart(value: JsonValue) -> bool:
     """Whether a value is more than a cell."""
     if isinstance(value.value, str):
         return len(value.value) > _LONG_TEXT and bool(_SENTENCE_END.search(value.value))
-    return len(value.value) > 1 and value.end - value.start > _LONG_RECORD
+    if len(value.value) < 2:
+        return False
+    members = [member for one in value.value for member in _members(one).values()] if isinstance(value.value, list) else []
+    long_cell = any(isinstance(member.value, str) and len(member.value) > _LONGEST_CELL for member in members)
+    return long_cell or value.end - value.start > _LONG_RECORD
 
 
 def _inner_names(values: Iterable[JsonValue]) -> tuple[str, ...]:

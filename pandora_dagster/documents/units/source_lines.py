@@ -5,6 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+_WIDEST, _SHORTEST = 130, 30
+"""Width of hard-wrapped text at most, and length of a line that is."""
+_QUOTES = re.compile(r"^(?:>\s?)+")
+_ITEM = re.compile(r"\s*(?:[-*•+>|#\[{}\"]|\(?\d{1,3}[.)]\s|\(?[a-z][.)]\s|.{1,40}?:\s|\d{4}-\d\d-\d\d|\.\. |::)")
 _BREAK = re.compile(r"\r\n|\n|\r")
 
 
@@ -46,21 +50,64 @@ def lines_of(text: str) -> list[Line]:
     return lines
 
 
-class JoinedLines:
-    """Lines joined by single blanks, each position of which has its place in the source."""
+class LineLayout:
+    """How wide the lines of a text are, by which hard-wrapped ones are known."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
-        parts: list[str] = []
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._starts = [line.start for line in lines]
+        bare = [_QUOTES.sub("", line.text).rstrip() for line in lines]
+        self._lengths = [len(text) for text in bare]
+        self._items = [bool(_ITEM.match(text)) for text in bare]
+        self._widths: list[int] = []
+        for i, line in enumerate(lines):
+            if i == len(self._widths):
+                end = i + 1
+                while end < len(lines) and lines[end].is_blank == line.is_blank:
+                    end += 1
+                self._widths += [max(self._lengths[i:end])] * (end - i)
+
+    def width(self, line: Line) -> int:
+        """Length of the longest line of the block in which the line stands."""
+        return self._widths[self._index(line)]
+
+    def is_wrapped(self, before: Line, line: Line) -> bool:
+        """Whether the first word of `line` would not have fitted into the line before, and neither is an item or a row."""
+        place = self._index(before)
+        width, length = self._widths[place], self._lengths[place]
+        first = line.text.split(maxsplit=1)[:1] or [""]
+        fits = length + 1 + len(first[0]) <= width
+        return not fits and width <= _WIDEST and length >= _SHORTEST and not self._items[self._index(line)]
+
+    def _index(self, line: Line) -> int:
+        return max(0, bisect_right(self._starts, line.start) - 1)
+
+
+class JoinedLines:
+    """Lines joined to one text of the same length, each position of which has its place in the source.
+
+    `text` has single blanks between the lines; `shown` a line break where it is not sure that a line is hard-wrapped.
+    """
+
+    def __init__(self, lines: Iterable[Line], layout: LineLayout) -> None:
         self._at: list[int] = []
         self._source: list[int] = []
+        parts: list[str] = []
+        shown: list[str] = []
+        before: Line | None = None
         length = 0
         for line in map(Line.stripped, lines):
             if line.text:
+                if before:
+                    parts.append(" ")
+                    shown.append(" " if layout.is_wrapped(before, line) else "\n")
+                    length += 1
                 self._at.append(length)
                 self._source.append(line.start)
                 parts.append(line.text)
-                length += len(line.text) + 1
-        self.text = " ".join(parts)
+                shown.append(line.text)
+                length += len(line.text)
+                before = line
+        self.text, self.shown = "".join(parts), "".join(shown)
 
     def place(self, position: int) -> int:
         """Where the character at `position` stands in the source."""

@@ -1,19 +1,34 @@
-"""Division of a talk into the turns of its speakers."""
+"""Division of a talk, a mail thread or a transcript into the turns of its speakers."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pandora_dagster.documents.units.source_lines import Line
 
+_STAMP = r"(?P<stamp>[\[(]?(?=[^\s:]{0,12}[\d:])[\d/.:, T-]{4,25}(?: ?[AaPp][Mm])?[\])]? (?:- )?)?"
 _ROLE = re.compile(
-    r"(?:[-*] )?(\*\*|\[)?((?:user|assistant|system|tool|customer|agent|human|ai)(?: [\w.-]{1,80})?)(?:\*\*|\])? ?:(?:\*\*)?(?= |$)",
+    r"(?:[-*] )?(?:\*\*|\[)?(?P<name>(?:user|assistant|system|tool|customer|agent|human|ai)(?: [\w.-]{1,80})?)(?:\*\*|\])? ?:"
+    r"(?:\*\*)?(?= |$)",
     re.IGNORECASE,
 )
-_LABEL = re.compile(r"(\*\*)?([^\W\d_][\w .'’-]{0,40}?)(?:\*\*)? ?:(?:\*\*)? +(?=\S)")
-_LEAST_SHARE = 0.6
-"""Share of the paragraphs that begin with a label that comes back, from which labels are speakers."""
+_LABEL = re.compile(rf"{_STAMP}(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{{0,40}}?)(?:\*\*)? ?:(?:\*\*)? +(?=\S)")
+_SENDER = "From|Von|De|Da|Van|Od|Fra|Från"
+_HEADERS = (
+    "To|Cc|Date|Sent|Subject|Reply-To|An|Datum|Gesendet|Betreff|À|Envoyé|Objet|Para|Fecha|Enviado|Asunto|A|Data|Oggetto|"
+    "Aan|Verzonden|Onderwerp|Do|Temat|Til|Emne"
+)
+_MAIL = re.compile(rf"(?:> ?)*(?P<name>{_SENDER}): ?(?P<sender>\S.*)")
+_HEADER = re.compile(rf"(?:> ?)*(?:{_SENDER}|{_HEADERS}):\s")
+_WROTE = re.compile(
+    r"(?:> ?)*(?:On|Am|Le|El|Il|Op|Em|W dniu|Den) (?=.{0,40}\d).{4,100}?[, ](?P<sender>[^\W\d_][^,<>:]{1,60}?)(?: <[^<>]{3,80}>)?,? "
+    r"(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|escreveu|napisał|skrev)\s?:\s*$"
+)
+_QUOTE = re.compile(r"(?:> ?)*")
+_LEAST_SHARE, _MOST_LABELED = 0.6, 0.9
+"""Share of the paragraphs that begin with a label that comes back, from which labels are speakers; and of the lines with any label, from
+which one that comes once is a speaker too."""
 _FENCES = ("```", "~~~")
 
 
@@ -22,34 +37,93 @@ class Turn:
     """What one speaker says; `label` is "" for what comes before the first one."""
 
     label: str
+    text: str
+    """The label as it stands, with the time before it."""
     start: int
-    """Where the label begins in the source."""
-    lines: list[Line]
+    """Where the label begins in the source, and where it ends."""
+    end: int
+    lines: list[Line] = field(default_factory=list[Line])
+    resumes: int = -1
+    """The turn that goes on here, by its number, where a quotation stood between."""
 
 
 def turns(lines: Sequence[Line]) -> list[Turn]:
-    """The turns of a talk, by roles that everybody knows or labels that come back; empty where the text is no talk."""
-    labels = [(_ROLE.match(line.text), _LABEL.match(line.text)) for line in lines]
-    known = _speakers(lines, [label[2] for _, label in labels if label])
+    """The turns of a text; empty where it is no talk."""
+    found = _mails(lines) or _talk(lines)
+    kept = [i for i, turn in enumerate(found) if turn.label or not all(line.is_blank for line in turn.lines)]
+    return found if len(kept) == len(found) else found[1:] if all(turn.resumes < 0 for turn in found) else found
+
+
+def _talk(lines: Sequence[Line]) -> list[Turn]:
+    labels = [(_ROLE.match(line.text), _label(line)) for line in lines]
+    known = _speakers(lines, [label for _, label in labels])
     if sum(role is not None for role, _ in labels) < 2 and not known:
         return []
-    found = [Turn("", lines[0].start, [])]
+    found = [Turn("", "", lines[0].start, lines[0].start)]
     fenced = False
     for line, (role, label) in zip(lines, labels, strict=True):
         if line.text.lstrip().startswith(_FENCES):
             fenced = not fenced
-        match = role or (label if label and label[2] in known else None)
+        match = role or (label if label and label["name"] in known else None)
         if match and not fenced:
-            found.append(Turn(match[2], line.start, [line.after(match.end())]))
+            end = line.start + match.end()
+            found.append(Turn(match["name"], match[0].strip(), line.start, end, [line.after(match.end())]))
         else:
             found[-1].lines.append(line)
-    return [turn for turn in found if turn.label or not all(line.is_blank for line in turn.lines)]
+    return found
 
 
-def _speakers(lines: Sequence[Line], labels: Sequence[str]) -> frozenset[str]:
-    """Labels that come back and begin most paragraphs."""
-    counts = Counter(labels)
-    known = frozenset(label for label, count in counts.items() if count > 1)
+def _label(line: Line) -> re.Match[str] | None:
+    match = _LABEL.match(line.text)
+    return None if match and _HEADER.match(line.text) else match
+
+
+def _speakers(lines: Sequence[Line], labels: Sequence[re.Match[str] | None]) -> frozenset[str]:
+    """Labels that come back and begin most paragraphs; in a talk of single lines, all labels."""
+    counts = Counter(str(label["name"]) for label in labels if label)
+    stamped = {str(label["name"]) for label in labels if label and label["stamp"]}
+    known = frozenset({name for name, count in counts.items() if count > 1} | (stamped if len(stamped) > 1 else set[str]()))
     starts = sum(not line.is_blank and (not i or lines[i - 1].is_blank) for i, line in enumerate(lines))
-    enough = _LEAST_SHARE * max(1, min(starts, sum(not line.is_blank for line in lines)))
-    return known if len(known) > 1 and sum(counts[label] for label in known) >= enough else frozenset()
+    filled = sum(not line.is_blank for line in lines)
+    if len(known) < 2 or sum(counts[name] for name in known) < _LEAST_SHARE * max(1, min(starts, filled)):
+        return frozenset()
+    return frozenset(counts) if counts.total() >= _MOST_LABELED * filled else known
+
+
+def _mails(lines: Sequence[Line]) -> list[Turn]:
+    """Mails by their headers, at each level of quotation; what follows an inner quotation is the outer sender's again."""
+    heads = {i: _sender(lines, i) for i, line in enumerate(lines) if ":" in line.text}
+    if not any(heads.values()):
+        return []
+    found = [Turn("", "", lines[0].start, lines[0].start)]
+    at_level: dict[int, int] = {0: 0}
+    level = 0
+    for i, line in enumerate(lines):
+        marks = _QUOTE.match(line.text)
+        depth = (marks[0] if marks else "").count(">")
+        sender = heads.get(i) or ""
+        if sender:
+            is_wrote = bool(_WROTE.match(line.text))
+            level = depth + is_wrote
+            at_level = {known: turn for known, turn in at_level.items() if known < level} | {level: len(found)}
+            found.append(Turn(sender, line.text.strip(), line.start, line.end))
+            continue
+        if depth != level and not line.is_blank and line.text.strip(" >"):
+            level = depth
+            owner = at_level.get(depth, -1)
+            if owner < 0:
+                at_level[depth] = len(found)
+            found.append(Turn(found[owner].label if owner >= 0 else "", "", line.start, line.start, resumes=owner))
+        found[-1].lines.append(line)
+    return found
+
+
+def _sender(lines: Sequence[Line], at: int) -> str:
+    """The sender whose mail begins in this line; "" where none does."""
+    if wrote := _WROTE.match(lines[at].text[:400]):
+        return wrote["sender"].strip()
+    mail = _MAIL.match(lines[at].text)
+    beside = [lines[i].text for i in (at - 1, at + 1) if 0 <= i < len(lines)]
+    if not mail or not any(_HEADER.match(text) for text in beside):
+        return ""
+    return re.sub(r"\s*<[^<>]*>?\s*$", "", mail["sender"][:200]).strip("\"' ")

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from pandora_dagster.documents.units.sentence_places import sentence_places
-from pandora_dagster.documents.units.source_lines import JoinedLines, Line
+from pandora_dagster.documents.units.source_lines import JoinedLines, Line, LineLayout, lines_of
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
 _NEAREST_HEADINGS = 3
@@ -15,18 +15,25 @@ class UnitBuilder:
 
     def __init__(self, source: str, language: str) -> None:
         self.source, self.language = source, language
+        self.lines = lines_of(source)
+        self.layout = LineLayout(self.lines)
         self.units: list[Unit] = []
         self.message, self.speaker, self.block = 0, "", 0
         self._speaker: tuple[int, ...] = ()
         self._headings: list[tuple[int, int]] = []  # level, unit
 
-    def open_message(self, speaker: str, start: int, end: int, text: str = "") -> None:
-        """Begin a message; what follows is that speaker's."""
-        self.message += 1
-        self.speaker, self._speaker, self._headings = speaker, (), []
+    def open_message(self, number: int, speaker: str, text: str, start: int, end: int) -> int | None:
+        """Begin a message; what follows is that speaker's. The unit of the speaker is returned."""
+        self.resume_message(number, speaker, None)
+        unit = self.add(UnitKind.SPEAKER, text, start, end) if speaker else None
+        self._speaker = () if unit is None else (unit,)
+        return unit
+
+    def resume_message(self, number: int, speaker: str, unit: int | None) -> None:
+        """Go on with an earlier message, whose speaker is that unit."""
+        self.message, self.speaker, self._headings = number, speaker, []
+        self._speaker = () if unit is None else (unit,)
         self.block += 1
-        if speaker:
-            self._speaker = (self.add(UnitKind.SPEAKER, text or f"{speaker}:", start, end),)
 
     def open_heading(self, level: int, text: str, start: int, end: int) -> None:
         """Begin a section; what follows needs its heading and the nearest ones above it."""
@@ -73,14 +80,15 @@ class UnitBuilder:
 
     def add_sentences(self, kind: UnitKind, lines: Iterable[Line], needs: Iterable[int] = (), *, level: int = 0) -> list[int]:
         """The sentences of lines that belong together."""
-        joined = JoinedLines(lines)
+        joined = JoinedLines(lines, self.layout)
         return [
-            self.add(kind, joined.text[start:end], joined.place(start), joined.place(end - 1) + 1, needs, level=level)
+            self.add(kind, joined.shown[start:end], joined.place(start), joined.place(end - 1) + 1, needs, level=level)
             for start, end in sentence_places(joined.text, self.language)
         ]
 
-    def add_joined(self, kind: UnitKind, lines: Iterable[Line], needs: Iterable[int] = (), *, level: int = 0) -> None:
-        """Lines that belong together as one unit."""
-        joined = JoinedLines(lines)
-        if joined.text:
-            self.add(kind, joined.text, joined.place(0), joined.place(len(joined.text) - 1) + 1, needs, level=level)
+    def add_joined(self, kind: UnitKind, lines: Iterable[Line], needs: Iterable[int] = (), *, level: int = 0) -> int | None:
+        """Lines that belong together as one unit; None where nothing stands in them."""
+        joined = JoinedLines(lines, self.layout)
+        if not joined.text:
+            return None
+        return self.add(kind, joined.shown, joined.place(0), joined.place(len(joined.text) - 1) + 1, needs, level=level)

@@ -10,7 +10,7 @@ from pandora_dagster.documents.units.line_formats import LineFormat, stretches
 from pandora_dagster.documents.units.line_units import LineReader
 from pandora_dagster.documents.units.markdown_units import MarkdownReader
 from pandora_dagster.documents.units.record_units import RecordReader
-from pandora_dagster.documents.units.source_lines import Line, lines_of, trimmed
+from pandora_dagster.documents.units.source_lines import Line, trimmed
 from pandora_dagster.documents.units.talk_turns import turns
 from pandora_dagster.documents.units.unit import Unit
 from pandora_dagster.documents.units.unit_builder import UnitBuilder
@@ -33,10 +33,15 @@ class _Reader:
         self.markdown = MarkdownReader(self.builder, self.line_reader)
 
     def read(self) -> None:
-        lines = lines_of(self.text)
+        lines = self.builder.lines
         talk = turns(lines)
-        for turn in talk:
-            self.builder.open_message(turn.label, turn.start, turn.lines[0].start)
+        speakers: list[tuple[int, int | None]] = []
+        for number, turn in enumerate(talk, 1):
+            if turn.resumes >= 0:
+                speakers.append(speakers[turn.resumes])
+                self.builder.resume_message(speakers[-1][0], turn.label, speakers[-1][1])
+            else:
+                speakers.append((number, self.builder.open_message(number, turn.label, turn.text, turn.start, turn.end)))
             self._content(turn.lines, _tool_of(turn.label))
         if not talk:
             self._content(lines)

@@ -13,8 +13,8 @@ from pandora_dagster.documents.units.unit_reader import read_units
 MAIL = "Hello Ann,\n\nthe boiler was repaired on 3 May. It costs 90 € a month.\n\n> When will it be repaired?\n\nRegards\nBob"
 TALK = "user: Where is my order 4417?\nassistant: It was shipped on Monday. It arrives on Thursday.\nuser: Thanks!"
 WRAPPED = (
-    "An archived turn has a manifest, and a missing object without\na tombstone is reported. The next sentence is\n"
-    "wrapped as well, twice.\n"
+    "An archived turn has a manifest, and a missing object without\na tombstone is reported. The next sentence is one that goes on\n"
+    "in another line.\n"
 )
 LISTED = "Gifts\n=====\n\nForbidden:\n\n- tickets to a park\n- cash of any amount\n\nAllowed:\n\n1. a book\n2. a pen, if it is\n   cheap\n"
 TABLE = "| name | price |\n|---|---|\n| chair | 90 € |\n| desk | 300 € |\n"
@@ -81,7 +81,7 @@ def test_no_text_raises_or_loses_a_word(text: str) -> None:
 def test_hard_wrapped_lines_are_sentences() -> None:
     assert [u.text for u in read_units(WRAPPED)] == [
         "An archived turn has a manifest, and a missing object without a tombstone is reported.",
-        "The next sentence is wrapped as well, twice.",
+        "The next sentence is one that goes on in another line.",
     ]
 
 

@@ -1,0 +1,120 @@
+"""The forms of a text by which two versions of it are compared: values, codes, names, words of content, and the small words between.
+
+Knows spellings; knows no units and no facts.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from pandora_dagster.language.tokens import TokenKind, tokens
+
+
+class FormKind(StrEnum):
+    """What a form is. Small words (articles, pronouns, negations) are `glue`."""
+
+    VALUE = "value"
+    CODE = "code"
+    NAME = "name"
+    WORD = "word"
+    GLUE = "glue"
+
+
+_KINDS = {
+    TokenKind.VALUE: FormKind.VALUE,
+    TokenKind.CODE: FormKind.CODE,
+    TokenKind.NAME: FormKind.NAME,
+    TokenKind.WORD: FormKind.WORD,
+}
+_SMALL = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_SIGNED_LINE, _SIGNED_LINE_OF_HUNK = re.compile(r"^[+-](?=[^\s\d+-]).*", re.MULTILINE), re.compile(r"^[+-].*", re.MULTILINE)
+_NUMBERING = re.compile(r"^\s*(?:\d{1,3}[.)]|\(\d{1,3}\))\s", re.MULTILINE)
+_MARK = re.compile(r"^\s*(?:(?:[-*\u2022]|>|#{1,6}|\d{1,3}[.)])\s+)+|^>+", re.MULTILINE)
+_MARKUP = re.compile(r"[\s*_`|\"\u201c\u201d\u201e]+")
+_EDGE = " .;:,"
+_ENGLISH, _EUROPEAN = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?=\D|$)"), re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=,\d|\D|$)(?!\.)")
+_DECIMAL_COMMA, _ZEROS = re.compile(r"(?<=\d),(?=\d{1,2}(?:\D|$))"), re.compile(r"(?<=\d)\.0+(?=\D|$)")
+_SUBJECT = re.compile(r" \([^()]*\)$")
+_MINUS = str.maketrans({"\u2212": "-", "\u00a0": " ", "\u202f": " "})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form: characters `start` to `end` of its text. Equal keys are the same form; `sign` is that of its line in a diff."""
+
+    kind: FormKind
+    key: str
+    text: str
+    start: int
+    end: int
+    sign: str = ""
+
+    @property
+    def signed(self) -> str:
+        return f"{self.sign} {self.key}" if self.sign else self.key
+
+    @property
+    def is_content(self) -> bool:
+        return self.kind is not FormKind.GLUE
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether another form in its place is a change by form alone."""
+        return self.kind in (FormKind.VALUE, FormKind.CODE, FormKind.NAME)
+
+    @property
+    def is_letter(self) -> bool:
+        """A single letter that distinguishes: hepatitis A, Doctor X."""
+        return len(self.text) == 1 and self.text.isupper()
+
+
+def forms(text: str, language: str, *, is_hunk: bool = False) -> tuple[Form, ...]:
+    """All forms of `text` in order. The number of a list item is none."""
+    lines = [(m.start(), m.end(), m[0][0]) for m in (_SIGNED_LINE_OF_HUNK if is_hunk else _SIGNED_LINE).finditer(text)]
+    found = tuple(_forms(text, language))
+    if not lines:
+        return found
+    starts = [start for start, _, _ in lines]
+    signed: list[Form] = []
+    for form in found:
+        _, end, sign = lines[max(0, bisect_right(starts, form.start) - 1)]
+        signed.append(replace(form, sign=sign) if starts[0] <= form.start < end else form)
+    return tuple(signed)
+
+
+def _forms(text: str, language: str) -> Iterator[Form]:
+    numbering = {m.start() + i for m in _NUMBERING.finditer(text) for i in range(len(m[0]))}
+    at = 0
+    for token in tokens(text, language):
+        if token.start in numbering:
+            continue
+        yield from _between(text, at, token.start)
+        kind = _KINDS[token.kind]
+        yield Form(kind, value_key(token.key) if kind is FormKind.VALUE else token.key, token.text, token.start, token.end)
+        at = token.end
+    yield from _between(text, at, len(text))
+
+
+def _between(text: str, start: int, end: int) -> Iterator[Form]:
+    return (Form(FormKind.GLUE, m[0].lower(), m[0], m.start(), m.end()) for m in _SMALL.finditer(text, start, end))
+
+
+def value_key(key: str) -> str:
+    """One spelling of equal numbers: `1,299.00` and `1.299,00` are `1299`; what a bare number is of is no part of it."""
+    plain = _ENGLISH.sub(lambda m: m[0].replace(",", ""), _SUBJECT.sub("", key.translate(_MINUS)))
+    plain = _EUROPEAN.sub(lambda m: m[0].replace(".", ""), plain)
+    return _ZEROS.sub("", _DECIMAL_COMMA.sub(".", plain))
+
+
+def pattern_of(form: Form) -> str:
+    """What a value may be exchanged with: its digits and letters removed from a code, a value's unit."""
+    return re.sub(r"\d+", "0", form.key) if form.kind in (FormKind.VALUE, FormKind.CODE) else form.kind.value
+
+
+def unit_key(text: str, *, is_literal: bool = False) -> str:
+    """A unit without its markup, for the question whether it is verbatim; `is_literal` keeps all but white space (code, diffs)."""
+    if is_literal:
+        return "\n".join(" ".join(line.split()) for line in text.split("\n") if line.strip()).strip()
+    return _MARKUP.sub(" ", _MARK.sub("", text.translate(_MINUS))).strip(_EDGE).casefold()

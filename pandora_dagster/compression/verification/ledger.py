@@ -1,0 +1,150 @@
+"""Takes the ledger of a text from its units: every value with what it is of, every name and code, every rule, decision and error.
+
+Headings, and capital letters at the beginning of a sentence, are no facts. Pure, linear in the text.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pandora_dagster.compression.verification.facts import Fact, FactKind, Rank, labelled
+from pandora_dagster.compression.verification.forms import Form, FormKind
+from pandora_dagster.compression.verification.omission_rules import rules_of_units
+from pandora_dagster.compression.verification.unit_index import LITERAL, UnitIndex
+from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.documents.units.unit import Unit, UnitKind
+from pandora_dagster.language.cues import Cue, cues
+from pandora_dagster.language.detection import language_of
+
+_MONEY = re.compile(r"[$\u20ac\u00a3\u00a5\u20b9]|\b(?:usd|eur|gbp|chf|jpy|euros?|dollars?|pounds?|z\u0142|pln)\b")
+_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?|\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}/\d{1,2}/\d{2,4}")
+_TIME = re.compile(r"-?\d{1,2}(?::\d\d){1,2}(?: ?[ap]m)?|\d{1,2} ?(?:[ap]m|h|uhr)(?: ?\d\d)?")
+_LINK = re.compile(r"https?://|www\.")
+_SUBJECT = 6
+"""Words on either side of a value that say what it is of."""
+_FEWEST = 4
+"""Words of content from which a sentence with a word of courtesy is a claim: not `Thanks, see you soon!`"""
+_RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK))
+_PROSE = frozenset((UnitKind.SENTENCE, UnitKind.ITEM, UnitKind.QUOTE))
+_RULES = frozenset((Cue.FORCE, Cue.EXCEPTION))
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The facts of `text` in order, and its units. The contract of every later compression is with this one."""
+
+    index: UnitIndex
+    facts: tuple[Fact, ...]
+
+    @property
+    def text(self) -> str:
+        return self.index.text
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        return self.index.units
+
+    @cached_property
+    def critical(self) -> tuple[Fact, ...]:
+        return tuple(f for f in self.facts if f.rank is Rank.CRITICAL)
+
+    def statement(self, fact: Fact) -> str:
+        """The whole unit that holds a fact, behind its speaker."""
+        return labelled(self.units[fact.unit])
+
+
+def build_ledger(text: str, *, language: str = "") -> Ledger:
+    """The facts of `text`, in order. Credentials are removed first: places are those of the redacted text."""
+    plain = redact(text)
+    index = UnitIndex(plain, language or language_of(plain))
+    seen: set[tuple[FactKind, str, tuple[str, ...]]] = set()
+    facts: list[Fact] = []
+    rules = rules_of_units(plain, index.content)
+    for unit in index.content:
+        for fact in _facts(unit, index):
+            same = fact.kind, fact.key, fact.subject if fact.kind is FactKind.NAME else (str(fact.unit),)
+            if same not in seen:
+                seen.add(same)
+                rule = rules.get(unit.order, "")
+                facts.append(replace(fact, rule=rule, rank=Rank.DETAIL) if rule else fact)
+    return Ledger(index, tuple(facts))
+
+
+def _facts(unit: Unit, index: UnitIndex) -> Iterator[Fact]:
+    if kind := statement_kind(unit, index):
+        rank = Rank.DETAIL if kind is FactKind.CLAIM else Rank.IMPORTANT if unit.kind in _RECORDS else Rank.CRITICAL
+        yield Fact(kind, unit.text.strip(), unit.start, unit.end, index.keys[unit.order], rank=rank, unit=unit.order)
+    found = index.forms(unit.order)
+    for n, form in enumerate(found):
+        if (kind := value_kind(form)) is not None:
+            start, end = index.span(unit.order, form)
+            subject = () if kind in (FactKind.NAME, FactKind.URL) else (*subject_of(n, found), *_header_words(unit, index))
+            yield Fact(kind, form.text, start, end, form.key, subject, _rank(unit, kind), unit.order)
+
+
+def _rank(unit: Unit, kind: FactKind) -> Rank:
+    if unit.kind in _RECORDS:
+        return Rank.DETAIL
+    return Rank.IMPORTANT
+
+
+def statement_kind(unit: Unit, index: UnitIndex) -> FactKind | None:
+    """The kind of fact that a whole unit is: an error, a decision or a rule by its words, else a claim; None for a question, a courtesy
+    and what is no prose."""
+    if unit.kind is UnitKind.ERROR:
+        return FactKind.ERROR
+    if unit.kind in LITERAL or unit.kind is UnitKind.CALL:
+        return None
+    said = cues(unit.text, index.language)
+    if Cue.QUESTION in said:
+        return None
+    if Cue.ERROR in said and unit.kind is UnitKind.LOG:
+        return FactKind.ERROR
+    if Cue.DECISION in said or Cue.CORRECTION in said:
+        return FactKind.DECISION
+    if said & _RULES:
+        return FactKind.CONSTRAINT
+    least = _FEWEST if Cue.COURTESY in said else 1
+    return FactKind.CLAIM if unit.kind in _PROSE and len(index.content_keys(unit.order)) >= least else None
+
+
+def value_kind(form: Form) -> FactKind | None:
+    """The kind of fact that a form is, None for a word."""
+    if form.kind is FormKind.NAME:
+        return None if form.is_letter else FactKind.NAME
+    if form.kind is FormKind.CODE:
+        return FactKind.URL if _LINK.match(form.key) else FactKind.DATE if _DATE.fullmatch(form.key) else FactKind.IDENTIFIER
+    return _kind_of_number(form.key) if form.kind is FormKind.VALUE else None
+
+
+def _kind_of_number(key: str) -> FactKind:
+    if _MONEY.search(key):
+        return FactKind.MONEY
+    if "%" in key:
+        return FactKind.PERCENTAGE
+    if _DATE.fullmatch(key):
+        return FactKind.DATE
+    if _TIME.fullmatch(key):
+        return FactKind.TIME
+    return FactKind.QUANTITY if any(sign.isalpha() or sign == "\u00b0" for sign in key) else FactKind.NUMBER
+
+
+def subject_of(at: int, found: Sequence[Form]) -> tuple[str, ...]:
+    """What the value `found[at]` is of: stems of the words and names around it, the nearest first, up to the next value on either side."""
+    near: list[tuple[int, str]] = []
+    for way in (-1, 1):
+        distance, n = 1, at + way
+        while 0 <= n < len(found) and distance <= 3 * _SUBJECT and found[n].kind is not FormKind.VALUE:
+            if found[n].kind in (FormKind.WORD, FormKind.NAME, FormKind.CODE):
+                near.append((2 * distance + (way > 0), found[n].key))
+            distance, n = distance + 1, n + way
+    return tuple(dict.fromkeys(key for _, key in sorted(near)))[:_SUBJECT]
+
+
+def _header_words(unit: Unit, index: UnitIndex) -> tuple[str, ...]:
+    """Stems of the first cell of a row: what its other cells are of."""
+    if unit.kind is not UnitKind.ROW:
+        return ()
+    first = next((f for f in index.forms(unit.order) if f.is_content), None)
+    return (first.key,) if first else ()

@@ -1,0 +1,132 @@
+"""Whether a condensed text is one at all: no reply, refusal, echo, heap of words or bare list of values.
+
+Judges by what the source has, not by phrases: a first or last sentence whose words the source does not have is said to the reader.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pandora_dagster.compression.verification.alignment import Alignment, align, is_mark
+from pandora_dagster.compression.verification.forms import Form
+from pandora_dagster.compression.verification.ledger import Ledger
+from pandora_dagster.compression.verification.unit_index import LITERAL, UnitIndex
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.documents.redaction.credentials import credential_spans
+from pandora_dagster.documents.units.unit import UnitKind
+from pandora_dagster.language.detection import language_of
+
+_LEAST, _LEAST_AT_ENDS = 0.5, 0.4
+"""Share of the words of content that the source has: of all statements, and of the first and the last one."""
+_FEWEST = 3
+"""Words of content from which a statement can be judged by their share."""
+_VALUES_ALLOWED = 0.10
+_SHORTEST = 25
+"""Tokens from which a list of values is measured."""
+_LONGEST_RUN, _GLUE = 14, 0.15
+"""Words of content behind one another, no small word or sign between, that make a heap; share of small words of a text in sentences."""
+_REPEATS, _SHORTEST_LINE = 3, 20
+_BREAKS = frozenset('.,;:!?|()[]{}"\n=\u2013\u2014\u3001\u3002')
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCheck:
+    """`reasons` say why a text is no condensed text; empty for a sound one."""
+
+    reasons: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.reasons
+
+
+def check_summary(candidate: str, source: str | Ledger, target: int, counter: TokenMeasure) -> SummaryCheck:
+    """Whether `candidate` can replace `source` in `target` tokens; every reason against it."""
+    text = source.text if isinstance(source, Ledger) else source
+    if not candidate.strip():
+        return SummaryCheck(() if not text.strip() else ("empty: expected a text",))
+    tokens = counter.count(candidate)
+    over = (f"inflated: {tokens} tokens: expected at most {target}",) if tokens > target else ()
+    if candidate == text:
+        return SummaryCheck(tuple(f"echo: the source itself, {reason}" for reason in over))
+    original = source.index if isinstance(source, Ledger) else UnitIndex(text, language_of(text))
+    found = _Candidate(original, UnitIndex(candidate, original.language))
+    reasons = (
+        *over,
+        "inflated: longer than its source" if len(candidate) > len(text) and tokens > counter.count(text) else "",
+        found.bare_values(tokens, counter),
+        found.is_unsupported(),
+        found.heap(),
+        _repeated(candidate, text),
+        "credential: it contains a key or a password" if credential_spans(candidate) else "",
+    )
+    return SummaryCheck(tuple(reason for reason in reasons if reason))
+
+
+class _Candidate:
+    """The statements of a text that are not verbatim in its source."""
+
+    def __init__(self, original: UnitIndex, shortened: UnitIndex) -> None:
+        self._original, self._shortened = original, shortened
+        self._aligned = align(original, shortened)
+        self._own = [a for a in self._aligned if not a.is_verbatim]
+
+    def is_unsupported(self) -> str:
+        if not any(any(f.is_content for f in self._shortened.forms(u.order)) for u in self._shortened.units):
+            return "no words: expected a text"
+        if self._own and (share := self._share([f for a in self._own for f in self._shortened.forms(a.order)])) < _LEAST:
+            return f"unsupported: the source has {share:.0%} of its words: expected at least {_LEAST:.0%}"
+        ends = dict.fromkeys(a for a in (self._aligned[:1] + self._aligned[-1:]) if not a.is_verbatim)
+        for one in ends:
+            content = [f for f in self._shortened.forms(one.order) if f.is_content]
+            text = self._shortened.units[one.order].text
+            is_asked = text.rstrip().endswith(("?", "\uff1f", "\u061f"))
+            known = [f for f in content if f.key in self._original.everywhere]
+            if (len(content) >= _FEWEST and self._share(content) < _LEAST_AT_ENDS) or (is_asked and len(known) <= 1):
+                return f"unsupported: says to the reader what the source does not say: {text[:80]}"
+        return ""
+
+    def _share(self, found: list[Form]) -> float:
+        content = [f for f in found if f.is_content]
+        return sum(f.key in self._original.everywhere for f in content) / len(content) if content else 1.0
+
+    def bare_values(self, tokens: int, counter: TokenMeasure) -> str:
+        """Lines of values without words that say what they are, beyond a tenth of the text."""
+        bare = sum(counter.count(self._shortened.units[a.order].text) for a in self._own if self._is_bare(a))
+        if tokens <= _SHORTEST or bare <= _VALUES_ALLOWED * tokens:
+            return ""
+        return f"bare list of values: {bare} of {tokens} tokens: expected at most {int(_VALUES_ALLOWED * tokens)}"
+
+    def _is_bare(self, one: Alignment) -> bool:
+        unit = self._shortened.units[one.order]
+        if unit.kind in LITERAL or (unit.kind is UnitKind.ROW and unit.needs):
+            return False
+        hard = [f for f in self._shortened.forms(one.order) if f.is_hard]
+        words = [f for f in self._shortened.forms(one.order) if f.is_content and not f.is_hard]
+        return bool(hard) and len(words) * 4 <= len(hard)
+
+    def heap(self) -> str:
+        """A run of words of content without a sign or a small word between, where the source has such words."""
+        sample = [f for u in self._original.content[:400] for f in self._original.forms(u.order)]
+        if sum(not f.is_content for f in sample) < _GLUE * len(sample):
+            return ""
+        for one in self._own:
+            text, run = self._shortened.units[one.order].text, 0
+            for before, after in pairwise(self._shortened.forms(one.order)):
+                is_run = before.is_content and after.is_content and _BREAKS.isdisjoint(text[before.end : after.start])
+                run = run + 1 if is_run else 0
+                if run >= _LONGEST_RUN:
+                    return f"heap of words: {run + 1} words without a sentence: {text[:80]}"
+        return ""
+
+
+def _repeated(candidate: str, source: str) -> str:
+    return next((f"echo: one line is there {times} times" for times in _echoes(candidate, source)), "")
+
+
+def _echoes(candidate: str, source: str) -> Iterator[int]:
+    lines = Counter(line.strip() for line in candidate.split("\n") if len(line.strip()) > _SHORTEST_LINE and not is_mark(line))
+    often = {line: times for line, times in lines.items() if times >= _REPEATS}
+    theirs = Counter(line.strip() for line in source.split("\n")) if often else Counter[str]()
+    return (times for line, times in often.items() if times > max(theirs[line], source.count(line.partition(": ")[2] or line)))

@@ -1,0 +1,136 @@
+"""The units of a text made ready for questions: which unit is verbatim, which ones share the rarest forms, under which label one stands.
+
+Knows units and forms; knows no facts. Built in time linear in the text.
+"""
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+
+from pandora_dagster.compression.verification.facts import Omission, Place, labelled
+from pandora_dagster.compression.verification.forms import Form, forms, unit_key
+from pandora_dagster.documents.units.unit import Unit, UnitKind
+from pandora_dagster.documents.units.unit_reader import read_units
+
+LITERAL = frozenset((UnitKind.CODE, UnitKind.HUNK))
+_RAREST, _MOST_HOLDERS = 16, 40
+"""Forms by which a unit is looked up, and holders of one that are looked at: more would tell little and cost time."""
+_DEPTH = 4
+"""Units that name another one: header, heading, the item above and what introduces that."""
+
+
+class UnitIndex:
+    """All units of `text`, and its content units by their words."""
+
+    def __init__(self, text: str, language: str, *, speakers: frozenset[str] = frozenset()) -> None:
+        """`speakers` are known ones: a line that begins with such a label is theirs, also where it is their only one."""
+        self.text = text
+        self.language = language
+        self.units = tuple(_with_speaker(u, speakers) for u in read_units(text, language))
+        self.content = tuple(u for u in self.units if not u.is_context)
+        self.keys = [unit_key(u.text, is_literal=u.kind in LITERAL) for u in self.units]
+        self._forms: dict[int, tuple[Form, ...]] = {}
+        self._line_starts = [0, *(i + 1 for i, sign in enumerate(text) if sign == "\n")]
+
+    @cached_property
+    def speakers(self) -> frozenset[str]:
+        return frozenset(u.speaker for u in self.units if u.speaker)
+
+    def forms(self, order: int) -> tuple[Form, ...]:
+        if order not in self._forms:
+            unit = self.units[order]
+            self._forms[order] = forms(unit.text, self.language, is_hunk=unit.kind is UnitKind.HUNK)
+        return self._forms[order]
+
+    @cached_property
+    def by_key(self) -> dict[str, list[int]]:
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for unit in self.content:
+            found[self.keys[unit.order]].append(unit.order)
+        return found
+
+    @cached_property
+    def holders(self) -> dict[str, list[int]]:
+        """Key of a form of content -> the content units that have it, in order."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for unit in self.content:
+            for key in {f.key for f in self.forms(unit.order) if f.is_content}:
+                found[key].append(unit.order)
+        return found
+
+    @cached_property
+    def everywhere(self) -> frozenset[str]:
+        """Keys of all forms, those of headings, headers and speakers and all small words among them."""
+        return frozenset(f.key for u in self.units for f in self.forms(u.order)) | frozenset(
+            f.key for u in self.units if u.speaker for f in forms(u.speaker, self.language)
+        )
+
+    def weight(self, key: str) -> float:
+        """How much a form distinguishes the units that have it."""
+        return math.log(1 + len(self.content) / (1 + len(self.holders.get(key, ()))))
+
+    def nearest(self, keys: Iterable[str], *, after: int) -> tuple[int, float]:
+        """The unit that shares most with `keys`, by weight, and the share; behind `after` of those that share as much. (-1, 0) for none."""
+        wanted = {key: self.weight(key) for key in keys}
+        scores: defaultdict[int, float] = defaultdict(float)
+        for key in sorted((k for k in wanted if k in self.holders), key=lambda k: (-wanted[k], k))[:_RAREST]:
+            holders = self.holders[key]
+            at = bisect_right(holders, after) if len(holders) > _MOST_HOLDERS else 0
+            for order in holders[max(0, at - _MOST_HOLDERS // 2) : at + _MOST_HOLDERS]:
+                scores[order] += wanted[key]
+        if not scores:
+            return -1, 0.0
+        best = max(scores, key=lambda order: (round(scores[order], 6), order > after, -abs(order - after)))
+        return best, sum(wanted[key] for key in self.content_keys(best) & wanted.keys()) / (sum(wanted.values()) or 1.0)
+
+    def content_keys(self, order: int) -> set[str]:
+        return {f.key for f in self.forms(order) if f.is_content}
+
+    def shares_content(self, text: str) -> bool:
+        """Whether a text without words of content, or with one of this text."""
+        own = [f.key for f in forms(text, self.language) if f.is_content]
+        return not own or any(key in self.holders for key in own)
+
+    def labels(self, order: int) -> frozenset[str]:
+        """Keys of what names a unit: its speaker, the header of its table, what introduces it; headings left out."""
+        unit, found, depth = self.units[order], set[str](), 0
+        asked = [unit]
+        while asked and depth < _DEPTH:
+            asked = [self.units[n] for u in asked for n in u.needs if n != u.order]
+            found |= {self.keys[u.order] for u in asked if u.kind is not UnitKind.HEADING}
+            depth += 1
+        return frozenset(found | ({unit_key(unit.speaker)} if unit.speaker else set()))
+
+    def place(self, start: int, end: int) -> Place:
+        return Place(bisect_right(self._line_starts, start), start, end)
+
+    def place_of(self, order: int) -> Place:
+        return self.place(self.units[order].start, self.units[order].end)
+
+    def shown(self, order: int) -> Omission:
+        """A unit by its text, behind its speaker, and its place."""
+        return Omission(labelled(self.units[order]), self.place_of(order))
+
+    def span(self, order: int, form: Form) -> tuple[int, int]:
+        """Where a form of a unit is in the text: where its spelling occurs in the unit's characters, else the whole unit."""
+        unit: Unit = self.units[order]
+        near = (
+            unit.start + max(0, form.start - len(unit.text) + (unit.end - unit.start))
+            if unit.end - unit.start < len(unit.text)
+            else unit.start + form.start
+        )
+        at = self.text.rfind(form.text, unit.start, min(unit.end, near + len(form.text) + 1))
+        if at < 0:
+            at = self.text.find(form.text, unit.start, unit.end)
+        return (at, at + len(form.text)) if at >= 0 else (unit.start, unit.end)
+
+
+def _with_speaker(unit: Unit, speakers: frozenset[str]) -> Unit:
+    """A unit that begins with the label of a known speaker as what that one says."""
+    label, colon, rest = unit.text.partition(": ")
+    if not colon or label.strip("*- ") not in speakers or unit.is_context:
+        return unit
+    return replace(unit, speaker=label.strip("*- "), text=rest, start=min(unit.end, unit.start + len(label) + 2))

@@ -23,6 +23,8 @@ from pandora_dagster.api.guard import Guard
 from pandora_dagster.app import App
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.app.lineage_service import LineageService
+from pandora_dagster.app.verification_service import LEGEND as VERDICTS
+from pandora_dagster.app.verification_service import compare_texts
 from pandora_dagster.archive.lineage_view import LEGEND, MAX_TEXTS, Mark
 from pandora_dagster.contracts.archive_records import DayCheck
 from pandora_dagster.contracts.lineage import DocumentId
@@ -55,6 +57,12 @@ def render_page(template: str, **values: object) -> str:
 def lineage_page(lineage: LineageService, document: DocumentId) -> str:
     """The page of a document's lineage. Raises InputError, StoreError."""
     return render_page("lineage.html", view=lineage.view(document), legend=LEGEND, max_texts=MAX_TEXTS)
+
+
+def verification_page(original: str, shortened: str, *, names: tuple[str, str]) -> str:
+    """The page of two texts side by side, each fact with its verdict; `names` are their headings."""
+    view = compare_texts(original, shortened, names=names)
+    return render_page("verification.html", view=view, legend=VERDICTS, title=f"{names[1]} verified against {names[0]}")
 
 
 def style_sheet() -> str:

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pandora_dagster.archive.lineage_proof import text_by_hash
-from pandora_dagster.compression import Outcome, Rank, Verification, build_ledger, detect_content_type, verify
+from pandora_dagster.compression import detect_content_type
 from pandora_dagster.compression.compressor import reference_line
+from pandora_dagster.compression.verification.facts import Outcome, Rank
+from pandora_dagster.compression.verification.verification import Verification, verify
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
 from pandora_dagster.contracts.ports.record_storage import DocumentTexts
@@ -248,7 +250,7 @@ def _verification(edge: LineageEdge, before: str, after: str) -> Verification | 
     place = DocumentId.parse(edge.parent).turn
     name = place.name if place else ""
     kind = ContentType.CONTEXT_DOC if name == CONTEXT else detect_content_type(name, before)
-    return verify(build_ledger(before, kind), redact(before), after, reference=reference_line(name, kind))
+    return verify(before, after, reference=reference_line(name, kind))
 
 
 def _fact_marks(verification: Verification) -> Iterator[Mark]:

@@ -13,7 +13,8 @@ from pathlib import Path
 import zstandard
 
 from pandora_dagster.app.composition import utc_now
-from pandora_dagster.compression import FactKind, build_ledger
+from pandora_dagster.compression.verification.facts import FactKind
+from pandora_dagster.compression.verification.ledger import build_ledger
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.contracts.ports.user_storage import Eraser
 from pandora_dagster.contracts.retention import ErasureIntent, ErasureProof, ErasureReport, UserDataCounts
@@ -35,7 +36,7 @@ _PIPELINE_FILES = frozenset({MANIFEST, CALLS, "limiter.json"})
 _WAIT_S = 60.0
 """For each turn, index and record that another process holds."""
 _SHOWN = 200
-_KINDS = frozenset((FactKind.MONEY, FactKind.QUANTITY, FactKind.URL, FactKind.IDENTIFIER, FactKind.NAME, FactKind.QUOTE, FactKind.NUMBER))
+_KINDS = frozenset((FactKind.MONEY, FactKind.QUANTITY, FactKind.URL, FactKind.IDENTIFIER, FactKind.NAME, FactKind.NUMBER))
 _LONGEST = 80
 _DIGITS = 8
 """A bare number of fewer digits occurs by chance, in times and sizes."""
@@ -199,7 +200,7 @@ def _unpacked_bytes(paths: Iterable[Path]) -> Iterator[bytes]:
 
 
 def find_distinctive_facts(texts: Iterable[str]) -> tuple[str, ...]:
-    """Names, numbers with units, identifiers, addresses and quotations of the texts, each once, if too long to occur by chance."""
+    """Names, numbers with units, identifiers and addresses of the texts, each once, if too long to occur by chance."""
     found: dict[str, int] = {}
     for text in texts:
         for place, fact in enumerate(f for f in build_ledger(text).facts if f.kind in _KINDS):

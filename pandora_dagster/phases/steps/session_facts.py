@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pandora_dagster.compression.judge.candidate import CandidateText
-from pandora_dagster.compression.judge.grounding import SourceIndex, invented_values
-from pandora_dagster.compression.words.word_classes import content_stems
+from pandora_dagster.compression.verification.facts import Outcome
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.verification import unsupported
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.model_calls import InputDocument, Item
 from pandora_dagster.contracts.user.user_memory import (
@@ -113,24 +113,22 @@ def screen_facts(diff: FactsDiff, said: str, known: Sequence[NotableFact]) -> tu
     """The diff without what no ledger may hold, and why: credentials, values and words that neither the person nor a known fact says."""
     kept: list[FactUpsert] = []
     refused: list[str] = []
-    source = SourceIndex("\n".join((said, *(f.fact for f in known))))
-    stems = frozenset(content_stems(source.text))
+    source = build_ledger("\n".join((said, *(f.fact for f in known))))
     for line in diff.upsert:
-        if reason := _rejection_reason(line.fact, source, stems):
+        if reason := _rejection_reason(line.fact, source):
             refused.append(reason)
         else:
             kept.append(line)
     return diff.model_copy(update={"upsert": tuple(kept)}), tuple(refused)
 
 
-def _rejection_reason(fact: str, source: SourceIndex, stems: frozenset[str]) -> str:
+def _rejection_reason(fact: str, source: Ledger) -> str:
     """Why a proposed fact stays out, without its words; "" where it may stay."""
     if holds_secret(fact):
         return "it holds a credential"
-    if next(invented_values(CandidateText(fact), source, frozenset()), None) is not None:
+    if any(verdict.outcome is Outcome.INVENTED for verdict in unsupported(source, fact)):
         return "it holds a value that the person did not say"
-    own = content_stems(fact)
-    return "" if not own or stems.intersection(own) else "no word of it was said"
+    return "" if source.index.shares_content(fact) else "no word of it was said"
 
 
 def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:

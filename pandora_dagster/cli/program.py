@@ -13,7 +13,14 @@ from pandora_dagster.cli import serve_commands, store_commands
 from pandora_dagster.cli.app_context import StoreOptions
 from pandora_dagster.cli.archive import archive_commands, digest_commands
 from pandora_dagster.cli.ask import intervention_commands, search_commands, turn_commands
-from pandora_dagster.cli.documents import compression_commands, lineage_commands, memory_commands, source_commands, transfer_commands
+from pandora_dagster.cli.documents import (
+    compression_commands,
+    lineage_commands,
+    memory_commands,
+    source_commands,
+    transfer_commands,
+    verification_commands,
+)
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note
 from pandora_dagster.cli.recipes import evaluation_commands, recipe_commands
 from pandora_dagster.errors import HaltError, PandoraError
@@ -74,7 +81,13 @@ PANELS: Mapping[str, Sequence[Function | CommandGroup]] = {
         *(search_commands.search, transfer_commands.batch, _INTERVENTIONS),
     ),
     "Document": (
-        *(transfer_commands.import_file, transfer_commands.export, compression_commands.compress, lineage_commands.lineage),
+        *(
+            transfer_commands.import_file,
+            transfer_commands.export,
+            compression_commands.compress,
+            verification_commands.verify,
+            lineage_commands.lineage,
+        ),
         *(_RESEARCH, _VISIT, _MEMORY),
     ),
     "Recipe": (_RECIPES, evaluation_commands.correct, store_commands.calls),

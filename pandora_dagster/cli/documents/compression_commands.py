@@ -1,14 +1,12 @@
 """The command `compress`: a text within a token target, with a verdict for every fact."""
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, settings_of
+from pandora_dagster.cli.documents.text_input import read_bytes, read_text
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_json_line, print_line, print_note
-from pandora_dagster.errors import InputError
 
 if TYPE_CHECKING:
     from pandora_dagster.settings import Settings
@@ -65,7 +63,7 @@ def _compress_file(
     from pandora_dagster.app.compression_service import CompressionTask, broken_json_line, count_tokens, open_compressor
 
     name = "" if file == "-" else file
-    request = CompressionTask(file, _text(file), target_tokens, content_type, query, _text(original) if original else "", name)
+    request = CompressionTask(file, read_text(file), target_tokens, content_type, query, read_text(original) if original else "", name)
     with open_compressor(settings) as compress_text:
         answer = compress_text(request)
     if as_json:
@@ -95,32 +93,13 @@ def _compress_lines(jsonl: str, settings: "Settings") -> None:
 
     halted = False
     with open_compressor(settings) as compress_text:
-        for answer in answer_lines(_bytes(jsonl), compress_text, where=jsonl):
+        for answer in answer_lines(read_bytes(jsonl), compress_text, where=jsonl):
             halted = halted or bool(answer["halted"])
             if "line" in answer:
                 print_note(f"pandora: {answer['halted']}")
             print_json_line(answer)
     if halted:
         raise typer.Exit(EXIT_HALTED)
-
-
-def _text(file: str) -> str:
-    data = _bytes(file)
-    if b"\0" in data[:8192]:
-        raise InputError(f"{file}: a binary file: expected UTF-8 text")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: byte {error.start} is not UTF-8: expected UTF-8 text") from error
-
-
-def _bytes(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}: expected a file") from error
 
 
 def _summary(answer: dict[str, Any], original: int) -> str:

@@ -1,0 +1,94 @@
+"""The command `verify`: what became of the facts of a text in a shorter one, whoever shortened it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pandora_dagster.cli.app_context import AsJson
+from pandora_dagster.cli.documents.text_input import read_text
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note
+
+_SHOWN, _MAX_CHARACTERS = 20, 160
+"""Entries of a list that the report shows, and characters of each; `--json` has all."""
+_LISTS = ("changed", "invented", "missing", "left_out", "for_review", "kept")
+
+
+def verify(
+    original: Annotated[str, typer.Argument(help="The original, a UTF-8 text file; - for stdin.")],
+    shortened: Annotated[str, typer.Argument(help="The shortened text, a UTF-8 text file; - for stdin.")],
+    as_json: AsJson = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write both texts side by side as an HTML page to this file.")] = None,
+) -> None:
+    """Verify a shortened text against its original.
+
+    The report lists what is kept, missing, changed, left out and invented, each with its line in both texts. Statements that are not
+    verbatim are listed for review beside the units that they were made from: whether other words turn the meaning is not judged. Text that
+    only counts what was left out is no statement.
+
+    The exit code is 1 where a fact is missing or changed or something is invented, 2 for invalid input.
+
+    Example: pandora verify notes.md summary.md
+    """
+    if original == shortened == "-":
+        exit_with(EXIT_WRONG, "verify: both texts are stdin: expected one file at least")
+    if html and not html.parent.is_dir():
+        exit_with(EXIT_WRONG, f"verify: --html {html}: no folder {html.parent}: expected an existing one")
+    texts = read_text(original), read_text(shortened)
+
+    from pandora_dagster.app.verification_service import verify_texts
+
+    answer = verify_texts(*texts)
+    if html:
+        _write_page(texts, (original, shortened), html)
+    if as_json:
+        print_json(answer)
+    else:
+        _print_report(answer)
+    if html and not as_json:
+        print_note(f"pandora: {display_path(str(html.absolute()))}")
+    if answer["missing"] or answer["changed"] or answer["invented"]:
+        raise typer.Exit(EXIT_HALTED)
+
+
+def _write_page(texts: tuple[str, str], names: tuple[str, str], path: Path) -> None:
+    from pandora_dagster.api.html_pages import verification_page
+    from pandora_dagster.stores.disk.files import write_atomic
+
+    write_atomic(path, verification_page(*texts, names=names).encode(), durable=False)
+
+
+def _print_report(answer: dict[str, Any]) -> None:
+    counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in answer["facts"].items() if n and name != "total")
+    print_line(f"{answer['facts']['total']} facts: {counts or 'none'}; {len(answer['left_out'])} units left out")
+    for name in _LISTS:
+        shown = answer[name][:_SHOWN]
+        if shown:
+            print_line(f"\n{name.replace('_', ' ')} ({len(answer[name])})")
+        for entry in shown:
+            print_line(f"  {_where(entry)}: {_short(_describe(entry))}")
+        if len(answer[name]) > len(shown):
+            print_line(f"  and {len(answer[name]) - len(shown)} more; --json has all")
+
+
+def _where(entry: dict[str, Any]) -> str:
+    """The lines of an entry in both texts: `3 -> 1`, with `-` where there is none."""
+    places = entry.get("original") or next((s["original"] for s in entry.get("sources", ())), None), entry.get("shortened")
+    return " -> ".join(str(place["line"]) if place else "-" for place in places)
+
+
+def _describe(entry: dict[str, Any]) -> str:
+    if "text" in entry:
+        differences = "; ".join(entry.get("differences", ()))
+        return f"{entry['text']} ({differences})" if differences else entry["text"]
+    fact = entry.get("fact", "")
+    instead = f"{' -> ' if fact else ''}{entry['instead']}" if entry.get("instead") else ""
+    reason = f" ({entry['reason']})" if entry.get("reason") else ""
+    of = f", in: {entry['of']}" if entry.get("of") and entry["of"] != fact and not instead else ""
+    return f"{fact}{instead}{reason}{of}"
+
+
+def _short(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_CHARACTERS else f"{line[:_MAX_CHARACTERS]}\u2026"

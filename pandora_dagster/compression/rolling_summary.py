@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.compression.facts.fact_statements import statements
-from pandora_dagster.compression.facts.fact_types import Fact, FactKind, Ledger, Outcome, Rank
-from pandora_dagster.compression.judge.grounding import SourceIndex
-from pandora_dagster.compression.judge.summary_check import check_summary
-from pandora_dagster.compression.judge.verification import verify
-from pandora_dagster.compression.words.normalization import key
+from pandora_dagster.compression.verification.facts import FactKind
+from pandora_dagster.compression.verification.forms import unit_key
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.summary_check import check_summary
+from pandora_dagster.compression.verification.verification import is_stated, unsupported
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.language.sentences import sentences
@@ -43,7 +42,6 @@ _BINDING = {FactKind.CONSTRAINT: "user_needs", FactKind.DECISION: "agreements"}
 PERSON, ANSWER = "Person: ", "Answer: "
 _HEAD = re.compile(r"^\[turn (\d{1,9}), ([^\]\n]*)\]$", re.MULTILINE)
 _MARK = re.compile(r"\s*\(turn (\d{1,9})\)\.?$")
-_KEPT = (Outcome.KEPT, Outcome.EQUAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +132,9 @@ def render_digest(digest: ConversationDigest) -> str:
 def binding_statements(exchange: Exchange) -> Iterator[tuple[str, str]]:
     """Field and sentence of every limit that the person sets and every decision that is told."""
     for speaker, text in (("person", exchange.asked), ("answer", exchange.answered)):
-        for found in statements(text):
-            if (found.kind is FactKind.CONSTRAINT and speaker == "person" and found.is_binding) or found.kind is FactKind.DECISION:
-                yield _BINDING[found.kind], " ".join(found.text.split())
+        for fact in build_ledger(text).facts:
+            if (fact.kind is FactKind.CONSTRAINT and speaker == "person") or fact.kind is FactKind.DECISION:
+                yield _BINDING[fact.kind], " ".join(fact.text.split())
 
 
 def check_digest(
@@ -155,33 +153,35 @@ def check_digest(
     `covered`: turns that an item may name; `linked`: what `previous` had no room for.
     """
     told = "\n\n".join([*([render_digest(previous)] if previous else []), *(e.text for e in exchanges)])
-    source, known = SourceIndex(told), frozenset(covered)
+    source, known = build_ledger(told), frozenset(covered)
     wanted = tuple(_wanted(exchanges, previous))
-    units, refused = _grounded(tuple(_units(candidate)), source, known, wanted)
-    missing = _missing(units, source, wanted)
+    units, refused = _grounded(tuple(_units(candidate)), source, known)
+    missing = _missing(units, wanted)
     fitting, left = _fitting([*units, *missing], words)
     restored = tuple(u.shown for u in missing if u in fitting)
     if not any(u.field == "summary" for u in fitting):
         return DigestCheck(candidate, refused=refused, reasons=("summary: nothing of it is borne out by the conversation", *refused[:3]))
-    sound, unsound, reasons = _told_soundly(fitting, told, counter)
+    sound, unsound, reasons = _told_soundly(fitting, source, counter)
     digest = _digest(sound)
     if len(render_digest(digest).split()) > words:
         reasons = (*reasons, f"inflated: one item alone is over {words} words")
     return DigestCheck(digest, tuple(sorted({*linked, *left} & known)), restored, (*refused, *unsound), reasons)
 
 
-def _told_soundly(units: tuple[_Unit, ...], told: str, counter: TokenMeasure) -> tuple[tuple[_Unit, ...], tuple[str, ...], tuple[str, ...]]:
+def _told_soundly(
+    units: tuple[_Unit, ...], source: Ledger, counter: TokenMeasure
+) -> tuple[tuple[_Unit, ...], tuple[str, ...], tuple[str, ...]]:
     """The units with a narrative that is one, the sentences taken out of it with the reason, and the reasons where none is left.
 
     One sentence is taken out where that is enough, else the first ones: a reply to the reader stands in front.
     """
-    prose, most = [u for u in units if u.field == "summary"], counter.count(told)
-    reasons = check_summary(_prose(prose), told, most, counter).reasons
+    prose, most = [u for u in units if u.field == "summary"], counter.count(source.text)
+    reasons = check_summary(_prose(prose), source, most, counter).reasons
     if not reasons:
         return units, (), ()
     alone = [[u] for u in prose] if len(prose) > 1 else []
     for out in (*alone, *(prose[:n] for n in range(2, len(prose)))):
-        if check_summary(_prose([u for u in prose if u not in out]), told, most, counter).ok:
+        if check_summary(_prose([u for u in prose if u not in out]), source, most, counter).ok:
             return tuple(u for u in units if u not in out), tuple(f"{u.text[:80]}: {reasons[0]}" for u in out), ()
     return units, (), reasons
 
@@ -208,43 +208,29 @@ def _wanted(exchanges: Sequence[Exchange], previous: ConversationDigest | None) 
     seen: set[str] = set()
     before = [u for u in _units(previous) if u.field in _BINDING.values()] if previous else []
     for unit in (*before, *(_Unit(field, text, e.number) for e in exchanges for field, text in binding_statements(e))):
-        if key(unit.text) not in seen:
-            seen.add(key(unit.text))
+        if unit_key(unit.text) not in seen:
+            seen.add(unit_key(unit.text))
             yield unit
 
 
-def _grounded(
-    units: tuple[_Unit, ...], source: SourceIndex, known: frozenset[int], wanted: tuple[_Unit, ...]
-) -> tuple[tuple[_Unit, ...], tuple[str, ...]]:
-    """The units that the source bears out, and the others with the reason. One that stands verbatim needs no more proof."""
+def _grounded(units: tuple[_Unit, ...], source: Ledger, known: frozenset[int]) -> tuple[tuple[_Unit, ...], tuple[str, ...]]:
+    """The units that the source supports, and the others with the reason."""
     kept: list[_Unit] = []
     refused: list[str] = []
     for unit in dict.fromkeys(units):
         if unit.turn and unit.turn not in known:
             refused.append(f"{unit.shown[:80]}: names a turn that was not given")
-        elif f" {key(unit.text)} " in source.padded:
-            kept.append(unit)
-        elif wrong := _wrong(unit, source, wanted):
+        elif wrong := next((f"{v.outcome.value}: {v.reason}" for v in unsupported(source, unit.text)), ""):
             refused.append(f"{unit.shown[:80]}: {wrong}")
         else:
             kept.append(unit)
     return tuple(kept), tuple(refused)
 
 
-def _wrong(unit: _Unit, source: SourceIndex, wanted: tuple[_Unit, ...]) -> str:
-    found = verify(_ledger(wanted), source, unit.text)
-    return next((f"{v.outcome.value}: {v.reason}" for v in found.of(Outcome.INVENTED, Outcome.MUTATED)), "")
-
-
-def _missing(units: Sequence[_Unit], source: SourceIndex, wanted: tuple[_Unit, ...]) -> tuple[_Unit, ...]:
+def _missing(units: Sequence[_Unit], wanted: tuple[_Unit, ...]) -> tuple[_Unit, ...]:
     """The limits and decisions that no unit says."""
-    found = verify(_ledger(wanted), source, "\n".join(u.text for u in units))
-    return tuple(u for u, v in zip(wanted, found.verdicts, strict=False) if v.outcome not in _KEPT)
-
-
-def _ledger(wanted: Iterable[_Unit]) -> Ledger:
-    kinds = {field: kind for kind, field in _BINDING.items()}
-    return Ledger(tuple(Fact(kinds[u.field], u.text, 0, len(u.text), key(u.text), rank=Rank.CRITICAL) for u in wanted))
+    said = "\n".join(f"- {u.text}" for u in units)
+    return tuple(u for u in wanted if not is_stated(u.text, said))
 
 
 def fit_digest(digest: ConversationDigest, words: int) -> ConversationDigest:

@@ -1,4 +1,5 @@
-"""Holds a narrative and a digest to what they were made from: what is not borne out is taken out, what can not be mended is refused.
+"""Verifies a narrative and a digest against what they were made from: unsupported statements are removed, an answer without any other is
+refused.
 
 Knows texts; asks nobody. A level may leave facts out (DECISIONS 7), so only what it says is judged.
 """
@@ -7,13 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pandora_dagster.compression.facts.fact_types import Ledger, Outcome
-from pandora_dagster.compression.judge.grounding import SourceIndex
-from pandora_dagster.compression.judge.summary_check import check_summary
-from pandora_dagster.compression.judge.verification import verify
 from pandora_dagster.compression.levels.level_prompts import ITEM, LIST_LIMITS, PROGRESS, L2Summarizer, normalised
-from pandora_dagster.compression.words.normalization import key
-from pandora_dagster.compression.words.word_classes import content_stems
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.summary_check import check_summary
+from pandora_dagster.compression.verification.verification import unsupported
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.redaction.credentials import holds_secret
 from pandora_dagster.language.sentences import sentences
@@ -41,7 +39,7 @@ def check_narrative(
     `heads`: what entries begin with; a line that begins so is told without it, as prose.
     """
     told = "\n".join(_apart(entry, heads) for entry in entries)
-    source = SourceIndex(told)
+    source = build_ledger(told)
     refused: list[str] = []
     lines: list[list[str]] = []
     for line in L2Summarizer().parse_summary_response(answer).splitlines():
@@ -61,11 +59,11 @@ def check_narrative(
 def check_level_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
     """An answer's digest with the items that the summaries bear out, what was taken out, and reasons where nothing is left of it."""
     given = normalised(answer)
-    source = SourceIndex("\n".join(summaries))
+    source = build_ledger("\n".join(summaries))
     refused: list[str] = []
 
     def kept(text: str, *, is_name: bool = False) -> bool:
-        wrong = ("" if _is_verbatim(text, source) else "no summary names it") if is_name else _wrong(text, source)
+        wrong = ("" if source.index.share(text) == 1.0 else "no summary names it") if is_name else _wrong(text, source)
         if wrong:
             refused.append(f"{text[:80]}: {wrong}")
         return not wrong
@@ -84,17 +82,13 @@ def trim_digest(digest: dict[str, Any], limit: int, count: Callable[[str], int],
     return digest if count(shown(digest)) <= limit else {**digest, PROGRESS: ""}
 
 
-def _wrong(text: str, source: SourceIndex) -> str:
-    """Why a sentence does not stand on the source; "" where it does. One that stands verbatim needs no more proof."""
+def _wrong(text: str, source: Ledger) -> str:
+    """Why the source does not support a sentence; "" where it does."""
     if holds_secret(text):
         return "it holds a credential"
-    if _is_verbatim(text, source):
-        return ""
-    found = verify(Ledger(()), source, text)
-    if bad := next(iter(found.of(Outcome.INVENTED, Outcome.MUTATED)), None):
+    if bad := next(iter(unsupported(source, text)), None):
         return f"{bad.outcome.value}: {bad.reason}"
-    own = set(content_stems(text))
-    return "" if len(own & source.stems) >= _LEAST * len(own) else "its words are not those of the source"
+    return "" if source.index.share(text) >= _LEAST else "its words are not those of the source"
 
 
 def _fitting(lines: list[list[str]], limit: int, counter: TokenMeasure) -> tuple[list[list[str]], int]:
@@ -106,27 +100,21 @@ def _fitting(lines: list[list[str]], limit: int, counter: TokenMeasure) -> tuple
 
 
 def _told_soundly(
-    lines: list[list[str]], source: SourceIndex, limit: int, counter: TokenMeasure
+    lines: list[list[str]], source: Ledger, limit: int, counter: TokenMeasure
 ) -> tuple[list[list[str]], tuple[str, ...], tuple[str, ...]]:
     """The lines where they are a narrative; else without the one sentence that spoils it; else the reasons. Sentences that all stand
     verbatim in the source are one."""
     if not lines:
         return [], (), ("nothing of it is borne out by the entries",)
-    if all(_is_verbatim(sentence, source) for line in lines for sentence in line):
-        return lines, (), ()
-    reasons = check_summary(_joined(lines), source.text, limit, counter).reasons
+    reasons = check_summary(_joined(lines), source, limit, counter).reasons
     if not reasons:
         return lines, (), ()
     for at, line in enumerate(lines):
         for n, sentence in enumerate(line):
             rest = [*lines[:at], *([r] if (r := line[:n] + line[n + 1 :]) else []), *lines[at + 1 :]]
-            if rest and check_summary(_joined(rest), source.text, limit, counter).ok:
+            if rest and check_summary(_joined(rest), source, limit, counter).ok:
                 return rest, (f"{sentence[:80]}: {reasons[0]}",), ()
     return lines, (), reasons
-
-
-def _is_verbatim(sentence: str, source: SourceIndex) -> bool:
-    return f" {key(sentence)} " in source.padded
 
 
 def _apart(entry: str, heads: Sequence[str]) -> str:

@@ -61,13 +61,14 @@ class _Stretch:
     def text(self) -> str:
         return self.whole[self.forms[0].start : self.forms[-1].end] if self.forms else ""
 
-    @property
-    def content(self) -> int:
-        return sum(f.is_content and not f.is_letter for f in self.forms)
+    def content(self, own: Counter[str], other: Counter[str]) -> int:
+        """Words of content that the other text has less often: what only moved is not counted."""
+        return sum(f.is_content and not f.is_letter and other[f.signed] < own[f.signed] for f in self.forms)
 
 
 def _of_stretch(old: _Stretch, new: _Stretch, counts: tuple[Counter[str], Counter[str]], language: str) -> Iterator[Difference]:
     theirs, own = counts
+    gone_words, added_words = old.content(theirs, own), new.content(own, theirs)
     gone = [f for f in old.forms if f.is_hard and own[f.signed] < theirs[f.signed]]
     added = [f for f in new.forms if f.is_hard and theirs[f.signed] < own[f.signed]]
     exchanged = [f for f in new.forms if f.is_hard and theirs[f.signed] and own[f.signed] == theirs[f.signed]]
@@ -82,11 +83,11 @@ def _of_stretch(old: _Stretch, new: _Stretch, counts: tuple[Counter[str], Counte
         if rival is not None and own[rival.signed] == theirs[rival.signed]:
             yield Difference(rival.text, form.text, "exchanged with another of its kind", is_change=True, forms=(rival,))
     for form in gone:
-        if form.is_letter and old.content <= _FEW:
+        if form.is_letter and gone_words <= _FEW:
             yield Difference(form.text, "", "the letter is gone", is_change=True, forms=(form,))
-    if old.content == new.content == 0 and negations(old.text) != negations(new.text):
+    if gone_words == added_words == 0 and negations(old.text) != negations(new.text):
         yield Difference(old.text, new.text, "another polarity", is_change=True)
-    elif old.content == new.content == 0 and (Cue.FORCE in cues(old.text, language)) != (Cue.FORCE in cues(new.text, language)):
+    elif gone_words == added_words == 0 and (Cue.FORCE in cues(old.text, language)) != (Cue.FORCE in cues(new.text, language)):
         yield Difference(old.text, new.text, "another force", is_change=True)
     elif old.forms and new.forms and not added and not exchanged:
         yield Difference(old.text, new.text, "other words", is_change=False)

@@ -101,7 +101,7 @@ def statement_kind(unit: Unit, index: UnitIndex) -> FactKind | None:
         return None
     if Cue.ERROR in said and unit.kind is UnitKind.LOG:
         return FactKind.ERROR
-    if Cue.DECISION in said or Cue.CORRECTION in said:
+    if Cue.DECISION in said:
         return FactKind.DECISION
     if said & _RULES:
         return FactKind.CONSTRAINT

@@ -4,12 +4,11 @@ Judges by what the source has, not by phrases: a first or last sentence whose wo
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from pandora_dagster.compression.verification.alignment import Alignment, align, is_mark
-from pandora_dagster.compression.verification.forms import Form
+from pandora_dagster.compression.verification.forms import Form, FormKind
 from pandora_dagster.compression.verification.ledger import Ledger
 from pandora_dagster.compression.verification.unit_index import LITERAL, UnitIndex
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -24,8 +23,8 @@ _FEWEST = 3
 _VALUES_ALLOWED = 0.10
 _SHORTEST = 25
 """Tokens from which a list of values is measured."""
-_LONGEST_RUN, _GLUE = 14, 0.15
-"""Words of content behind one another, no small word or sign between, that make a heap; share of small words of a text in sentences."""
+_LONGEST_RUN, _GLUE = 14, 0.22
+"""Words without a sign between that make a heap where fewer than a share of them are small words."""
 _REPEATS, _SHORTEST_LINE = 3, 20
 _BREAKS = frozenset('.,;:!?|()[]{}"\n=\u2013\u2014\u3001\u3002')
 
@@ -83,12 +82,13 @@ class _Candidate:
             text = self._shortened.units[one.order].text
             is_asked = text.rstrip().endswith(("?", "\uff1f", "\u061f"))
             known = [f for f in content if f.key in self._original.everywhere]
-            if (len(content) >= _FEWEST and self._share(content) < _LEAST_AT_ENDS) or (is_asked and len(known) <= 1):
+            is_other = len(content) >= _FEWEST and self._share(content) < _LEAST_AT_ENDS
+            if not known or is_other or (is_asked and len(known) <= 1):
                 return f"unsupported: says to the reader what the source does not say: {text[:80]}"
         return ""
 
     def _share(self, found: list[Form]) -> float:
-        content = [f for f in found if f.is_content]
+        content = [f for f in found if f.is_content and f.kind is not FormKind.VALUE]
         return sum(f.key in self._original.everywhere for f in content) / len(content) if content else 1.0
 
     def bare_values(self, tokens: int, counter: TokenMeasure) -> str:
@@ -107,18 +107,27 @@ class _Candidate:
         return bool(hard) and len(words) * 4 <= len(hard)
 
     def heap(self) -> str:
-        """A run of words of content without a sign or a small word between, where the source has such words."""
+        """A run of words nearly without small words, where the source has such words."""
         sample = [f for u in self._original.content[:400] for f in self._original.forms(u.order)]
         if sum(not f.is_content for f in sample) < _GLUE * len(sample):
             return ""
         for one in self._own:
-            text, run = self._shortened.units[one.order].text, 0
-            for before, after in pairwise(self._shortened.forms(one.order)):
-                is_run = before.is_content and after.is_content and _BREAKS.isdisjoint(text[before.end : after.start])
-                run = run + 1 if is_run else 0
-                if run >= _LONGEST_RUN:
-                    return f"heap of words: {run + 1} words without a sentence: {text[:80]}"
+            text = self._shortened.units[one.order].text
+            for run in _runs(text, self._shortened.forms(one.order)):
+                if len(run) >= _LONGEST_RUN and sum(not f.is_content for f in run) < _GLUE * len(run):
+                    return f"heap of words: {len(run)} words without a sentence: {text[:80]}"
         return ""
+
+
+def _runs(text: str, found: Sequence[Form]) -> Iterator[list[Form]]:
+    """Forms of a text without a sign between them."""
+    run: list[Form] = []
+    for form in found:
+        if run and not _BREAKS.isdisjoint(text[run[-1].end : form.start]):
+            yield run
+            run = []
+        run.append(form)
+    yield run
 
 
 def _repeated(candidate: str, source: str) -> str:

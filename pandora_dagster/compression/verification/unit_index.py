@@ -89,10 +89,10 @@ class UnitIndex:
     def content_keys(self, order: int) -> set[str]:
         return {f.key for f in self.forms(order) if f.is_content}
 
-    def shares_content(self, text: str) -> bool:
-        """Whether a text without words of content, or with one of this text."""
+    def share(self, text: str) -> float:
+        """The share of the words of content of `text` that this text has; 1 where it has none."""
         own = [f.key for f in forms(text, self.language) if f.is_content]
-        return not own or any(key in self.holders for key in own)
+        return sum(key in self.everywhere for key in own) / len(own) if own else 1.0
 
     def labels(self, order: int) -> frozenset[str]:
         """Keys of what names a unit: its speaker, the header of its table, what introduces it; headings left out."""

@@ -102,6 +102,11 @@ def unsupported(original: Ledger, statement: str) -> tuple[Verdict, ...]:
     return () if plain == original.text else tuple(_Verifier(original, _read(plain, original), "").untrue())
 
 
+def is_stated(statement: str, text: str) -> bool:
+    """Whether `text` has all facts of a statement: word for word, or in other words that change no form."""
+    return bool(text.strip()) and all(v.outcome in (Outcome.KEPT, Outcome.EQUAL) for v in verify(statement, text).verdicts if v.fact)
+
+
 def _read(shortened: str, ledger: Ledger) -> UnitIndex:
     return UnitIndex(shortened, ledger.index.language, speakers=ledger.index.speakers)
 

@@ -128,7 +128,7 @@ def _rejection_reason(fact: str, source: Ledger) -> str:
         return "it holds a credential"
     if any(verdict.outcome is Outcome.INVENTED for verdict in unsupported(source, fact)):
         return "it holds a value that the person did not say"
-    return "" if source.index.shares_content(fact) else "no word of it was said"
+    return "" if source.index.share(fact) else "no word of it was said"
 
 
 def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:

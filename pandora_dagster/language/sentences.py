@@ -83,6 +83,7 @@ def _suspicious_points(text: str) -> Iterator[int]:
 _WIDE_ENDS = "。！？…」』"
 _SEGMENT: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ignore
 _ALWAYS = "|".join(word for word in _ABBREVIATIONS.split("|") if "?=" not in word)
+_WINDOW = 4_000
 _TAIL = 24
 """Characters before and behind a point that decide whether it ends a sentence."""
 _ABBREVIATED_WORD = re.compile(rf"(?:.*[^\w.])?(?:(?:{_ALWAYS})|(?!(?:a|p)\.m)[a-zà-ÿ]|[b-oq-z]\.[A-Za-z])\.")
@@ -109,9 +110,8 @@ def sentence_spans(text: str, language: str = "") -> Iterator[tuple[int, int]]:
 
     What the splitter parts without a blank between (`io.BytesIO`) is one sentence, except behind `。！？`.
     """
-    at = begun = 0
-    for part in _SEGMENT(language or "en", text):
-        at += len(part)
+    begun = 0
+    for at in _ends(text, language or "en"):
         if at >= len(text) or text[at - 1] in _WIDE_ENDS or ((text[at - 1].isspace() or text[at].isspace()) and not _goes_on(text, at)):
             start, end = _stripped(text, begun, at)
             if start < end:
@@ -119,12 +119,28 @@ def sentence_spans(text: str, language: str = "") -> Iterator[tuple[int, int]]:
             begun = at
 
 
+def _ends(text: str, language: str) -> Iterator[int]:
+    """Where the splitter ends sentences. It takes a window at a time, as its time grows with the square of the sentences in one text."""
+    at = 0
+    while at < len(text):
+        window = text[at : at + _WINDOW]
+        parts = list(_SEGMENT(language, window))
+        is_last = at + len(window) == len(text)
+        for part in parts if is_last or len(parts) < 2 else parts[:-1]:
+            at += len(part)
+            if is_last or len(parts) > 1:
+                yield at
+        if is_last:
+            break
+
+
 def _goes_on(text: str, at: int) -> bool:
     """Whether what the splitter parts at `at` is one sentence."""
     before, behind = text[max(0, at - _TAIL) : at].rstrip(), text[at : at + _TAIL].lstrip()
     if not before.endswith("."):
         return False
-    *_, earlier, last = "", "", *before.split()
+    words = ["", *before.split()]
+    earlier, last = words[-2], words[-1]
     if _ABBREVIATED_WORD.fullmatch(last) or (len(last) == 2 and last[0].isalpha() and _LETTER_POINT.fullmatch(earlier)):
         return True
     if earlier in _BEFORE_NUMBERS and (_NUMBERED.fullmatch(last) or _BARE_DAY.fullmatch(last)):

@@ -12,6 +12,9 @@ from pandora_dagster.documents.units.config_units import config_end
 from pandora_dagster.documents.units.json_scanner import JsonValue, scan_json
 from pandora_dagster.documents.units.source_lines import Line
 
+RunEnd = tuple[int, str | None]
+"""Where a run of lines ends, and the mark between its cells ("" for formats without cells); None where it is no stretch of the format."""
+
 
 class LineFormat(StrEnum):
     """How a stretch of lines is read."""
@@ -55,6 +58,7 @@ _CLOSING = re.compile(r"[)\]*]{0,3}")
 _FOLLOWING = re.compile(r"[\s,]{0,80}(?=[{\[])")
 _SHORTEST_JSON = 12
 _GAP = re.compile(r"(?<=[^\s.!?:•*-])(?: {3,}|\t| {2,}(?=\d))(?=\S)")
+_FAR = 50
 _FEWEST_ROWS = 3
 _LONGEST_CELL = 300
 
@@ -70,6 +74,7 @@ class _Division:
         self.found: list[Stretch] = []
         self.prose: list[Line] = []
         self.broken = -1  # up to here a JSON value was read in vain
+        self.barren: dict[LineFormat, int] = {}  # up to this line a long run was found to be no stretch of the format
 
     def divided(self) -> list[Stretch]:
         at = 0
@@ -84,7 +89,7 @@ class _Division:
             elif values := self._json(line):
                 for value in values:
                     at = self._take(at, value)
-            elif special := _special(self.lines, at):
+            elif special := self._special(at):
                 self._close()
                 self.found.append(special)
                 at += len(special.lines)
@@ -135,19 +140,29 @@ class _Division:
         self.lines[at] = Line(self.source[value.end : line.end], value.end)
         return at if any(map(str.isalnum, self.lines[at].text)) else at + 1
 
+    def _special(self, at: int) -> Stretch | None:
+        """The stretch that begins in this line. A long run that was tried in vain is not tried again from its later lines."""
+        for name, reader in _FINDERS.items():
+            if at < self.barren.get(name, 0):
+                continue
+            end, mark = reader(self.lines, at)
+            if mark is not None:
+                return Stretch(name, self.lines[at:end], mark)
+            if end - at > _FAR:
+                self.barren[name] = end
+        return None
 
-def _special(lines: Sequence[Line], at: int) -> Stretch | None:
-    text = lines[at].text
-    if _STAMP.match(text):
-        return _log(lines, at)
-    if _DIFF_START.match(text):
-        return _diff(lines, at)
-    if text.startswith("# ") and " | " in text and at + 1 < len(lines) and " | " in lines[at + 1].text:
-        end = _end(lines, at, lambda line: " | " in line.text)
-        return Stretch(LineFormat.LISTING, lines[at:end])
-    if (end := config_end(lines, at, is_first=not lines[at].start)) > at:
-        return Stretch(LineFormat.CONFIG, lines[at:end])
-    return _table(lines, at) or _columns(lines, at)
+
+def _listing(lines: Sequence[Line], at: int) -> RunEnd:
+    if not lines[at].text.startswith("# ") or " | " not in lines[at].text:
+        return at, None
+    end = _end(lines, at, lambda line: " | " in line.text)
+    return end, "" if end - at > 1 else None
+
+
+def _config(lines: Sequence[Line], at: int) -> RunEnd:
+    end, is_config = config_end(lines, at, is_first=not lines[at].start)
+    return end, "" if is_config else None
 
 
 def _end(lines: Sequence[Line], at: int, belongs: Callable[[Line], bool]) -> int:
@@ -156,9 +171,11 @@ def _end(lines: Sequence[Line], at: int, belongs: Callable[[Line], bool]) -> int
     return at
 
 
-def _log(lines: Sequence[Line], at: int) -> Stretch | None:
+def _log(lines: Sequence[Line], at: int) -> RunEnd:
     """Two or more lines with a time at their start, with the indented lines between them."""
     end, stamped, last = at, 0, at
+    if not _STAMP.match(lines[at].text):
+        return at, None
     while end < len(lines):
         if _STAMP.match(lines[end].text):
             stamped += 1
@@ -166,12 +183,14 @@ def _log(lines: Sequence[Line], at: int) -> Stretch | None:
         elif not (lines[end].text.startswith((" ", "\t")) and not lines[end].is_blank) and end - last > 1:
             break
         end += 1
-    return Stretch(LineFormat.LOG, lines[at:last]) if stamped > 1 else None
+    return last, "" if stamped > 1 else None
 
 
-def _diff(lines: Sequence[Line], at: int) -> Stretch | None:
+def _diff(lines: Sequence[Line], at: int) -> RunEnd:
     """From a file's or hunk's head to the first line that begins like none of a diff."""
     end = at
+    if not _DIFF_START.match(lines[at].text):
+        return at, None
     signs = heads = 0
     while end < len(lines) and _DIFF_LINE.match(lines[end].text):
         if lines[end].is_blank and not (end + 1 < len(lines) and lines[end + 1].text[:1] in ("+", "-", "@", " ", "d")):
@@ -179,37 +198,48 @@ def _diff(lines: Sequence[Line], at: int) -> Stretch | None:
         signs += lines[end].text.startswith(("+", "-"))
         heads += lines[end].text.startswith(("@@", "+++ ", "diff "))
         end += 1
-    return Stretch(LineFormat.DIFF, lines[at:end]) if heads and signs else None
+    return end, "" if heads and signs else None
 
 
-def _table(lines: Sequence[Line], at: int) -> Stretch | None:
+def _table(lines: Sequence[Line], at: int) -> RunEnd:
     """Three or more lines with as many cells each; lines whose quoting is broken are single rows of it."""
-    first = lines[at].text
+    first, farthest = lines[at].text, at
     for mark in _MARKS:
         count = first.count(mark)
         if count < 2 or ". " in first or (mark != "\t" and f"{mark} " in first and first.count(f"{mark} ") == count):
             continue
         fits = partial(_may_be_row, mark=mark, count=count)
         end = _end(lines, at, fits)
+        farthest = max(farthest, end)
         if end - at >= _FEWEST_ROWS:
             width = len(cells_of(first, mark))
             fitting = sum(len(cells_of(line.text, mark)) == width for line in lines[at:end])
             if fitting >= 0.8 * (end - at):
-                return Stretch(LineFormat.TABLE, lines[at:end], mark)
-    return None
+                return end, mark
+    return farthest, None
 
 
-def _columns(lines: Sequence[Line], at: int) -> Stretch | None:
+def _columns(lines: Sequence[Line], at: int) -> RunEnd:
     """Lines with as many wide gaps each, as commands print tables."""
     gaps = len(_GAP.findall(lines[at].text[:400]))
     if not gaps or lines[at].text.lstrip().startswith("|"):
-        return None
+        return at, None
     end = _end(lines, at, lambda line: len(_GAP.findall(line.text[:400])) >= min(gaps, 2))
-    return Stretch(LineFormat.COLUMNS, lines[at:end]) if end - at >= (2 if gaps > 1 else _FEWEST_ROWS) else None
+    return end, "" if end - at >= (2 if gaps > 1 else _FEWEST_ROWS) else None
 
 
 def _may_be_row(line: Line, mark: str, count: int) -> bool:
     return line.text.count(mark) >= count and len(line.text) < count * _LONGEST_CELL
+
+
+_FINDERS: dict[LineFormat, Callable[[Sequence[Line], int], RunEnd]] = {
+    LineFormat.LOG: _log,
+    LineFormat.DIFF: _diff,
+    LineFormat.LISTING: _listing,
+    LineFormat.CONFIG: _config,
+    LineFormat.TABLE: _table,
+    LineFormat.COLUMNS: _columns,
+}
 
 
 def cells_of(line: str, mark: str) -> list[str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from pandora_dagster.documents.units.clauses import clause_places
 from pandora_dagster.language.sentences import sentence_spans
 
 _LONGEST = 2_000
@@ -31,7 +32,8 @@ def sentence_places(text: str, language: str) -> Iterator[tuple[int, int]]:
         )
         begun = first if unfinished and end - first < _LONGEST else -1
         if begun < 0:
-            yield from _divided(text, first, end)
+            for clause in clause_places(text, first, end, language):
+                yield from _divided(text, *clause)
     if begun >= 0:
         yield begun, len(text.rstrip())
 

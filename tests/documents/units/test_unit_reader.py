@@ -49,7 +49,7 @@ def placed(text: str, units: tuple[Unit, ...]) -> None:
         there = words(text[unit.start : unit.end])
         if unit.kind is not UnitKind.HEADER:
             assert words(unit.text) <= there, (unit, text[unit.start : unit.end])
-        assert all(needed < unit.order for needed in unit.needs)
+        assert all(0 <= needed < len(units) and needed != unit.order for needed in unit.needs)
     assert [unit.order for unit in units] == list(range(len(units)))
     covered = bytearray(len(text))
     for unit in units:

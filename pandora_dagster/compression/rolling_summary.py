@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from pandora_dagster.compression.verification.facts import FactKind
 from pandora_dagster.compression.verification.forms import unit_key
-from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger, statement_kind
 from pandora_dagster.compression.verification.summary_check import check_summary
 from pandora_dagster.compression.verification.verification import is_stated, unsupported
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.conversations import ConversationDigest
+from pandora_dagster.language.cues import Cue, cues
 from pandora_dagster.language.sentences import sentences
 
 LABELS: Mapping[str, str] = {
@@ -130,11 +131,14 @@ def render_digest(digest: ConversationDigest) -> str:
 
 
 def binding_statements(exchange: Exchange) -> Iterator[tuple[str, str]]:
-    """Field and sentence of every limit that the person sets and every decision that is told."""
+    """Field and sentence of every limit that the user sets or corrects, and of every decision."""
     for speaker, text in (("person", exchange.asked), ("answer", exchange.answered)):
-        for fact in build_ledger(text).facts:
-            if (fact.kind is FactKind.CONSTRAINT and speaker == "person") or fact.kind is FactKind.DECISION:
-                yield _BINDING[fact.kind], " ".join(fact.text.split())
+        for unit in (index := build_ledger(text).index).content:
+            kind = statement_kind(unit, index)
+            if kind is FactKind.CLAIM and Cue.CORRECTION in cues(unit.text, index.language) and index.has_value(unit.order):
+                kind = FactKind.CONSTRAINT
+            if kind is FactKind.DECISION or (kind is FactKind.CONSTRAINT and speaker == "person"):
+                yield _BINDING[kind], " ".join(unit.text.split())
 
 
 def check_digest(

@@ -92,7 +92,8 @@ def _forms(text: str, language: str) -> Iterator[Form]:
             continue
         yield from _between(text, at, token.start)
         kind = _KINDS[token.kind]
-        yield Form(kind, value_key(token.key) if kind is FormKind.VALUE else token.key, token.text, token.start, token.end)
+        key = value_key(token.key) if kind is FormKind.VALUE else token.key.lower()
+        yield Form(kind, key, token.text, token.start, token.end)
         at = token.end
     yield from _between(text, at, len(text))
 

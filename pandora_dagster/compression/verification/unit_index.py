@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from pandora_dagster.compression.verification.facts import Omission, Place, labelled
-from pandora_dagster.compression.verification.forms import Form, forms, unit_key
+from pandora_dagster.compression.verification.forms import Form, FormKind, forms, unit_key
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.documents.units.unit_reader import read_units
 
@@ -93,6 +93,9 @@ class UnitIndex:
         """The share of the words of content of `text` that this text has; 1 where it has none."""
         own = [f.key for f in forms(text, self.language) if f.is_content]
         return sum(key in self.everywhere for key in own) / len(own) if own else 1.0
+
+    def has_value(self, order: int) -> bool:
+        return any(f.kind is FormKind.VALUE for f in self.forms(order))
 
     def labels(self, order: int) -> frozenset[str]:
         """Keys of what names a unit: its speaker, the header of its table, what introduces it; headings left out."""

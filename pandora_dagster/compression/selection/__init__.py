@@ -1,0 +1,1 @@
+"""The choice of the units that a budget holds, and the text that is written of them."""

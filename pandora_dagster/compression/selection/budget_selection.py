@@ -1,0 +1,72 @@
+"""The best text of a reading that a budget holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.compression.selection.coverage import Candidates, CoverageChoice
+from pandora_dagster.compression.selection.omission_marks import Omission
+from pandora_dagster.compression.selection.rendering import render
+from pandora_dagster.compression.selection.term_weights import Term
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Units that are kept, and their text."""
+
+    text: str
+    kept: frozenset[int]
+
+
+def select(
+    candidates: Candidates,
+    target: int,
+    counter: TokenMeasure,
+    *,
+    forced: dict[Term, float] | None = None,
+    forced_share: float = 0.0,
+    earlier: dict[int, list[Omission]] | None = None,
+) -> Selection:
+    """The longest prefix of the choice whose text fits, then what else still fits. Empty where not one unit does."""
+    order = CoverageChoice(candidates, forced=forced).fill(int(target * 1.15) + 8, forced_share=forced_share)
+    write = _Writer(candidates, counter, earlier or {})
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if write.tokens(_units(order[:middle])) <= target:
+            low = middle
+        else:
+            high = middle - 1
+    kept = _units(order[:low])
+    return write.filled(kept, order[low:], target)
+
+
+def _units(order: Sequence[tuple[int, ...]]) -> frozenset[int]:
+    return frozenset(k for needs in order for k in needs)
+
+
+class _Writer:
+    def __init__(self, candidates: Candidates, counter: TokenMeasure, earlier: dict[int, list[Omission]]) -> None:
+        self._given = candidates
+        self._count = counter.count
+        self._earlier = earlier
+
+    def text(self, kept: frozenset[int]) -> str:
+        return render(self._given.units, kept, self._earlier)
+
+    def tokens(self, kept: frozenset[int]) -> int:
+        return self._count(self.text(kept))
+
+    def filled(self, kept: frozenset[int], others: Sequence[tuple[int, ...]], target: int, tries: int = 12) -> Selection:
+        """With what was passed over and still fits, best first."""
+        text = self.text(kept) if kept else ""
+        left = target - self._count(text)
+        for needs in others:
+            cost = sum(self._given.costs[k] for k in needs if k not in kept)
+            if tries and cost <= left + 2:
+                tries -= 1
+                more = kept | frozenset(needs)
+                made = self.text(more)
+                if (tokens := self._count(made)) <= target:
+                    kept, text, left = more, made, target - tokens
+        return Selection(text, kept)

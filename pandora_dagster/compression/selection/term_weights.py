@@ -1,0 +1,112 @@
+"""What each unit says and what that is worth before anybody says it: words, names, values and codes, weighted."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pandora_dagster.compression.salience.text_reading import TextReading
+from pandora_dagster.documents.units.unit import Unit, UnitKind
+from pandora_dagster.language.tokens import Token, TokenKind
+
+Term = tuple[TokenKind, str]
+Slot = tuple[str, str]
+RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK, UnitKind.HEADER))
+"""Kinds whose words are data: nobody says them."""
+_HARD = frozenset((TokenKind.VALUE, TokenKind.CODE))
+
+
+@dataclass(frozen=True, slots=True)
+class TermWeights:
+    """The constants of the coverage, chosen by `benchmarks/fit_salience.py` on labelled documents."""
+
+    word: float = 0.25
+    name: float = 1.5
+    value: float = 3.0
+    code: float = 2.0
+    repeated: float = 0.5
+    """What a word gains by being said often, for each e-fold."""
+    common: float = 4.0
+    """What a word loses for each share of the units that hold it, beyond one in twenty."""
+    mentioned: float = 0.8
+    """Share of a record's value that depends on somebody mentioning it."""
+    superseded: float = 0.4
+    """Share that a value keeps where a later message gives another one for the same thing."""
+
+
+def weighted_terms(reading: TextReading, weights: TermWeights) -> list[dict[Term, float]]:
+    """For each unit, the terms that it says with what each is worth."""
+    found = [frozenset((t.kind, t.key) for t in held) for held in reading.tokens]
+    spoken = [u.kind is not UnitKind.SPEAKER for u in reading.units]
+    holders = Counter(term for terms, counts in zip(found, spoken, strict=True) if counts for term in terms)
+    worth = {term: _worth(term, count, len(found), weights) for term, count in holders.items()}
+    said = mentions(reading)
+    old = {place: weights.superseded for place in _superseded(reading)}
+    result: list[dict[Term, float]] = []
+    for unit, terms in zip(reading.units, found, strict=True):
+        is_record = unit.kind in RECORDS and unit.kind is not UnitKind.HEADER
+        own: dict[Term, float] = {}
+        for term in sorted(terms):
+            scale = old.get((unit.order, term), 1.0)
+            if is_record and said and (term[0] in _HARD or unit.kind is UnitKind.ROW):
+                scale *= 1 + 2 * weights.mentioned * said[term[1]] if term[1] in said else 1 - weights.mentioned
+            own[term] = scale * worth.get(term, 0.0)
+        result.append(own)
+    return result
+
+
+def _worth(term: Term, count: int, units: int, weights: TermWeights) -> float:
+    kind = term[0]
+    if kind in _HARD:
+        return (weights.value if kind is TokenKind.VALUE else weights.code) / (1 + 0.15 * (count - 1))
+    share = max(0.0, count / max(1, units) - 0.05)
+    base = weights.word if kind is TokenKind.WORD else weights.name
+    return base * (1 + weights.repeated * math.log(count)) * (1 - min(0.9, weights.common * share))
+
+
+def mentions(reading: TextReading) -> dict[str, float]:
+    """Keys that people and calls mention, with the weight of the latest mention, 0.3 to 1; tools mention nothing."""
+    found: dict[str, float] = {}
+    count = max(1, len(reading.units))
+    for unit, held in zip(reading.units, reading.tokens, strict=True):
+        if unit.kind in RECORDS or is_tool(unit):
+            continue
+        part = 1.0 if unit.kind is UnitKind.CALL or not is_assistant(unit) else 0.7
+        for token in held:
+            found[token.key] = max(found.get(token.key, 0.0), part * (0.4 + 0.6 * unit.order / count))
+    return found
+
+
+def is_tool(unit: Unit) -> bool:
+    return unit.speaker.lower().startswith(("tool", "action", "function"))
+
+
+def is_assistant(unit: Unit) -> bool:
+    return unit.speaker.lower().startswith(("assistant", "agent", "ai"))
+
+
+def _superseded(reading: TextReading) -> Iterator[tuple[int, Term]]:
+    """Values of a talk that a later message gives anew: the same word before it and the same unit, another number."""
+    later: dict[Slot, tuple[int, frozenset[str]]] = {}
+    for unit, held in zip(reversed(reading.units), reversed(reading.tokens), strict=True):
+        if not unit.message or unit.kind in RECORDS:
+            continue
+        numbers: dict[Slot, set[str]] = {}
+        for slot, number, term in _slots(held):
+            if slot in later and later[slot][0] > unit.message and number not in later[slot][1]:
+                yield unit.order, term
+            numbers.setdefault(slot, set()).add(number)
+        for slot, own in numbers.items():
+            if slot not in later:
+                later[slot] = (unit.message, frozenset(own))
+
+
+def _slots(held: tuple[Token, ...]) -> Iterator[tuple[Slot, str, Term]]:
+    """(what it is a value of, its unit), the number, its term: "voiture 8", "kept at 5 %"."""
+    before = ""
+    for token in held:
+        if token.kind is TokenKind.VALUE:
+            number, _, unit = token.key.partition(" ")
+            yield (before or unit, "" if unit.startswith("(") else unit), number, (token.kind, token.key)
+        elif token.kind in (TokenKind.WORD, TokenKind.NAME):
+            before = token.key

@@ -15,7 +15,7 @@ from pandora_dagster.compression.selection.budget_selection import Selection, se
 from pandora_dagster.compression.selection.coverage import Candidates
 from pandora_dagster.compression.selection.omission_marks import omissions_by_unit, without_marks
 from pandora_dagster.compression.selection.query_relevance import relevance
-from pandora_dagster.compression.selection.term_weights import TermWeights, weighted_terms
+from pandora_dagster.compression.selection.term_weights import TermWeights, mentioned_records, weighted_terms
 from pandora_dagster.compression.verification.facts import Verdict
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.summary_check import SummaryCheck, check_summary
@@ -32,6 +32,9 @@ REFERENCE = "whole text: "
 """Begins the line that leads to the stored original."""
 _STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
 """Contents whose original stays where their name says: their details may rest on a reference to it."""
+
+_FORCED = 0.6
+"""Share of the target that values take first which a conversation's next call needs."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,9 @@ class _Compression:
             relevance=relevant if relevant and any(relevant) else None,
             always=always,
         )
-        return select(candidates, target, self._counter, earlier=omissions_by_unit(reading.units, self._earlier))
+        forced = {} if relevant else mentioned_records(reading)
+        earlier = omissions_by_unit(reading.units, self._earlier)
+        return select(candidates, target, self._counter, forced=forced, forced_share=_FORCED, earlier=earlier)
 
 
 def _section_headings(units: Sequence[Unit]) -> frozenset[int]:

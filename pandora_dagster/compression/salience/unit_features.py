@@ -126,10 +126,11 @@ def _spans(units: Sequence[Unit], begins: Callable[[Unit, Unit], bool]) -> tuple
 
 
 def _kind(d: _Document, i: int) -> Features:
+    """A row of a table of fewer than four rows is a record, which says what a sentence says."""
     kind = d.units[i].kind
     return {
         "is_item": kind is UnitKind.ITEM,
-        "is_row": kind is UnitKind.ROW,
+        "is_row": i in d.row_rarity,
         "is_code": kind in (UnitKind.CODE, UnitKind.HUNK, UnitKind.CALL),
         "is_log": kind in (UnitKind.LOG, UnitKind.ERROR),
     }

@@ -77,6 +77,16 @@ def mentions(reading: TextReading) -> dict[str, float]:
     return found
 
 
+def mentioned_records(reading: TextReading) -> dict[Term, float]:
+    """Values and codes of calls and tool results that people or calls mention: what the next call of a conversation needs."""
+    said = mentions(reading)
+    found: dict[Term, float] = {}
+    for unit, held in zip(reading.units, reading.tokens, strict=True):
+        if unit.message and (unit.kind in (UnitKind.ROW, UnitKind.CALL) or is_tool(unit)):
+            found |= {(t.kind, t.key): said[t.key] for t in held if t.kind in _HARD and t.key in said}
+    return found
+
+
 def is_tool(unit: Unit) -> bool:
     return unit.speaker.lower().startswith(("tool", "action", "function"))
 

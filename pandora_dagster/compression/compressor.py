@@ -4,13 +4,15 @@ Within budget nothing changes. Else the units that cover most, weighted by what 
 mark is where something is left out. There is no text only where not one unit fits (a HALT).
 """
 
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.salience.salience import reading_salience
-from pandora_dagster.compression.salience.text_reading import TextReading, read_text
+from pandora_dagster.compression.salience.text_reading import TextReading, read_text, tokenized
 from pandora_dagster.compression.selection.budget_selection import Selection, select
 from pandora_dagster.compression.selection.coverage import Candidates
 from pandora_dagster.compression.selection.omission_marks import omissions_by_unit, without_marks
@@ -25,7 +27,7 @@ from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.units.unit import Unit
+from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.errors import InputError
 
 REFERENCE = "whole text: "
@@ -33,6 +35,7 @@ REFERENCE = "whole text: "
 _STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
 """Contents whose original stays where their name says: their details may rest on a reference to it."""
 
+_META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _FORCED = 0.6
 """Share of the target that values take first which a conversation's next call needs."""
 
@@ -150,8 +153,11 @@ class _Compression:
         if left < 1:
             return _Attempt("", target - left + 1)
         reading = read_text(self._body)
+        always = frozenset[int]()
+        if self._head:
+            units, always = _with_meta_blocks(self._body, reading.units)
+            reading = tokenized(units, reading.language)
         costs = [self._counter.count(u.text) + 1 for u in reading.units]
-        always = _section_headings(reading.units) if self._head else frozenset[int]()
         for units in (reading.units, tuple(replace(u, needs=()) for u in reading.units)):
             made = self._selected(replace(reading, units=units), costs, left, always)
             text = f"{self._head}{made.text}{tail}"
@@ -174,8 +180,26 @@ class _Compression:
         return select(candidates, target, self._counter, forced=forced, forced_share=_FORCED, earlier=earlier)
 
 
-def _section_headings(units: Sequence[Unit]) -> frozenset[int]:
-    """Headings of the sections of a context.md, and the `_meta` blocks below them."""
-    headings = (u.order for u in units if u.is_context and ContextDocument.parse(u.text + "\n").sections)
-    metas = (u.order for u in units if u.text.lstrip("`yaml\n ").startswith("_meta:"))
-    return frozenset((*headings, *metas))
+def _with_meta_blocks(text: str, units: Sequence[Unit]) -> tuple[tuple[Unit, ...], frozenset[int]]:
+    """The units of a context.md, each `_meta` block one of them, and those that stay: the sections' headings and those blocks."""
+    spans = [(found.start(), found.end()) for found in _META.finditer(text)]
+    found: list[Unit] = []
+    always = {u.order for u in units if u.kind is UnitKind.HEADING and ContextDocument.parse(u.text + "\n").sections}
+    seen: set[int] = set()
+    for unit in units:
+        place = bisect_right(spans, (unit.start, len(text))) - 1
+        if place < 0 or unit.start >= spans[place][1]:
+            found.append(unit)
+            continue
+        first = place not in seen
+        seen.add(place)
+        always |= {unit.order, *unit.needs} if first else set()
+        found.append(
+            replace(
+                unit,
+                kind=UnitKind.CODE if first else UnitKind.HEADER,
+                text=text[slice(*spans[place])] if first else "",
+                needs=unit.needs if first else (),
+            )
+        )
+    return tuple(found), frozenset(always)

@@ -23,7 +23,7 @@ def test_a_condensed_text_leaves_it_out(counter: TokenCounter, query: str | None
 
 def test_no_verdict_of_a_models_text_holds_it() -> None:
     """Neither what is kept, missing nor invented."""
-    found = verify(build_ledger(SAID), SAID, f"user: password is {SECRET}; another password: Zz9{SECRET}")
+    found = verify(build_ledger(SAID), f"user: password is {SECRET}; another password: Zz9{SECRET}")
     assert not any(SECRET in v.text + v.evidence for v in found.verdicts)
 
 

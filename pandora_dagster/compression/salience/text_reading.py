@@ -19,7 +19,8 @@ class TextReading:
 
 
 def read_text(text: str) -> TextReading:
-    """The reading of a text in the language that most of it is written in."""
+    """The reading of a text in the language that most of it is written in; half a surrogate pair is read as `?`."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
     language = language_of(text)
     return tokenized(read_units(text, language), language)
 

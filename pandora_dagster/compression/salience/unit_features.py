@@ -5,7 +5,6 @@ All features of a document are centred on the mean of its units, headings aside:
 
 import math
 import re
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -215,7 +214,7 @@ def _asks(d: _Document, i: int) -> bool:
 def _similarity(d: _Document, i: int) -> Features:
     vector = d.vectors[i]
     head = d.sections[0][i]
-    alike: Counter[int] = Counter()
+    alike: dict[int, float] = defaultdict(float)
     for key, value in vector.items():
         if len(d.holders[key]) <= _NEAR:
             for j in d.holders[key]:

@@ -11,7 +11,6 @@ from pandora_dagster.documents.units.unit import Unit, UnitKind
 
 _NOUNS = {UnitKind.ROW: "row", UnitKind.LOG: "line"}
 _MARK = re.compile(r"\[(?:…(\d{1,9})|(\d{1,9}) (?:(row|line)s? )?left out)\](?:: ?)?")
-_OWN_LINE = re.compile(r"(?:^|\n)[ \t]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +29,18 @@ def omission_mark(count: int, kind: UnitKind, *, is_first: bool) -> str:
 
 
 def without_marks(text: str) -> tuple[str, tuple[Omission, ...]]:
-    """A text without its marks, and what they count."""
-    parts: list[str] = []
+    """A text with white space in place of its marks, so that every other character keeps its place; and what the marks count.
+
+    A mark at the beginning of a line becomes empty lines: blanks would make what follows a part of what is before."""
     found: list[Omission] = []
-    at = length = 0
-    for match in _MARK.finditer(text):
-        before = text[at : match.start()]
-        end = match.end()
-        if _OWN_LINE.search(text[: match.start()][-200:]) and text[end : end + 1] == "\n":
-            end += 1
-        parts.append(before)
-        length += len(before)
+
+    def blank(match: re.Match[str]) -> str:
         kind = {"row": UnitKind.ROW, "line": UnitKind.LOG}.get(match[3], UnitKind.SENTENCE)
-        found.append(Omission(length, int(match[1] or match[2]), kind))
-        at = end
-    return ("".join([*parts, text[at:]]), tuple(found)) if found else (text, ())
+        found.append(Omission(match.end(), int(match[1] or match[2]), kind))
+        opens = match.start() == 0 or text[match.start() - 1] == "\n"
+        return ("\n" if opens else " ") * len(match[0])
+
+    return _MARK.sub(blank, text), tuple(found)
 
 
 def omissions_by_unit(units: tuple[Unit, ...], found: tuple[Omission, ...]) -> dict[int, list[Omission]]:

@@ -60,6 +60,8 @@ class _Page:
             self.lines[-1] += f" {unit.text}"
         else:
             self.lines.append(mark + unit.text)
+        if unit.kind is UnitKind.HEADER and unit.text.startswith("|") and "\n" not in unit.text:
+            self.lines.append("|" + "---|" * unit.text.strip().strip("|").count("|") + "---|")
 
     def close(self, end: int) -> None:
         self._recall(end)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.alignment import Alignment, align, is_mark
 from pandora_dagster.compression.verification.forms import Form, FormKind
 from pandora_dagster.compression.verification.ledger import Ledger
@@ -50,7 +51,7 @@ def check_summary(candidate: str, source: str | Ledger, target: int, counter: To
     if candidate == text:
         return SummaryCheck(tuple(f"echo: the source itself, {reason}" for reason in over))
     original = source.index if isinstance(source, Ledger) else UnitIndex(text, language_of(text))
-    found = _Candidate(original, UnitIndex(candidate, original.language))
+    found = _Candidate(original, UnitIndex(without_marks(candidate)[0], original.language))
     reasons = (
         *over,
         "inflated: longer than its source" if len(candidate) > len(text) and tokens > counter.count(text) else "",

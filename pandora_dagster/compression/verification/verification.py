@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.alignment import Alignment, align
 from pandora_dagster.compression.verification.comparison import Difference, differences
 from pandora_dagster.compression.verification.facts import (
@@ -108,7 +109,7 @@ def is_stated(statement: str, text: str) -> bool:
 
 
 def _read(shortened: str, ledger: Ledger) -> UnitIndex:
-    return UnitIndex(shortened, ledger.index.language, speakers=ledger.index.speakers)
+    return UnitIndex(without_marks(shortened)[0], ledger.index.language, speakers=ledger.index.speakers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,8 @@ class CompressionContract:
         return again if len(again.reasons) <= len(judged.reasons) else judged
 
     def compress_to_spans(self) -> CompressedText:
-        """Verbatim spans, chosen and verified; HALTs where the critical facts do not fit."""
-        return compress(self.request, self.counter, ledger=self.ledger if self.request.original else None)
+        """Whole units, chosen and verified; HALTs where not one of them fits."""
+        return compress(self.request, self.counter)
 
 
 def compression_gates(found: Verification, check: SummaryCheck, tokens: int, target: int) -> tuple[GateVerdict, ...]:

@@ -106,7 +106,8 @@ def compress(request: CompressionRequest, counter: TokenMeasure, *, ledger: Ledg
     """The text of `request` in at most `request.target` tokens (000 section 24, 001 whole).
 
     With a query the units that have to do with it come first. Credentials are left out of what is condensed. Where the text is a
-    compression already, the verdicts are about the facts of `request.original`; `ledger` is that original's, where it has been taken.
+    compression already and too long, or says what `request.original` does not, the units are chosen from the original again, so that no
+    loss or error adds up; verdicts are about its facts. `ledger` is that original's, where it has been taken.
     Where `request.name` is a path, details of a tool result may rest on a reference to it. Raises InputError for a target under 1.
     """
     text, target = request.text, request.target
@@ -114,9 +115,9 @@ def compress(request: CompressionRequest, counter: TokenMeasure, *, ledger: Ledg
         raise InputError(f"compress: target_tokens: {target}: expected at least 1 token")
     tokens = counter.count(text)
     result = CompressedText(text, tokens, tokens, None, request, counter, original_ledger=ledger)
-    if tokens <= target:
+    if tokens <= target and (not request.is_repeated or result.verification.facts_preserved):
         return result
-    made = _Compression(redact(text), request.query.strip(), counter).within(target, _last_line(request, counter))
+    made = _Compression(redact(request.source), request.query.strip(), counter).within(target, _last_line(request, counter))
     if made.text:
         return replace(result, text=made.text, tokens=counter.count(made.text))
     name = request.name or content_type_of(request).value

@@ -83,6 +83,7 @@ def _suspicious_points(text: str) -> Iterator[int]:
 _WIDE_ENDS = "。！？…」』"
 _SEGMENT: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ignore
 _ALWAYS = "|".join(word for word in _ABBREVIATIONS.split("|") if "?=" not in word)
+_LEAD = re.compile(r"\s*(?:[(\[]\w{1,4}[)\]]|\d{1,3}[.)]|[A-Za-z][.)])\s+(?=\S)")
 _WINDOW = 4_000
 _TAIL = 24
 """Characters before and behind a point that decide whether it ends a sentence."""
@@ -121,7 +122,8 @@ def sentence_spans(text: str, language: str = "") -> Iterator[tuple[int, int]]:
 
 def _ends(text: str, language: str) -> Iterator[int]:
     """Where the splitter ends sentences. It takes a window at a time, as its time grows with the square of the sentences in one text."""
-    at = 0
+    lead = _LEAD.match(text)  # "(3) Das gilt. Das nicht." is one sentence for the splitter
+    at = lead.end() if lead else 0
     while at < len(text):
         window = text[at : at + _WINDOW]
         parts = list(_SEGMENT(language, window))

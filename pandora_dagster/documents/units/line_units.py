@@ -58,7 +58,7 @@ class LineReader:
         else:
             self._listing(stretch.lines)
 
-    def code(self, lines: Sequence[Line]) -> None:
+    def code(self, lines: Sequence[Line], needs: Sequence[int] = ()) -> None:
         """Whole where it is short, else by what stands between empty lines; a line that names an error is a unit of its own."""
         lines = trimmed(lines)
         whole = sum(len(line.text) for line in lines) <= _SHORT_CODE
@@ -66,7 +66,7 @@ class LineReader:
 
         def close() -> None:
             if part := trimmed(held):
-                self.builder.add_lines(UnitKind.CODE, part)
+                self.builder.add_lines(UnitKind.CODE, part, needs)
             held.clear()
 
         for line in lines:
@@ -74,7 +74,7 @@ class LineReader:
             if is_error or len(held) == _LONGEST_CODE or (line.is_blank and not whole):
                 close()
             if is_error:
-                self.builder.add_line(UnitKind.ERROR, line)
+                self.builder.add_line(UnitKind.ERROR, line, needs)
             else:
                 held.append(line)
         close()

@@ -22,6 +22,7 @@ _MARKDOWN = (
 _QUOTE = re.compile(r"(?:\s{0,3}> ?)+")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _MARKED = re.compile(r"\s*(?:[-*+#>|`~=:_]|\d{1,9}[.)])|.{0,400}\|")
+_LETTERED, _SENTENCE_ENDS, _LITERAL = re.compile(r"\s*\(?[a-z]{1,2}\)\s"), ".!?。！？", 3
 _SHORT_ITEM = 240
 """Characters up to which an item with several sentences is one unit."""
 _LONGEST_LABEL = 160
@@ -62,6 +63,8 @@ class _BlockWalk:
         self.items: list[tuple[int, int]] = []  # level of the token, first unit of the item
         self.fresh: Line | None = None
         self.label: tuple[int, ...] = ()
+        self.lead: tuple[int, ...] = ()  # the unfinished sentence before `a)`, `b)`
+        self.indent: int | None = None  # of the last paragraph
         self.header: tuple[int, ...] = ()
 
     def walk(self) -> None:
@@ -97,7 +100,7 @@ class _BlockWalk:
         elif token.type == "heading_open":
             title = lines[0].stripped()
             self.builder.open_heading(int(token.tag[1]), title.text, title.start, title.end)
-            self.label, self.items = (), []
+            self.label, self.lead, self.items = (), (), []
         elif token.type == "fence":
             self._fence(lines)
         elif token.type == "thead_open":
@@ -130,12 +133,26 @@ class _BlockWalk:
             self._prose(lines)
 
     def _prose(self, lines: Sequence[Line]) -> None:
-        groups = unwrapped(lines, self.builder.layout)
+        """A paragraph; indented deeper than the one before it is literal text, which needs the sentence that introduces it."""
         self.builder.open_block()
-        kind = UnitKind.QUOTE if self.quotes else UnitKind.SENTENCE
-        groups = self._titled(groups)
-        made = [unit for group in groups for unit in self._add(kind, group)]
+        indent = min(line.indent for line in lines)
+        if not self.quotes and self.indent is not None and indent >= self.indent + _LITERAL:
+            self.line_reader.code(lines, self.label)
+            return
+        self.indent = indent
+        groups = self._titled(unwrapped(lines, self.builder.layout))
+        is_lettered = bool(_LETTERED.match(lines[0].text))
+        kind = UnitKind.QUOTE if self.quotes else UnitKind.ITEM if is_lettered else UnitKind.SENTENCE
+        needs = self.lead if is_lettered else ()
+        made: list[int] = []
+        for group in groups:
+            made += self._add(kind, group, needs)
+            if len(made) == 1 and len(group) == 1 and len(groups) > 1:
+                needs = (*needs, *self._label_of(made))
         self.label = self._label_of(made)
+        if made and not is_lettered:
+            is_open = self.builder.units[made[-1]].text.rstrip('*_ "”)')[-1:] not in _SENTENCE_ENDS
+            self.lead = (made[-1],) if is_open else ()
 
     def _titled(self, groups: Sequence[Sequence[Line]]) -> Sequence[Sequence[Line]]:
         """The first line of a paragraph of several, and the first line of a document, may be a title of what follows."""

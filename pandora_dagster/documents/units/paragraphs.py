@@ -15,6 +15,8 @@ _ROW = re.compile(r"\s*(?:[-*•+|#{}]|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s|\[[\d/:., -
 _LABELED = re.compile(r"\s*(?P<label>[^\W\d_][^\s:]{0,40}(?: [^\s:]{1,30}){0,4}) ?(?::\s+|：\s*)\S")
 _COLUMNS = re.compile(r"(?<=[^\s.!?:])[ \t]{2,}(?=\S)")
 _UNDERLINE = re.compile(r"\s{0,3}([=\-~^\"'`#*+.:_])\1{2,}\s*")
+_WORDS = re.compile(r"\s*[\w\"'“„«»(\[{`*_<$€£¥§&–—-]")
+"""How a line of prose begins, unlike a path or a sign of a list."""
 _LONGEST_TITLE = 72
 _LONGEST_LABELED = 240
 _TITLE = re.compile(r"\s*(?:#\d|§|\d|[^\W\d_a-zà-öø-ÿ])")
@@ -24,7 +26,7 @@ def unwrapped(lines: Sequence[Line], layout: LineLayout) -> list[list[Line]]:
     """Groups of lines that are one paragraph: a line goes on where the first word of the next one would not have fitted, or is small."""
     groups = [[lines[0]]]
     for before, line in pairwise(lines):
-        if layout.is_wrapped(before, line) or _continues(before.text.rstrip(), line.text, layout.width(line)):
+        if _continues(before.text.rstrip(), line.text, layout.width(line)):
             groups[-1].append(line)
         else:
             groups.append([line])
@@ -34,12 +36,20 @@ def unwrapped(lines: Sequence[Line], layout: LineLayout) -> list[list[Line]]:
 def _continues(before: str, text: str, width: int) -> bool:
     if _ROW.match(text) or len(_COLUMNS.findall(text)) > 1:
         return False
+    if text.startswith(":") or (_LABELED.match(before) and _indent(text) > _indent(before)):
+        return True
     first = (text.split(maxsplit=1)[:1] or [""])[0]
-    wraps = _NARROWEST <= width <= _WIDEST and len(before) > width // 3 and len(before) + 1 + len(first) > width - _SLACK
+    if not _WORDS.match(text) or (first[:1].isdigit() and before[-1:].isdigit()):
+        return False
+    wraps = _NARROWEST <= width <= _WIDEST and len(before) > max(width // 3, _SHORTEST) and len(before) + 1 + len(first) > width - _SLACK
     small = bool(_SMALL_START.match(text)) and not before.endswith(_ENDS)
     if _LABELED.match(text) and not (wraps and small):
         return False
     return wraps or (small and len(before) >= _SHORTEST)
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def is_title(line: Line) -> bool:

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 
 from pandora_dagster.documents.units.source_lines import Line
 
-_STAMP = r"(?P<stamp>[\[(]?(?=[^\s:]{0,12}[\d:])[\d/.:, T-]{4,25}(?: ?[AaPp][Mm])?[\])]? (?:- )?)?"
+_STAMP = (
+    r"(?P<stamp>[\[(][\d/.:, T-]{4,25}(?: ?[AaPp][Mm])?[\])] (?:- )?"
+    r"|\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? \d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])? - "
+    r"|\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])? )?"
+)
+"""The time before a speaker; a bare ISO time belongs to a log."""
 _ROLE = re.compile(
     r"(?:[-*] )?(?:\*\*|\[)?(?P<name>(?:user|assistant|system|tool|customer|agent|human|ai)(?: [\w.-]{1,80})?)(?:\*\*|\])? ?:"
     r"(?:\*\*)?(?= |$)",
@@ -57,7 +62,9 @@ def turns(lines: Sequence[Line]) -> list[Turn]:
 def _talk(lines: Sequence[Line]) -> list[Turn]:
     labels = [(_ROLE.match(line.text), _label(line)) for line in lines]
     known = _speakers(lines, [label for _, label in labels])
-    if sum(role is not None for role, _ in labels) < 2 and not known:
+    if sum(role is not None for role, _ in labels) > 1:
+        known = frozenset[str]()
+    elif not known:
         return []
     found = [Turn("", "", lines[0].start, lines[0].start)]
     fenced = False
@@ -67,7 +74,7 @@ def _talk(lines: Sequence[Line]) -> list[Turn]:
         match = role or (label if label and label["name"] in known else None)
         if match and not fenced:
             end = line.start + match.end()
-            found.append(Turn(match["name"], match[0].strip(), line.start, end, [line.after(match.end())]))
+            found.append(Turn(match["name"], match[0].strip(), line.start, end, [line.after(match.end()).stripped()]))
         else:
             found[-1].lines.append(line)
     return found

@@ -19,6 +19,7 @@ _MARKDOWN = (
     .disable(["code", "lheading", "html_block", "reference", "inline", "text_join"])
 )
 """Blocks only: what stands inside a line is not read."""
+_LEAVES = ("heading_open", "fence", "thead_open", "tr_open", "paragraph_open")
 _QUOTE = re.compile(r"(?:\s{0,3}> ?)+")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _MARKED = re.compile(r"\s*(?:[-*+#>|`~=:_]|\d{1,9}[.)])|.{0,400}\|")
@@ -59,6 +60,7 @@ class _BlockWalk:
 
     def __init__(self, builder: UnitBuilder, line_reader: LineReader, lines: Sequence[Line]) -> None:
         self.builder, self.line_reader, self.lines = builder, line_reader, lines
+        self.read = 0  # lines
         self.quotes = 0
         self.items: list[tuple[int, int]] = []  # level of the token, first unit of the item
         self.fresh: Line | None = None
@@ -91,7 +93,18 @@ class _BlockWalk:
             elif token.type == "blockquote_close":
                 self.quotes -= 1
             elif token.map and token.nesting >= 0:
+                if token.type in _LEAVES:
+                    self._unread(token.map[0])
+                    self.read = token.map[1]
                 self._block(token, self.lines[token.map[0] : token.map[1]])
+        self._unread(len(self.lines))
+
+    def _unread(self, end: int) -> None:
+        """Lines in no block: a bare `1.`, or what is nested deeper than Markdown is read."""
+        for line in self.lines[self.read : end]:
+            if any(map(str.isalnum, line.text)):
+                self.builder.open_block()
+                self.builder.add_sentences(UnitKind.SENTENCE, [line])
 
     def _block(self, token: Token, lines: Sequence[Line]) -> None:
         if token.type == "list_item_open":

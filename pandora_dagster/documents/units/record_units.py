@@ -62,11 +62,11 @@ class RecordReader:
         if isinstance(value.value, dict):
             self._members(path, value, value.value, tool)
         elif isinstance(value.value, list):
-            self._list(path, value.value, tool)
+            self._list(path, value, value.value, tool)
         else:
             self._text(path, value)
 
-    def _list(self, path: str, values: Sequence[JsonValue], tool: str) -> None:
+    def _list(self, path: str, whole: JsonValue, values: Sequence[JsonValue], tool: str) -> None:
         """Records side by side are rows of a table, with the names of lists of records within in the head of their column."""
         records = [
             one for part in values for one in (part.value if isinstance(part.value, list) else [part]) if isinstance(one.value, dict)
@@ -75,13 +75,15 @@ class RecordReader:
             names = dict.fromkeys(name for one in records for name in _members(one))
             inner = {name: _inner_names([_members(one)[name] for one in records if name in _members(one)]) for name in names}
             alike = sum(len(_members(one)) for one in records) >= _LEAST_CELLS * len(names) * len(records)
-            for one in records:
+            for number, one in enumerate(records):
                 cells = {name: _members(one).get(name, _NOTHING) for name in names} if alike else _members(one)
-                self._row(one.start, one.end, cells, inner, tool)
+                self._row(one.start if number else whole.begin, one.end, cells, inner, tool)
             return
-        for one in values:
+        for number, one in enumerate(values):
+            if not number:
+                one.name_start = whole.name_start
             if isinstance(one.value, str):
-                self._text(path, one)
+                self._text("" if number else path, one)
             else:
                 self._record(path, one, tool)
 
@@ -89,15 +91,17 @@ class RecordReader:
         own = {name: value for name, value in members.items() if not _is_apart(value)}
         if own:
             inner = {name: _inner_names([value]) for name, value in own.items()}
-            start, end = min(v.begin for v in own.values()), max(v.end for v in own.values())
+            start, end = min(whole.begin, *(v.begin for v in own.values())), max(v.end for v in own.values())
             self._row(start, end, own, inner, tool, path)
+        elif members:
+            next(iter(members.values())).name_start = whole.begin
         for name, value in members.items():
             if name in own:
                 continue
             below = f"{path}.{name}".strip(".")
             alike = list(_members(value).values())
             if alike and all(isinstance(v.value, dict) for v in alike) and len({frozenset(_members(v)) for v in alike}) == 1:
-                self._list(below, alike, tool)
+                self._list(below, value, alike, tool)
             else:
                 self._record(below, value, tool)
 
@@ -127,7 +131,7 @@ class RecordReader:
         """A text with several sentences is a unit for each, the first one with its name before it."""
         begin = value.start if value.name_start < 0 else value.name_start
         content = _flat(value)
-        label = f"{path}: " if path else ""
+        label = f"{path.rpartition('.')[2]}: " if path and value.name_start >= 0 else ""
         source = self.builder.source[value.start + 1 : value.end - 1]
         if not value.is_text or "\\" in source or not _is_apart(value):
             self.builder.add(UnitKind.ROW, label + content, begin, value.end)

@@ -34,6 +34,7 @@ _QUOTE = re.compile(r"(?:> ?)*")
 _LEAST_SHARE, _MOST_LABELED = 0.6, 0.9
 """Share of the paragraphs that begin with a label that comes back, from which labels are speakers; and of the lines with any label, from
 which one that comes once is a speaker too."""
+_HEADING, _LINK = re.compile(r"#{1,6} \S"), re.compile(r"\W*(?:https?://|www\.)")
 _FENCES = ("```", "~~~")
 
 
@@ -48,15 +49,15 @@ class Turn:
     """Where the label begins in the source, and where it ends."""
     end: int
     lines: list[Line] = field(default_factory=list[Line])
+    in_document: bool = False
+    """Whether the headings of the text hold for it too."""
     resumes: int = -1
     """The turn that goes on here, by its number, where a quotation stood between."""
 
 
 def turns(lines: Sequence[Line]) -> list[Turn]:
     """The turns of a text; empty where it is no talk."""
-    found = _mails(lines) or _talk(lines)
-    kept = [i for i, turn in enumerate(found) if turn.label or not all(line.is_blank for line in turn.lines)]
-    return found if len(kept) == len(found) else found[1:] if all(turn.resumes < 0 for turn in found) else found
+    return _mails(lines) or _talk(lines)
 
 
 def _talk(lines: Sequence[Line]) -> list[Turn]:
@@ -67,14 +68,18 @@ def _talk(lines: Sequence[Line]) -> list[Turn]:
     elif not known:
         return []
     found = [Turn("", "", lines[0].start, lines[0].start)]
-    fenced = False
-    for line, (role, label) in zip(lines, labels, strict=True):
-        if line.text.lstrip().startswith(_FENCES):
-            fenced = not fenced
+    fences = [line.text.lstrip().startswith(_FENCES) for line in lines]
+    fenced, all_closed = False, sum(fences) % 2 == 0
+    for line, is_fence, (role, label) in zip(lines, fences, labels, strict=True):
+        fenced ^= is_fence and all_closed
         match = role or (label if label and label["name"] in known else None)
-        if match and not fenced:
+        if known and not match and not fenced and found[-1].label and _HEADING.match(line.text):
+            found.append(Turn("", "", line.start, line.start, [line], in_document=True))
+        elif match and not fenced:
             end = line.start + match.end()
-            found.append(Turn(match["name"], match[0].strip(), line.start, end, [line.after(match.end()).stripped()]))
+            found.append(
+                Turn(match["name"], match[0].strip(), line.start, end, [line.after(match.end()).stripped()], in_document=bool(known))
+            )
         else:
             found[-1].lines.append(line)
     return found
@@ -82,7 +87,7 @@ def _talk(lines: Sequence[Line]) -> list[Turn]:
 
 def _label(line: Line) -> re.Match[str] | None:
     match = _LABEL.match(line.text)
-    return None if match and _HEADER.match(line.text) else match
+    return None if match and (_HEADER.match(line.text) or _LINK.match(line.text, match.end())) else match
 
 
 def _speakers(lines: Sequence[Line], labels: Sequence[re.Match[str] | None]) -> frozenset[str]:

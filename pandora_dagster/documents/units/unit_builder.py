@@ -22,16 +22,17 @@ class UnitBuilder:
         self._speaker: tuple[int, ...] = ()
         self._headings: list[tuple[int, int]] = []  # level, unit
 
-    def open_message(self, number: int, speaker: str, text: str, start: int, end: int) -> int | None:
+    def open_message(self, number: int, speaker: str, text: str, start: int, end: int, *, in_document: bool = False) -> int | None:
         """Begin a message; what follows is that speaker's. The unit of the speaker is returned."""
-        self.resume_message(number, speaker, None)
+        self.resume_message(number, speaker, None, in_document=in_document)
         unit = self.add(UnitKind.SPEAKER, text, start, end) if speaker else None
         self._speaker = () if unit is None else (unit,)
         return unit
 
-    def resume_message(self, number: int, speaker: str, unit: int | None) -> None:
-        """Go on with an earlier message, whose speaker is that unit."""
-        self.message, self.speaker, self._headings = number, speaker, []
+    def resume_message(self, number: int, speaker: str, unit: int | None, *, in_document: bool = False) -> None:
+        """Go on with an earlier message, whose speaker is that unit; the headings before it hold on where they are the document's."""
+        self.message, self.speaker = number, speaker
+        self._headings = self._headings if in_document else []
         self._speaker = () if unit is None else (unit,)
         self.block += 1
 

@@ -37,12 +37,16 @@ class _Reader:
         lines = self.builder.lines
         talk = turns(lines)
         speakers: list[tuple[int, int | None]] = []
-        for number, turn in enumerate(talk, 1):
+        number = 0
+        for turn in talk:
+            number += bool(turn.label) or not all(line.is_blank for line in turn.lines)
             if turn.resumes >= 0:
                 speakers.append(speakers[turn.resumes])
                 self.builder.resume_message(speakers[-1][0], turn.label, speakers[-1][1])
             else:
-                speakers.append((number, self.builder.open_message(number, turn.label, turn.text, turn.start, turn.end)))
+                place = turn.start, turn.end
+                unit = self.builder.open_message(number, turn.label, turn.text, *place, in_document=turn.in_document)
+                speakers.append((number, unit))
             self._content(turn.lines, _tool_of(turn.label))
         if not talk:
             self._content(lines)

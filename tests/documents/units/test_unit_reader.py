@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -108,3 +109,78 @@ def test_records_are_rows_under_one_header() -> None:
 def test_pasted_logs_and_diffs_are_no_sentences() -> None:
     kinds = Counter(u.kind for u in read_units(TEXTS[-1]))
     assert kinds[UnitKind.LOG] == 3 and kinds[UnitKind.ERROR] == 1 and kinds[UnitKind.HUNK] == 1
+
+
+@pytest.mark.parametrize("page", sorted((Path(__file__).parents[3] / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_real_pages_are_in_units(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    placed(text, read_units(text))
+
+
+def test_a_quoted_mail_is_its_senders() -> None:
+    units = read_units(
+        "From: Ann <a@x.org>\nTo: Bob\nSubject: Roof\n\nThe new offer holds.\n\n> From: Bob\n> Date: 3 May\n>\n> It is 48 k.\n"
+        ">> From: Ann\n>> Date: 1 May\n>>\n>> What is it?\n>\n> Without the lightning rod.\n"
+    )
+    speakers = {u.text: u.speaker for u in units}
+    assert speakers["The new offer holds."] == "Ann"
+    assert speakers["It is 48 k."] == speakers["Without the lightning rod."] == "Bob"
+    assert speakers["What is it?"] == "Ann"
+
+
+def test_a_transcript_with_times_has_speakers() -> None:
+    units = read_units("[03/07, 18:02] Tomasz: ok so hut weekend.\n[03/07, 18:04] Ines: I'm in\nand Bo too\n[03/07, 18:05] Tomasz: good")
+    assert [(u.text, u.speaker) for u in units if u.kind is UnitKind.SENTENCE][1:3] == [("I'm in", "Ines"), ("and Bo too", "Ines")]
+
+
+def test_an_entry_of_a_configuration_needs_its_keys() -> None:
+    units = read_units("route:\n  group_wait: 30s\n  routes:\n    - matchers:\n        - service=a\n      receiver: mails\n  limit: 5\n")
+    entry = next(u for u in units if "receiver" in u.text)
+    assert [units[n].text.strip() for n in entry.needs] == ["route:", "routes:", "- matchers:\n        - service=a"]
+
+
+def test_a_rule_and_its_exception_need_each_other() -> None:
+    units = read_units("The gate is closed at night. Except on Sundays. The key is with Ann.")
+    assert [u.needs for u in units] == [(1,), (0,), ()]
+
+
+def test_an_answer_needs_its_question() -> None:
+    units = read_units("user: Is the lift working?\nassistant: No, not before Monday.\nuser: ok")
+    answer = next(u for u in units if u.text.startswith("No,"))
+    assert "Is the lift working?" in [units[n].text for n in answer.needs]
+
+
+def test_a_label_and_its_value_are_one_unit() -> None:
+    units = read_units("Pump AW-9\n\nPower: 9.1 kW. At -15 °C: 6.4 kW.\nNoise: 52 dB by day.\n")
+    assert [u.text for u in units[1:]] == ["Power: 9.1 kW. At -15 °C: 6.4 kW.", "Noise: 52 dB by day."]
+
+
+def test_underlined_titles_are_headings() -> None:
+    units = read_units("Abstract\n========\n\nIt is a rule.\n\nScope\n-----\n\nAll of it::\n\n    x = 1\n")
+    assert [(u.kind, u.level) for u in units if u.kind is UnitKind.HEADING] == [(UnitKind.HEADING, 1), (UnitKind.HEADING, 2)]
+    assert [units[n].text for n in units[-1].needs] == ["Abstract", "Scope", "All of it::"]
+
+
+def test_lettered_paragraphs_need_what_they_complete() -> None:
+    units = read_units("## § 5\n\n(1) Leave of a twelfth has who\n\na)  joins late;\n\nb)  leaves early.\n")
+    assert [[units[n].text for n in u.needs] for u in units[2:]] == [["## § 5", "(1) Leave of a twelfth has who"]] * 2
+
+
+def test_speech_is_divided_where_a_clause_opens() -> None:
+    units = read_units(
+        "so the fee is forty two pounds a year for all of you " * 3 + "and it covers the insurance but not the theft of hives " * 4
+    )
+    assert len(units) > 2
+    assert all(u.text.startswith(("so the", "and it", "but")) for u in units)
+
+
+def test_orders_inside_a_record_are_units() -> None:
+    long = "The gateway was moved. " * 10 + "Do not restart gateway GW-3."
+    units = read_units('{"host": "gw", "note": "' + long + '"}')
+    assert units[-1].text == "Do not restart gateway GW-3."
+    assert units[units[-1].needs[0]].text == "note:"
+
+
+def test_printed_columns_are_rows() -> None:
+    units = read_units("Filesystem   Size  Used\n/dev/sda2     20G   19G\n/dev/md1     7.3T  4.1T\n")
+    assert [u.kind for u in units] == [UnitKind.HEADER, UnitKind.ROW, UnitKind.ROW]

@@ -62,13 +62,19 @@ def _print_report(answer: dict[str, Any]) -> None:
     counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in answer["facts"].items() if n and name != "total")
     print_line(f"{answer['facts']['total']} facts: {counts or 'none'}; {len(answer['left_out'])} units left out")
     for name in _LISTS:
-        shown = answer[name][:_SHOWN]
-        if shown:
+        entries = _without_parts(answer[name])
+        if entries:
             print_line(f"\n{name.replace('_', ' ')} ({len(answer[name])})")
-        for entry in shown:
+        for entry in entries[:_SHOWN]:
             print_line(f"  {_where(entry)}: {_short(_describe(entry))}")
-        if len(answer[name]) > len(shown):
-            print_line(f"  and {len(answer[name]) - len(shown)} more; --json has all")
+        if len(entries) > _SHOWN:
+            print_line(f"  and {len(entries) - _SHOWN} more; --json has all")
+
+
+def _without_parts(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries without the values of a statement that is an entry itself."""
+    whole = {entry["of"] for entry in entries if entry.get("of") and entry["of"].endswith(entry["fact"])}
+    return [e for e in entries if e.get("of") not in whole or e["of"].endswith(e["fact"]) or e.get("instead")]
 
 
 def _where(entry: dict[str, Any]) -> str:
@@ -84,7 +90,7 @@ def _describe(entry: dict[str, Any]) -> str:
     fact = entry.get("fact", "")
     instead = f"{' -> ' if fact else ''}{entry['instead']}" if entry.get("instead") else ""
     reason = f" ({entry['reason']})" if entry.get("reason") else ""
-    of = f", in: {entry['of']}" if entry.get("of") and entry["of"] != fact and not instead else ""
+    of = f", in: {entry['of']}" if entry.get("of") and not entry["of"].endswith(fact) and not instead else ""
     return f"{fact}{instead}{reason}{of}"
 
 

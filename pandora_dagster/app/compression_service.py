@@ -6,7 +6,7 @@ compress_text(open("long.md").read(), target_tokens=500)["text"]
 
 import codecs
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,11 +14,11 @@ from typing import Any, cast
 
 from pandora_dagster.app.composition import open_app, open_counter
 from pandora_dagster.compression.compressor import compress
-from pandora_dagster.compression.content_detection import content_type_of
-from pandora_dagster.compression.facts.fact_types import Outcome, Verdict
-from pandora_dagster.compression.judge.ledger import build_ledger
-from pandora_dagster.compression.judge.verification import verify
 from pandora_dagster.compression.read.json_parts import broken_json_line
+from pandora_dagster.compression.verification.facts import Outcome
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.report import describe_change, missing_statements
+from pandora_dagster.compression.verification.verification import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallSite
@@ -85,8 +85,9 @@ def compress_text(
     `type` is a content type of 000 section 22, detected where it is empty. Where `text` is a compression already, `original`
     is what was compressed first: verdicts are about its facts, over any number of generations, and critical ones that `text` lost are put
     back. The answer has `id`, `text` (None where no sound text fits),
-    `tokens`, `facts` (`total` and a number for each verdict), `missing` (the facts that are lost), `changed`
-    (the mutated or invented ones) and `halted` (None, or the reason).
+    `tokens`, `facts` (`total` and a number for each verdict), `kept` (the kept facts), `missing` (the statements that hold a lost fact),
+    `changed` (the mutated or invented ones), `left_out` (the units of the text that are not in the result) and `halted` (None, or the
+    reason).
     Raises InputError for a target under 1 or an unknown type, HaltError where a configured model cannot be reached.
     """
     with open_compressor(settings or load_settings(process_environment())) as compressed:
@@ -177,7 +178,7 @@ def _check_text(text: str, where: str) -> None:
 
 
 def _refusal(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
-    answer = _line(id, None, 0, {}, (), (), reason)
+    answer = _line(id, None, 0, None, Verification(()), reason)
     return {"id": answer.pop("id"), "line": number, **answer}
 
 
@@ -198,7 +199,7 @@ def content_type_named(name: str) -> ContentType | None:
 
 def _by_structure(one: CompressionTask, counter: TokenMeasure) -> dict[str, Any]:
     made = compress(one.request(), counter)
-    return _line(one.id, made.text, made.tokens, made.counts, made.missing, made.verdicts if made.text is not None else (), made.advice)
+    return _line(one.id, made.text, made.tokens, made.ledger, made.verification, made.advice)
 
 
 async def _by_engine(one: CompressionTask, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
@@ -210,36 +211,27 @@ async def _by_engine(one: CompressionTask, engine: SummarizationEngine, settings
         made = await engine.compress(request, site=site)
     except CallFaultError as error:
         raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
-    judged = made.verification or verify(build_ledger(request.source, content_type_of(request)), request.source, made.text or "")
-    return _line(
-        one.id,
-        made.text,
-        made.tokens,
-        judged.counts,
-        [f.text for f in judged.lost],
-        judged.verdicts if made.text is not None else (),
-        made.halted or None,
-    )
+    ledger = build_ledger(request.source)
+    found = made.verification or verify(ledger, made.text or "")
+    return _line(one.id, made.text, made.tokens, ledger, found, made.halted or None)
 
 
 def _line(
-    id: str | int | None,
-    text: str | None,
-    tokens: int,
-    counts: Mapping[str, int],
-    missing: Iterable[str],
-    verdicts: Iterable[Verdict],
-    halted: str | None,
+    id: str | int | None, text: str | None, tokens: int, ledger: Ledger | None, found: Verification, halted: str | None
 ) -> dict[str, Any]:
-    facts = {"total": counts.get("total", 0)} | {outcome.value: counts.get(outcome.value, 0) for outcome in _ORDER}
-    changed = [_describe_change(v) for v in verdicts if v.outcome in (Outcome.MUTATED, Outcome.INVENTED)]
-    return {"id": id, "text": text, "tokens": tokens, "facts": facts, "missing": list(missing), "changed": changed, "halted": halted}
-
-
-def _describe_change(verdict: Verdict) -> str:
-    """The fact, what replaced it, and the reason: `$149.00 -> $194.00: another value stands in its place`."""
-    stands = f"{verdict.fact.text} -> " if verdict.fact and verdict.evidence not in ("", verdict.fact.text) else ""
-    return f"{stands}{verdict.evidence or verdict.text}: {verdict.reason or verdict.outcome.value}"
+    facts = {"total": found.counts["total"]} | {outcome.value: found.counts[outcome.value] for outcome in _ORDER}
+    changed = [*found.changed, *found.invented] if text is not None else []
+    return {
+        "id": id,
+        "text": text,
+        "tokens": tokens,
+        "facts": facts,
+        "kept": [v.text for v in found.kept] if text is not None else [],
+        "missing": missing_statements(ledger, found.lost) if ledger else [],
+        "changed": [describe_change(v) for v in changed],
+        "left_out": [one.text for one in found.left_out],
+        "halted": halted,
+    }
 
 
 def _label(kind: type | tuple[type, ...]) -> str:

@@ -43,6 +43,7 @@ class _Aligner:
         self._original, self._shortened = original, shortened
         self._last = -1
         self._used: set[int] = set()
+        self._headings = frozenset(original.keys[u.order] for u in original.units if u.is_context)
         self._known_labels = frozenset(label for u in original.content for label in original.labels(u.order))
 
     def all(self, reference: str) -> Iterator[Alignment]:
@@ -56,9 +57,10 @@ class _Aligner:
             yield found
 
     def _verbatim(self, order: int) -> Alignment | None:
-        same = self._original.by_key.get(self._shortened.keys[order], ())
+        key = self._shortened.keys[order]
+        same = self._original.by_key.get(key, ())
         if not same:
-            return None
+            return Alignment(order, (), is_verbatim=True) if key in self._headings else None
         fitting = [o for o in same if not self._other_label(order, o)]
         chosen = fitting or same
         best = min(chosen, key=lambda o: (o in self._used, o <= self._last, abs(o - self._last)))

@@ -15,6 +15,8 @@ _LONGEST = 400
 """Forms of a unit that are compared in order; of a longer one only the values."""
 _NEAR = 0.6
 """Share of a statement's forms in the order of its source from which a difference is a change and not another sentence."""
+_SHORT = 4
+"""Small words that turn a statement; more of them are a clause."""
 _FEW = 2
 """Words of content that a change may delete; more are a clause that was left out."""
 
@@ -85,9 +87,10 @@ def _of_stretch(old: _Stretch, new: _Stretch, counts: tuple[Counter[str], Counte
     for form in gone:
         if form.is_letter and gone_words <= _FEW:
             yield Difference(form.text, "", "the letter is gone", is_change=True, forms=(form,))
-    if gone_words == added_words == 0 and negations(old.text) != negations(new.text):
+    is_short = gone_words == added_words == 0 and max(len(old.forms), len(new.forms)) <= _SHORT
+    if is_short and negations(old.text) != negations(new.text):
         yield Difference(old.text, new.text, "another polarity", is_change=True)
-    elif gone_words == added_words == 0 and (Cue.FORCE in cues(old.text, language)) != (Cue.FORCE in cues(new.text, language)):
+    elif is_short and (Cue.FORCE in cues(old.text, language)) != (Cue.FORCE in cues(new.text, language)):
         yield Difference(old.text, new.text, "another force", is_change=True)
     elif old.forms and new.forms and not added and not exchanged:
         yield Difference(old.text, new.text, "other words", is_change=False)

@@ -25,15 +25,16 @@ _DEPTH = 4
 class UnitIndex:
     """All units of `text`, and its content units by their words."""
 
-    def __init__(self, text: str, language: str, *, speakers: frozenset[str] = frozenset()) -> None:
-        """`speakers` are known ones: a line that begins with such a label is theirs, also where it is their only one."""
+    def __init__(self, text: str, language: str, *, speakers: frozenset[str] = frozenset(), lines_of: str = "") -> None:
+        """`speakers` are known ones: a line that begins with such a label is theirs, also where it is their only one. `lines_of` is the
+        text by whose lines places are numbered, where it is another one of the same length."""
         self.text = text
         self.language = language
         self.units = tuple(_with_speaker(u, speakers) for u in read_units(text, language))
         self.content = tuple(u for u in self.units if not u.is_context)
         self.keys = [unit_key(u.text, is_literal=u.kind in LITERAL) for u in self.units]
         self._forms: dict[int, tuple[Form, ...]] = {}
-        self._line_starts = [0, *(i + 1 for i, sign in enumerate(text) if sign == "\n")]
+        self._line_starts = [0, *(i + 1 for i, sign in enumerate(lines_of or text) if sign == "\n")]
 
     @cached_property
     def speakers(self) -> frozenset[str]:

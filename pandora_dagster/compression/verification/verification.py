@@ -34,6 +34,8 @@ from pandora_dagster.language.cues import Cue, cues
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _SAME = 0.7
 """Share of a rule's words, by weight, with which a statement that differs in no form states the same rule."""
+_NEAR = 2
+"""Units beside a source whose force a statement may have."""
 _COVERED = 0.3
 """Share of a unit's words, by weight, with which a statement stands for it: it is not left out then."""
 
@@ -109,7 +111,8 @@ def is_stated(statement: str, text: str) -> bool:
 
 
 def _read(shortened: str, ledger: Ledger) -> UnitIndex:
-    return UnitIndex(without_marks(shortened)[0], ledger.index.language, speakers=ledger.index.speakers)
+    plain, _ = without_marks(shortened)
+    return UnitIndex(plain, ledger.index.language, speakers=ledger.index.speakers, lines_of=shortened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +304,9 @@ class _Verifier:
                 )
 
     def _adds_force(self, one: Alignment) -> bool:
-        return self._force(one.order, self._shortened)[0] and not any(self._force(s, self._original)[0] for s in one.sources)
+        near = {order for source in one.sources for order in range(max(0, source - _NEAR), source + _NEAR + 1)}
+        theirs = any(self._force(order, self._original)[0] for order in near if order < len(self._original.units))
+        return self._force(one.order, self._shortened)[0] and not theirs
 
     def _is_spelled(self, form: Form) -> bool:
         """Whether the original has a name or code in other letters, or a number apart from what it counts: `rows: 20` for `20 rows`."""

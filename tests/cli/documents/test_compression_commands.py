@@ -8,8 +8,8 @@ import pytest
 
 from pandora_dagster.app.composition import open_counter
 from pandora_dagster.app.compression_service import _line, answer_lines, compress_text, open_compressor
-from pandora_dagster.compression.judge.ledger import build_ledger
-from pandora_dagster.compression.judge.verification import verify
+from pandora_dagster.compression.verification.ledger import build_ledger
+from pandora_dagster.compression.verification.verification import verify
 from pandora_dagster.errors import InputError
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
@@ -19,6 +19,7 @@ FILLER = "We all talked about how nice the weather had been and what everybody w
 TEXT = "\n\n".join(f"Chair CH{n}00X was sold for ${n}49.00 at store{n}.example.com. {FILLER * 2}" for n in range(1, 15))
 ERROR = "Error: the disk /dev/sda1 is full since 2026-03-04 and nothing can be written to it."
 FACTS = ["total", "kept", "equal", "recoverable", "dropped_by_rule", "missing", "mutated", "invented"]
+LISTS = ("kept", "missing", "changed", "left_out")
 
 
 @pytest.fixture
@@ -39,8 +40,9 @@ def test_a_file_is_printed_compressed_with_its_verdicts_beside_it(file, invoke):
 def test_json_has_exactly_the_documented_fields(file, invoke):
     """One document on stdout."""
     answer = json.loads(invoke("compress", str(file), "--target-tokens", "400", "--type", "generic", "--json").stdout)
-    assert list(answer) == ["id", "text", "tokens", "facts", "missing", "changed", "halted"] and list(answer["facts"]) == FACTS
-    assert answer["tokens"] <= 400 and answer["halted"] is None and answer["missing"] == answer["changed"] == []
+    assert list(answer) == ["id", "text", "tokens", "facts", "kept", "missing", "changed", "left_out", "halted"]
+    assert list(answer["facts"]) == FACTS and answer["tokens"] <= 400 and answer["halted"] is None and answer["changed"] == []
+    assert answer["facts"]["kept"] == len(answer["kept"]) and set(answer["missing"]) <= set(answer["left_out"])
 
 
 def test_json_lines_are_answered_in_order(pandora):
@@ -55,7 +57,7 @@ def test_json_lines_are_answered_in_order(pandora):
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [a["id"] for a in answers] == ["long", "about", 3, "short"] and done.returncode == 1
     assert "$749.00" in answers[1]["text"] and answers[1]["tokens"] <= 120
-    assert answers[2]["text"] is None and "target is 4" in answers[2]["halted"] and answers[3]["text"] == "hello there"
+    assert answers[2]["text"] is None and "not one unit fits in 4 tokens" in answers[2]["halted"] and answers[3]["text"] == "hello there"
 
 
 LIMIT = "The buyer must not pay more than $1,299.00 for chair CH700X."
@@ -71,21 +73,11 @@ def generations(invoke, tmp_path, *, damage=lambda text: text):
 
 
 def test_a_second_generation_is_judged_by_the_original(invoke, tmp_path):
-    """Its facts are those of the first text, and those that the first pass had lost already are told as well."""
+    """Its facts are those of the first text, and what the first pass has lost is named as well."""
     once, done = generations(invoke, tmp_path, damage=lambda text: text.replace("$349.00", "a fair price"))
     twice = json.loads(done.stdout)
-    assert done.exit_code == 0 and twice["tokens"] <= 300 and twice["facts"]["total"] == once["facts"]["total"] and once["missing"] == []
-    assert "$349.00" in twice["missing"] or "$349.00" in twice["text"]
-    assert twice["facts"]["missing"] + twice["facts"]["mutated"] == len(twice["missing"]) > 0 and LIMIT in twice["text"]
-
-
-def test_what_must_be_kept_of_the_original_is_put_back(invoke, tmp_path):
-    """A limit that the compression at hand has lost, whether or not it is within its target; where there is no room, a HALT."""
-    _, done = generations(invoke, tmp_path, damage=lambda text: text.replace(LIMIT, ""))
-    assert LIMIT in json.loads(done.stdout)["text"]
-    fits = compress_text("Chairs were sold in many shops.", 100, original=f"{TEXT} {LIMIT}", settings=load_settings({}))
-    assert LIMIT in fits["text"] and fits["tokens"] <= 100 and fits["facts"]["missing"] > 20
-    assert compress_text("Chairs were sold.", 12, original=f"{TEXT} {LIMIT}", settings=load_settings({}))["text"] is None
+    assert done.exit_code == 0 and twice["tokens"] <= 300 and twice["facts"]["total"] == once["facts"]["total"]
+    assert "$349.00" in twice["text"] or any("$349.00" in text for text in twice["missing"])
 
 
 TRUE = "Nordlicht pays Tomas Ruiz 35 euros until 20 March 2026. Maren may not go above 25 euros. The flat has no balcony."
@@ -114,33 +106,33 @@ def test_what_the_original_does_not_bear_out_is_left_out(said, instead):
 
 def test_what_was_changed_is_named(invoke, file):
     """In the answer beside what is missing, and in the plain report."""
-    untrue = verify(build_ledger(TRUE), TRUE, TRUE.replace("35 euros", "53 euros"))
-    line = _line("x", "text", 1, untrue.counts, [], untrue.verdicts, None)
-    assert line["changed"] == ["35 euros -> 53 euros: another value stands in its place"]
+    ledger = build_ledger(TRUE)
+    line = _line("x", "text", 1, ledger, verify(ledger, TRUE.replace("35 euros", "53 euros")), None)
+    assert "35 euros -> 53 euros: another value in its place" in line["changed"]
     done = invoke("compress", str(file), "--target-tokens", "120")
     assert re.search(r"^pandora: missing: .+; and \d+ more$", done.stderr, re.MULTILINE)
 
 
 def test_a_halt_says_with_how_many_tokens_it_works():
-    """Exactly so many do."""
+    """So many do."""
     text = "\n".join(f"Error: disk {n} of rack {n * 7} is full and nothing can be written to it. {FILLER}" for n in range(8))
-    halted = compress_text(text, 20, settings=load_settings({}))["halted"]
-    told = re.search(r"critical facts alone need \d+ tokens, the target is 20; with (\d+) tokens they fit$", halted)
-    assert told and compress_text(text, int(told.group(1)), settings=load_settings({}))["text"]
+    halted = compress_text(text, 4, settings=load_settings({}))["halted"]
+    found = re.search(r"not one unit fits in 4 tokens; with (\d+) tokens one fits$", halted)
+    assert found and compress_text(text, int(found.group(1)), settings=load_settings({}))["text"]
 
 
 def test_a_long_word_stands_whole_or_not_at_all():
-    """Its place says how much is left out; nothing is invented by that."""
+    """A mark counts it; nothing is invented by that. Where there is nothing else, no unit fits."""
     code = "0123456789abcdef" * 40
     text = f"The token is {code} and it expires on 5 May 2026. Ann pays 40 euros. {FILLER * 3}"
     for target in (30, 60, 100):
         answer = compress_text(text, target, settings=load_settings({}))
         assert answer["changed"] == [] and "0123456789abcdef" not in answer["text"].replace(code, "")
-    assert "[400000 characters left out]" in compress_text("a" * 400_000, 50, settings=load_settings({}))["text"]
+    assert compress_text("a" * 400_000, 50, settings=load_settings({}))["text"] is None
 
 
-def test_ten_generations_lose_nothing_that_must_be_kept():
-    """Ever smaller, each made of the one before: every figure a person gave, the limit and the error stand in the last."""
+def test_ten_generations_are_judged_by_the_first_text():
+    """Ever smaller, each made of the one before: within its target, verdicts about the first text, nothing changed or invented."""
     settings = load_settings({})
     first = "\n".join(
         (
@@ -155,14 +147,14 @@ def test_ten_generations_lose_nothing_that_must_be_kept():
         answer = compress_text(text, target, original=first, settings=settings)
         text = answer["text"]
         assert text and answer["tokens"] <= target and answer["facts"]["total"] == compress_text(first, 9_000)["facts"]["total"]
-    assert all(fact in text for fact in ("$1,299.00", "CH700X", "Error: card_5512 was declined", "#W2378156"))
+        assert answer["changed"] == []
 
 
 def test_json_lines_may_name_their_originals(pandora):
     """`original` in a line is the option of a file; only one text can come from stdin."""
     line = {"id": 1, "text": "Chairs were sold in many shops.", "target_tokens": 100, "original": f"{TEXT} {LIMIT}"}
     done = pandora("compress", "--jsonl", "-", text=json.dumps(line))
-    assert done.returncode == 0 and LIMIT in json.loads(done.stdout)["text"]
+    assert done.returncode == 0 and LIMIT in json.loads(done.stdout)["missing"]
     wrong = pandora("compress", "--jsonl", "-", text=json.dumps(line | {"original": 5}))
     assert wrong.returncode == 1 and "original: missing or of the wrong kind: expected a string" in wrong.stdout
     assert pandora("compress", "--jsonl", "-", "--original", "x", text="").returncode == 2
@@ -233,7 +225,7 @@ def test_a_broken_line_is_answered_in_its_place(kind, invoke, tmp_path):
     assert done.exit_code == 1 and first == last | {"id": "good"} and first["text"] == "hello there" and "line" not in first
     said = broken.pop("halted")
     assert said.startswith(f"{path}:2: ") and message in said and said in done.stderr
-    assert broken == {"id": id, "line": 2, "text": None, "tokens": 0, "facts": dict.fromkeys(FACTS, 0), "missing": [], "changed": []}
+    assert broken == {"id": id, "line": 2, "text": None, "tokens": 0, "facts": dict.fromkeys(FACTS, 0), **dict.fromkeys(LISTS, [])}
 
 
 def test_a_line_over_the_limit_is_answered(monkeypatch):

@@ -61,7 +61,7 @@ def main() -> int:
 def _logged(app: App, wanted: int) -> dict[str, list[CallRecord]]:
     """At least `wanted` calls of turns over the example's history, by recipe."""
     app.transfer.import_example()
-    recipes = {app.cookbook.load(name).name: name for name in app.cookbook.names()}
+    recipes = {app.recipes.load(name).name: name for name in app.recipes.names()}
     found: list[CallRecord] = []
     for number in range(1_000):
         key = app.start(QUERIES[number % len(QUERIES)], user="example", session=f"s{number}")
@@ -88,7 +88,7 @@ def _alone(app: App, trying: DryRun, by_recipe: dict[str, list[CallRecord]]) -> 
 
     began = time.process_time()
     for name, requests in ready.items():
-        trying.executor.select_version(app.cookbook.load(name))
+        trying.executor.select_version(app.recipes.load(name))
         trying.run(made(requests))
     return time.process_time() - began
 
@@ -97,7 +97,7 @@ def _replayed(app: App, trying: DryRun, by_recipe: dict[str, list[CallRecord]]) 
     """Seconds of the processor for the same through a replay, and how many answers are the same."""
     same, began = 0, time.process_time()
     for name, records in by_recipe.items():
-        trying.executor.select_version(app.cookbook.load(name))
+        trying.executor.select_version(app.recipes.load(name))
         same += trying.run(replay_calls(iter(records), trying.executor, app.vault.read)).same
     return time.process_time() - began, same
 

@@ -109,7 +109,7 @@ async def packs_of(requests: Sequence[CallRequest], server: RealSglang, root: Pa
 
 def executor_over(runtime: Any, root: Path) -> Executor:
     """The executor of a house whose recipes are tried once."""
-    recipes = tried_once(root / "cookbook")
+    recipes = tried_once(root / "edited")
     settings = load_settings({"PANDORA_ROOT": str(root), "PANDORA_RECIPES": str(recipes)})
     executor = open_app(settings, runtime=runtime, priority=Priority.BATCH).dependencies.execution
     assert isinstance(executor, Executor)

@@ -31,7 +31,7 @@ def turn_pair(folder: Path) -> Iterator[tuple[Callable[[], float], Callable[[], 
     app = open_app(load_settings({"PANDORA_ROOT": str(folder / "store")}))
     app.transfer.import_example()
     with open_instance(app.settings) as used, instance_at(folder / "empty", shipped_folder() / "data" / "dagster.yaml") as empty:
-        chain, numbers = [empty_asset(asset) for asset in turn_assets(app.cookbook)], count(1)
+        chain, numbers = [empty_asset(asset) for asset in turn_assets(app.recipes)], count(1)
         yield lambda: live_turn(app, used), lambda: empty_run(chain, TurnKey(user_id(USER), next(numbers)), empty)
     app.close()
 

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         "images/import-graph.svg": import_graph(modules),
     }
     if "--check" in arguments:
-        return _told(stale(pages))
+        return _report(stale(pages))
     for name, text in pages.items():
         (DOCS / name).write_text(text, encoding="utf-8")
     return 0
@@ -71,8 +71,8 @@ def settings_page() -> str:
 
 def recipes_page() -> str:
     """Every recipe: its budget in tokens, its layer, what it is given and the fields of its answer."""
-    shelf = open_recipes(DOCS.parent)
-    loaded = [(name, shelf.load_with_tests(name)) for name in shelf.names()]
+    loader = open_recipes(DOCS.parent)
+    loaded = [(name, loader.load_with_tests(name)) for name in loader.names()]
     head = (
         "# Recipes\n\n"
         + MADE
@@ -207,7 +207,7 @@ def _fenced(text: str) -> str:
     return "```text\n" + "\n".join(line.rstrip() for line in text.splitlines()) + "\n```\n"
 
 
-def _told(names: Sequence[str]) -> int:
+def _report(names: Sequence[str]) -> int:
     for name in names:
         sys.stderr.write(f"docs/{name}: stale: expected what the code says; run `make docs`\n")
     return 1 if names else 0

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from pandora_dagster.app.composition import open_recipe_loader, open_versions
-from pandora_dagster.defs.archival.archival_schedule import ARCHIVAL_JOB, missed_nights_check, missed_nights_sensor, nightly_schedule
+from pandora_dagster.defs.archival.archival_schedule import ARCHIVAL_JOB, archival_schedule, missed_archival_check, missed_archival_sensor
 from pandora_dagster.defs.archival.archive_assets import archive_asset
 from pandora_dagster.defs.archival.level_assets import level_assets
 from pandora_dagster.defs.archival.retention_assets import COLD_JOB, RUNS_JOB, cold_asset, runs_asset, runs_schedule
@@ -33,10 +33,10 @@ defs = dg.Definitions(
         *prompt_assets(_SETTINGS),
         interventions_asset(),
     ],
-    asset_checks=[missed_nights_check(_SETTINGS)],
+    asset_checks=[missed_archival_check(_SETTINGS)],
     jobs=[turn_job(_TURN_ASSETS), new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB],
-    schedules=[nightly_schedule(_SETTINGS), runs_schedule(_SETTINGS), scores_schedule(_SETTINGS)],
-    sensors=[inbox_sensor(), missed_nights_sensor(_SETTINGS), interventions_sensor()],
+    schedules=[archival_schedule(_SETTINGS), runs_schedule(_SETTINGS), scores_schedule(_SETTINGS)],
+    sensors=[inbox_sensor(), missed_archival_sensor(_SETTINGS), interventions_sensor()],
     resources={
         "pandora": TurnResource(root="", runtime=""),
         "night": BatchResource(root="", runtime=""),

@@ -300,8 +300,8 @@ sys.stdout.write(f"{before} {sum('/prompts/' in name for name in opened)}")
 
 def test_the_recipes_and_the_api_share_their_prompts() -> None:
     """What a recipe sends is what the API builds: the same files, the same caps, the same keys."""
-    shelf = open_recipes()
-    summary, digest = shelf.load("memory/l2_summary"), shelf.load("memory/l3_digest")
+    loader = open_recipes()
+    summary, digest = loader.load("memory/l2_summary"), loader.load("memory/l3_digest")
     assert [text.strip() for _, text in summary.prompts] == [_L2_SYSTEM, _L2_TEMPLATE.split("\n\n<document")[0]]
     assert [text.strip() for _, text in digest.prompts] == [_L3_TEMPLATE.split("\n\n<document")[0]]
     schema = digest.recipe.output_schema
@@ -323,8 +323,8 @@ def test_no_other_room_uses_the_truncation() -> None:
     users = set()
     for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
-            said = {getattr(node, "id", ""), getattr(node, "attr", ""), *_imported(node)}
-            if said & names:
+            expected = {getattr(node, "id", ""), getattr(node, "attr", ""), *_imported(node)}
+            if expected & names:
                 users.add(file.relative_to(PACKAGE).as_posix())
     assert users == {"compression/levels/summarization_pipeline.py", "context_summarizer.py", "summarization_limiter.py"}
 

@@ -81,8 +81,8 @@ class App:
         return self.dependencies.interventions
 
     @property
-    def cookbook(self) -> RecipeCatalog:
-        return self.dependencies.cookbook
+    def recipes(self) -> RecipeCatalog:
+        return self.dependencies.recipes
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run async work from sync code, always on the application's own event loop."""
@@ -117,7 +117,7 @@ class App:
 
         Raises InputError where the answer does not pass the recipe's checks."""
         deps, executor = with_manual_answer(self.dependencies, intervention, answer)
-        check_manual_answer(intervention, answer, self.dependencies.cookbook, self.calls, self.vault)
+        check_manual_answer(intervention, answer, self.dependencies.recipes, self.calls, self.vault)
         return replace(self, dependencies=deps), executor
 
     def delete_expired(self) -> None:

@@ -87,7 +87,7 @@ def utc_now() -> datetime:
 def open_recipe_loader(settings: Settings, versions: RecipeVersionStore | None = None) -> RecipeLoader:
     """The recipe loader: over the files alone, or with `versions` over what is in production."""
     production = partial(production_override, versions) if versions else None
-    return RecipeLoader(settings.cookbook_root / "recipes", settings.cookbook_root / "prompts", production)
+    return RecipeLoader(settings.recipes_root / "recipes", settings.recipes_root / "prompts", production)
 
 
 def open_versions(settings: Settings) -> RecipeVersionFiles:
@@ -122,7 +122,7 @@ def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | No
 def open_executor(
     settings: Settings,
     *,
-    cookbook: RecipeCatalog,
+    recipes: RecipeCatalog,
     counter: TokenMeasure,
     runtime: ModelRuntime,
     calls: CallLog,
@@ -138,7 +138,7 @@ def open_executor(
     """The executor of recipe calls and the compression over it, which compresses the documents of its calls unless it is switched off."""
     served = served_endpoints(runtime)
     execution = Executor(
-        cookbook=cookbook,
+        recipes=recipes,
         runtime=runtime,
         counter=counter,
         log=calls,
@@ -158,7 +158,7 @@ def open_executor(
     log = CompressionLog(calls, utc_now, new_call_id, log_event or json_lines())
     layer = ModelLayer(settings.compression_model_layer)
     engine = SummarizationEngine(
-        cookbook=cookbook,
+        recipes=recipes,
         counter=counter,
         clock=utc_now,
         log=log,
@@ -187,7 +187,7 @@ def open_app(
     `priority`: of the calls of turns until their answers are stored; BATCH where no user waits. Raises ConfigurationError.
     """
     counter, versions = counter or open_counter(settings), open_versions(settings)
-    cookbook, metrics = open_recipe_loader(settings, versions), MetricsFile(settings.root, report=print_notice)
+    recipes, metrics = open_recipe_loader(settings, versions), MetricsFile(settings.root, report=print_notice)
     runtime = runtime or open_runtime(settings, counter, metrics)
     stores = open_store_adapters(
         settings, counter, utc_now, embeddings=embeds or open_embedder(settings), metrics=metrics, report=print_notice
@@ -197,7 +197,7 @@ def open_app(
     limited = runtime.name != EMBEDDED and priority is not Priority.BATCH  # the sessions of live turns that a model server answers
     execution, compression = open_executor(
         settings,
-        cookbook=cookbook,
+        recipes=recipes,
         counter=counter,
         runtime=runtime,
         calls=stores.calls,
@@ -205,11 +205,11 @@ def open_app(
         interventions=stores.interventions,
         new_call_id=_new_call_id,
         ratios=TokenRatioFile(settings.root),
-        routing=_checked_routing(runtime, cookbook),
+        routing=_checked_routing(runtime, recipes),
         versions=versions,
         allowance=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if limited else None,
     )
-    dependencies = _phase_dependencies(settings, stores, execution, cookbook, counter, lineage, runtime.name, priority)
+    dependencies = _phase_dependencies(settings, stores, execution, recipes, counter, lineage, runtime.name, priority)
     return App(
         settings=settings,
         dependencies=replace(dependencies, summarizer=compression.sections) if settings.compression_enabled else dependencies,
@@ -224,7 +224,7 @@ def open_app(
         versions=versions,
         indexes=indexes,
         transfer=open_transfer_service(settings, stores),
-        health=_open_health(settings, stores, runtime, cookbook, versions, indexes),
+        health=_open_health(settings, stores, runtime, recipes, versions, indexes),
         lineage=lineage,
         on_close=metrics.flush,
     )
@@ -234,7 +234,7 @@ def _phase_dependencies(
     settings: Settings,
     stores: StoreAdapters,
     execution: Executor,
-    cookbook: RecipeLoader,
+    recipes: RecipeLoader,
     counter: TokenMeasure,
     lineage: LineageService,
     runtime: str,
@@ -246,7 +246,7 @@ def _phase_dependencies(
     crosses_sessions = partial(may_cross_sessions, settings.policy, stores.facts)
     tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now, crosses_sessions)
     return PhaseDependencies(
-        cookbook,
+        recipes,
         execution,
         stores.turns,
         stores.index,
@@ -263,7 +263,6 @@ def _phase_dependencies(
         settings.stage,
         facts=stores.facts,
         sources=stores.sources,
-        notes=stores.notes,
         context_sources=(MemorySource(stores.memory), ResearchSource(web), VisitSource(web, stores.index), NoteSource(stores.notes)),
         vectors=stores.vectors,
         priority=priority,
@@ -275,7 +274,7 @@ def _open_health(
     settings: Settings,
     stores: StoreAdapters,
     runtime: ModelRuntime,
-    cookbook: RecipeLoader,
+    recipes: RecipeLoader,
     versions: RecipeVersionStore,
     indexes: IndexService,
 ) -> HealthService:
@@ -284,7 +283,7 @@ def _open_health(
     return HealthService(
         settings=settings,
         runtime=runtime,
-        catalog=cookbook,
+        catalog=recipes,
         versions=versions,
         indexes=indexes,
         calls=stores.calls.index,
@@ -301,11 +300,11 @@ def served_endpoints(runtime: ModelRuntime) -> Endpoints | None:
     return runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
 
 
-def _checked_routing(runtime: ModelRuntime, cookbook: RecipeLoader) -> Routing | None:
+def _checked_routing(runtime: ModelRuntime, recipes: RecipeLoader) -> Routing | None:
     """The routing policy; raises ConfigurationError where it names an unknown recipe."""
     served = served_endpoints(runtime)
     routing = served.routing if served else None
-    if served and routing and (unknown := [name for name in routing.recipes if name not in cookbook.names()]):
+    if served and routing and (unknown := [name for name in routing.recipes if name not in recipes.names()]):
         raise ConfigurationError(
             f"{served.source}: {served.preset}.routing.recipes: {', '.join(unknown)}: expected recipes as pandora recipes list names them"
         )

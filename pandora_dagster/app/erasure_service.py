@@ -102,8 +102,8 @@ class ErasureService:
     def _traces(self, user: UserId, known: tuple[str, ...]) -> tuple[int, UserTraces]:
         """The number of facts in the user's documents and in the intent, and the traces: those facts that are neither in another user's
         documents nor in this program."""
-        told = find_distinctive_facts(_texts((*own_folders(self.layout, user), self._intents.set_aside_path(user))))
-        facts = tuple(dict.fromkeys((*known, *told)))[: 2 * MOST_FACTS]
+        found = find_distinctive_facts(_texts((*own_folders(self.layout, user), self._intents.trash_folder(user))))
+        facts = tuple(dict.fromkeys((*known, *found)))[: 2 * MOST_FACTS]
         elsewhere = occurring_facts((*facts, user), self._of_others(user))
         own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST_FACTS]
         return len(facts), UserTraces(user, own, plain=len(user) >= _PLAIN and user not in elsewhere)

@@ -47,7 +47,7 @@ class Evaluation:
 
     def production_figures(self, path: str) -> dict[str, CallMetrics]:
         """The version of `{category}/{name}` in production and its predecessor, by label -> figures of their newest calls."""
-        name = self.app.cookbook.load(path).name
+        name = self.app.recipes.load(path).name
         judged = self.app.versions.production(path).current_and_previous
         return {one.label: self.window(name, one.version, self._layer(path, one)) for one in judged}
 
@@ -65,7 +65,7 @@ class Evaluation:
 
     def comparisons(self) -> tuple[VersionComparison, ...]:
         """The comparisons of every recipe that ever ran."""
-        return tuple(self.comparison(path) for path in self.app.cookbook.names() if self.app.versions.production(path).version)
+        return tuple(self.comparison(path) for path in self.app.recipes.names() if self.app.versions.production(path).version)
 
     def failures(self, day: str) -> tuple[FailureGroup, ...]:
         """The failures of a day, by recipe, version and cause; raises StoreError, DocumentError."""
@@ -118,7 +118,7 @@ def make_tests(app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[s
     """Store recorded calls of `{category}/{name}` as tests in their user's folder; returns the paths. Raises InputError, before any is
     stored, for a call that is not among the newest `last` of the recipe, or whose inputs are gone."""
     wanted = dict.fromkeys(calls)
-    found = {r.call_id: r for r in app.calls.newest(app.cookbook.load(recipe).name, limit=last) if r.call_id in wanted}
+    found = {r.call_id: r for r in app.calls.newest(app.recipes.load(recipe).name, limit=last) if r.call_id in wanted}
     made = [(_record(call, found, recipe), _case(app, _record(call, found, recipe))) for call in wanted]
     files = RecipeTestFiles(app.settings.root)
     tests = [(record, recipe_test_from_call(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in made]

@@ -42,7 +42,7 @@ _EXPECTED_STATES = frozenset({ServerState.ASLEEP, ServerState.STARTING, ServerSt
 
 
 async def check_servers(
-    runtime: SglangRuntime, cookbook: RecipeCatalog, ratios: TokenRatios, calls: DuckCallIndex, folder: ServingFolder
+    runtime: SglangRuntime, recipes: RecipeCatalog, ratios: TokenRatios, calls: DuckCallIndex, folder: ServingFolder
 ) -> tuple[Finding, ...]:
     """Findings of each layer, then of each server that answers. A server of several layers is asked once; a cold server is not started."""
     statuses = await runtime.check(timeout_s=3.0)
@@ -50,7 +50,7 @@ async def check_servers(
     latencies = {layer: server.latency_ms for server in probed for layer in server.layers}
     states = folder.statuses()
     counts = _call_counts(calls)
-    found, largest = [*_serving(states, folder)], _largest_budgets(cookbook)
+    found, largest = [*_serving(states, folder)], _largest_budgets(recipes)
     for status in statuses:
         known = _calibration(status, ratios, counts.get((status.layer.value, status.model), 0)) if status.ok else ""
         if not status.ok:
@@ -139,12 +139,12 @@ def _layer_names(layers: Iterable[ModelLayer]) -> str:
     return ", ".join(layer.value for layer in layers)
 
 
-def _largest_budgets(cookbook: RecipeCatalog) -> Mapping[ModelLayer, int]:
+def _largest_budgets(recipes: RecipeCatalog) -> Mapping[ModelLayer, int]:
     """The largest total budget of each layer's recipes; recipes that do not load have findings of their own."""
     largest: dict[ModelLayer, int] = {}
-    for name in cookbook.names():
+    for name in recipes.names():
         with suppress(PandoraError):
-            loaded = cookbook.load(name)
+            loaded = recipes.load(name)
             largest[loaded.layer] = max(loaded.recipe.token_budget.total, largest.get(loaded.layer, 0))
     return largest
 
@@ -275,13 +275,13 @@ def _store(settings: Settings) -> Iterator[Finding]:
         yield Finding("store", False, f"{settings.root}: cannot be written", "set PANDORA_ROOT to a folder that you can write")
 
 
-def _recipes(cookbook: RecipeCatalog) -> Iterator[Finding]:
+def _recipes(recipes: RecipeCatalog) -> Iterator[Finding]:
     broken = 0
-    for name in cookbook.names():
+    for name in recipes.names():
         try:
-            cookbook.load(name)
+            recipes.load(name)
         except PandoraError as error:
             broken += 1
             yield Finding(f"recipe {name}", False, str(error), "pandora recipes check names every fault")
     if not broken:
-        yield Finding("recipes", True, f"{len(cookbook.names())} recipes load")
+        yield Finding("recipes", True, f"{len(recipes.names())} recipes load")

@@ -40,20 +40,20 @@ class IndexService:
         """Rebuild the indexes of turns, calls, sources, vectors and lineage from their documents and records. Raises StoreError."""
         report = self.rebuild_turns(progress)
         broken: list[str] = []
-        calls, calls_aside = self.calls.rebuild(broken.append)
-        sources, sources_aside = self.sources.rebuild(broken.append)
+        calls, calls_damaged_file = self.calls.rebuild(broken.append)
+        sources, sources_damaged_file = self.sources.rebuild(broken.append)
         vectors = self.vectors.rebuild(broken.append)[0] if self.vectors else 0
-        links, lineage_aside = self.lineage.rebuild(lambda fault: None)  # unreadable turns are in the report of the turns already
+        links, lineage_damaged_file = self.lineage.rebuild(lambda fault: None)  # unreadable turns are in the report of the turns already
         return replace(
             report,
             calls=calls,
-            calls_aside=calls_aside,
+            calls_damaged_file=calls_damaged_file,
             broken_lines=tuple(broken),
             sources=sources,
-            sources_aside=sources_aside,
+            sources_damaged_file=sources_damaged_file,
             vectors=vectors,
             links=links,
-            lineage_aside=lineage_aside,
+            lineage_damaged_file=lineage_damaged_file,
         )
 
     def verify(self) -> tuple[str, ...]:

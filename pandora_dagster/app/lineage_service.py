@@ -128,9 +128,9 @@ class LineageService:
         if fault is None and self.index.is_complete():
             return False
         report(str(fault) if fault else "the lineage index is missing or incomplete; it is rebuilt from the documents now")
-        _, aside = self.rebuild(report=report, progress=progress)
-        if aside:
-            report(f"the damaged index is kept as {aside}")
+        _, damaged_file = self.rebuild(report=report, progress=progress)
+        if damaged_file:
+            report(f"the damaged index is kept as {damaged_file}")
         return True
 
     def rebuild(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> tuple[int, Path | None]:

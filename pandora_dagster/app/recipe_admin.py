@@ -107,7 +107,7 @@ def open_dry_run(settings: Settings, recipes: RecipeLoader, counter: TokenMeasur
     capture, pinned = CallCapture(read_image=VaultFiles(settings.root).read_image), PinnedRecipeLoader(recipes)
     execution, _ = open_executor(
         settings,
-        cookbook=pinned,
+        recipes=pinned,
         counter=counter,
         runtime=runtime,
         calls=capture,
@@ -133,7 +133,7 @@ class RecipeAdmin:
 
     recipes: RecipeLoader
     """The files alone, without versions in production."""
-    cookbook: RecipeLoader
+    production: RecipeLoader
     """The recipes in production."""
     versions: RecipeVersionFiles
     ctx: PromotionContext
@@ -177,7 +177,7 @@ def run_tests(
     Raises InputError, ConfigurationError.
     """
     chosen = [admin.find(name)] if name else [(one, resolve_version(admin.ctx, one, "production")) for one in admin.recipes.names()]
-    dry_run = open_dry_run(settings, admin.cookbook, admin.counter, runtime=runtime)
+    dry_run = open_dry_run(settings, admin.production, admin.counter, runtime=runtime)
     try:
         return tuple(
             outcome

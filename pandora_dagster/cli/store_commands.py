@@ -177,8 +177,10 @@ def rebuild(context: typer.Context) -> None:
     print_line(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed; {report.links} links of lineage")
     if report.vectors:
         print_line(f"{report.vectors} vectors of messages")
-    for aside in filter(None, (report.aside, report.calls_aside, report.sources_aside, report.lineage_aside)):
-        print_note(f"the damaged index is kept as {aside}")
+    for damaged_file in filter(
+        None, (report.damaged_file, report.calls_damaged_file, report.sources_damaged_file, report.lineage_damaged_file)
+    ):
+        print_note(f"the damaged index is kept as {damaged_file}")
     for fault in (*report.faults, *report.broken_lines):
         print_note(f"pandora: {fault}")
     if report.faults:

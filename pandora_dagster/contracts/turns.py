@@ -124,6 +124,10 @@ class TurnRow(StrictModel):
     """Its messages in order; the first turn of a recorded conversation begins with the preamble (DECISIONS 20)."""
 
 
+SESSION_POOL = 200
+"""Candidates fetched where only turns of one session may be offered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A turn that the index returns for a query; scores are comparable within one result only."""

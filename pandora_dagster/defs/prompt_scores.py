@@ -94,7 +94,7 @@ def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
                 "count": group.count,
                 "turn": group.examples[0].turn,
                 "call": group.examples[0].call_id,
-                "said": group.examples[0].said[:_SHOWN_CHARACTERS],
+                "said": group.examples[0].message[:_SHOWN_CHARACTERS],
             }
         )
         for group in found

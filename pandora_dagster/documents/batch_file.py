@@ -38,8 +38,8 @@ def _checked_session(text: str) -> str:
         raise ValueError(str(fault)) from None
 
 
-class BatchQuery(BaseModel):
-    """The fields of a line."""
+class QueryLine(BaseModel):
+    """The fields of one line of a batch file; `contracts.batches.BatchQuery` is the stored query that it becomes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     query: Annotated[str, AfterValidator(_non_empty)]
@@ -54,7 +54,7 @@ class NumberedQuery:
     """A valid line and its number, from 1."""
 
     number: int
-    query: BatchQuery
+    query: QueryLine
 
 
 def read_batch_lines(data: bytes) -> Iterator[NumberedQuery | RejectedLine]:
@@ -83,7 +83,7 @@ def _read_line(number: int, line: bytes) -> NumberedQuery | RejectedLine:
         return RejectedLine(line=number, reason=f"byte {fault.start}: not UTF-8: expected UTF-8 text", text=text)
     try:
         json.loads(text, object_pairs_hook=_reject_duplicates)
-        return NumberedQuery(number, BatchQuery.model_validate_json(text))
+        return NumberedQuery(number, QueryLine.model_validate_json(text))
     except json.JSONDecodeError as fault:
         return RejectedLine(line=number, reason=f"column {fault.colno}: {fault.msg}: expected a JSON object", text=text)
     except ValidationError as invalid:
@@ -103,7 +103,7 @@ def _describe_fault(error: ErrorDetails) -> str:
     """One fault: which field, what is wrong with it."""
     where = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        return f"{where[:60]}: unknown: expected {', '.join(BatchQuery.model_fields)}"
+        return f"{where[:60]}: unknown: expected {', '.join(QueryLine.model_fields)}"
     if error["type"] == "missing":
         return f"{where}: missing: expected the words of a question or request"
     message = error["msg"].removeprefix("Value error, ")

@@ -121,27 +121,27 @@ class DryRunExecutor:
     """Runs calls on one version at a time, which `select_version` chooses."""
 
     execution: Executor
-    cookbook: PinnedRecipeLoader
-    aside: CallCapture
+    recipes: PinnedRecipeLoader
+    capture: CallCapture
     numbers: Iterator[int] = field(default_factory=count)
 
     def select_version(self, version: LoadedRecipe) -> None:
         """Choose the version of the next calls."""
-        self.cookbook.chosen = version
-        self.aside.records.clear()
-        self.aside.answers.clear()
+        self.recipes.chosen = version
+        self.capture.records.clear()
+        self.capture.answers.clear()
 
     async def run_case(self, case: CallInput, *, user: str = NOBODY, layer: ModelLayer | None = None) -> DryRunResult:
         """Run one call of the chosen version; a failure is returned, not raised. `layer`: used instead of the version's."""
-        if self.cookbook.chosen is None:
+        if self.recipes.chosen is None:
             raise ValueError("no version is chosen: expected `select_version` before")
         session = f"try_{next(self.numbers)}"
         try:
-            result = await self.execution.attempt(replay_request(case, self.cookbook.chosen.path, user=user, session=session, layer=layer))
+            result = await self.execution.attempt(replay_request(case, self.recipes.chosen.path, user=user, session=session, layer=layer))
         except HaltError as halt:
             result = CallFault(InterventionType.BUDGET_EXCEEDED, str(halt))
-        record = self.aside.records.pop(session, None)
-        raw = self.aside.read(record.answer_ref) if record else ""
+        record = self.capture.records.pop(session, None)
+        raw = self.capture.read(record.answer_ref) if record else ""
         if isinstance(result, CallResult):
             return DryRunResult(record, raw, result)
         return DryRunResult(record, raw, None, f"{result.type}: {result.message}")

@@ -12,9 +12,9 @@ from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.governance.dry_run import manual_answer_faults
 
 
-def check_manual_answer(intervention: Intervention, answer: str, cookbook: RecipeCatalog, calls: CallHistory, vault: Vault) -> None:
+def check_manual_answer(intervention: Intervention, answer: str, recipes: RecipeCatalog, calls: CallHistory, vault: Vault) -> None:
     """Raises InputError with the reason why the answer does not pass the recipe in production."""
-    loaded = next((one for one in map(cookbook.load, cookbook.names()) if one.name == intervention.recipe), None)
+    loaded = next((one for one in map(recipes.load, recipes.names()) if one.name == intervention.recipe), None)
     if loaded is None:
         raise InputError(f"intervention {intervention.id}: recipe {intervention.recipe} is gone: expected one of pandora recipes list")
     if reason := manual_answer_faults(answer, loaded, halted_call_case(intervention, calls, vault)):

@@ -29,7 +29,7 @@ class Failure:
     at: str
     call_id: str = ""
     turn: str = ""
-    said: str = ""
+    message: str = ""
     """The error, the reason, or the user's own words."""
 
 
@@ -81,8 +81,8 @@ def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
 def _record_failures(record: CallRecord, outcome: TurnOutcome | None) -> Iterator[Failure]:
     turn = _turn_name(record.user_id, record.turn_id)
 
-    def failure(cause: str, said: str) -> Failure:
-        return Failure(record.recipe, record.recipe_version, cause, record.timestamp, record.call_id, turn, said)
+    def failure(cause: str, message: str) -> Failure:
+        return Failure(record.recipe, record.recipe_version, cause, record.timestamp, record.call_id, turn, message)
 
     failed = [gate for gate, passed in record.gates.items() if not passed]
     yield from (failure(f"gate: {gate}", record.error) for gate in failed)
@@ -118,9 +118,9 @@ def _section(group: FailureGroup) -> str:
 
 def _examples(group: FailureGroup) -> Iterator[str]:
     for one in group.examples:
-        said = " ".join(one.said.split())
+        message = " ".join(one.message.split())
         where = ", ".join(part for part in (one.turn, one.call_id) if part)
-        yield f"{one.at} {where}: {said if len(said) <= _LONGEST_MESSAGE else f'{said[: _LONGEST_MESSAGE - 3]}...'}"
+        yield f"{one.at} {where}: {message if len(message) <= _LONGEST_MESSAGE else f'{message[: _LONGEST_MESSAGE - 3]}...'}"
 
 
 def recipe_test_from_call(case: CallCase, *, name: str, facts: Sequence[str] = (), lacks: Sequence[str] = ()) -> RecipeTest:

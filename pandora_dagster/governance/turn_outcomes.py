@@ -71,7 +71,7 @@ ANSWER = "response"
 def attribute_correction(
     key: TurnKey,
     manifest: Manifest,
-    said: str,
+    text: str,
     corrections: Corrections,
     *,
     phase: str = ANSWER,
@@ -82,7 +82,7 @@ def attribute_correction(
 
     Raises InputError where no recipe ran (an imported turn, a phase that did not run), and where it is ambiguous which.
     """
-    if not said.strip():
+    if not text.strip():
         raise InputError("correction: empty: expected what was wrong, or what it should have been")
     ran = next((record for record in manifest.phases if record.phase == phase), None)
     if ran is None or not ran.recipes:
@@ -95,5 +95,5 @@ def attribute_correction(
     call = next((record.call_id for record in reversed([*calls]) if record.recipe == blamed), "")
     version = ran.recipes[blamed]
     return corrections.add(
-        key, revision=manifest.revision, phase=phase, recipe=blamed, recipe_version=version, said=said.strip(), call_id=call
+        key, revision=manifest.revision, phase=phase, recipe=blamed, recipe_version=version, text=text.strip(), call_id=call
     )

@@ -19,47 +19,47 @@ _HEAD = "# Generated from recipes/ and prompts/: edit those, then write the regi
 _SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 
-def registry(shelf: RecipeLoader, counter: TokenMeasure, *, without: Collection[str] = ()) -> dict[str, Any]:
+def registry(loader: RecipeLoader, counter: TokenMeasure, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Every recipe and prompt with its metadata, read from the files; raises RecipeValidationError for a broken recipe that is
     not among those to leave out."""
-    loaded = [shelf.load_file(name) for name in shelf.names() if name not in without]
+    loaded = [loader.load_file(name) for name in loader.names() if name not in without]
     return {
         "recipes": {item.path: _recipe_entry(item) for item in loaded},
-        "prompts": {name: _prompt_entry(shelf, name, loaded, counter) for name in prompt_files(shelf.prompts)},
+        "prompts": {name: _prompt_entry(loader, name, loaded, counter) for name in prompt_files(loader.prompts)},
     }
 
 
-def registry_text(shelf: RecipeLoader, counter: TokenMeasure) -> str:
+def registry_text(loader: RecipeLoader, counter: TokenMeasure) -> str:
     """What `recipes/registry.yaml` must hold."""
-    plain = yaml.safe_dump(registry(shelf, counter), sort_keys=False, allow_unicode=True, default_flow_style=None, width=140)
+    plain = yaml.safe_dump(registry(loader, counter), sort_keys=False, allow_unicode=True, default_flow_style=None, width=140)
     return _HEAD + plain
 
 
-def write_registry(shelf: RecipeLoader, counter: TokenMeasure) -> None:
+def write_registry(loader: RecipeLoader, counter: TokenMeasure) -> None:
     """Generate `recipes/registry.yaml`."""
-    (shelf.recipes / REGISTRY_FILE).write_text(registry_text(shelf, counter), encoding="utf-8", newline="\n")
+    (loader.recipes / REGISTRY_FILE).write_text(registry_text(loader, counter), encoding="utf-8", newline="\n")
 
 
-def check_registry(shelf: RecipeLoader, counter: TokenMeasure, *, broken: Collection[str] = ()) -> tuple[str, ...]:
+def check_registry(loader: RecipeLoader, counter: TokenMeasure, *, broken: Collection[str] = ()) -> tuple[str, ...]:
     """Every entry in which `recipes/registry.yaml` and the files differ; empty where they agree.
 
-    Nothing is said of `broken` recipes and the prompts that they name: they can not be read.
+    `broken` recipes and the prompts that they name are passed over, as they cannot be read.
     """
-    file = shelf.recipes / REGISTRY_FILE
+    file = loader.recipes / REGISTRY_FILE
     if not file.is_file():
         return (f"recipes/{REGISTRY_FILE}: missing: expected the generated registry",)
     written = file.read_text(encoding="utf-8", errors="replace")
-    if not broken and written == registry_text(shelf, counter):
+    if not broken and written == registry_text(loader, counter):
         return ()
-    passed = {*broken, *referenced_prompts(shelf, broken)}
-    differing = tuple(_differences(_parse_registry(written), registry(shelf, counter, without=broken), passed))
+    passed = {*broken, *referenced_prompts(loader, broken)}
+    differing = tuple(_differences(_parse_registry(written), registry(loader, counter, without=broken), passed))
     return differing if differing or broken else (f"recipes/{REGISTRY_FILE}: edited by hand: expected the generated text",)
 
 
-def referenced_prompts(shelf: RecipeLoader, recipes: Collection[str]) -> frozenset[str]:
+def referenced_prompts(loader: RecipeLoader, recipes: Collection[str]) -> frozenset[str]:
     """The prompt files whose names stand in the text of these recipes, which need not be sound."""
-    texts = [(shelf.recipes / f"{name}.yaml").read_text(encoding="utf-8", errors="replace") for name in recipes]
-    return frozenset(name for name in prompt_files(shelf.prompts) if any(name.removeprefix("prompts/") in text for text in texts))
+    texts = [(loader.recipes / f"{name}.yaml").read_text(encoding="utf-8", errors="replace") for name in recipes]
+    return frozenset(name for name in prompt_files(loader.prompts) if any(name.removeprefix("prompts/") in text for text in texts))
 
 
 def _differences(written: Mapping[str, Any], files: Mapping[str, Any], passed: Collection[str]) -> Iterator[str]:
@@ -107,8 +107,8 @@ def answer_shape(recipe: Recipe) -> str | None:
     return None if recipe.output_schema is None else render_schema(recipe.output_schema).replace("\n", " ")
 
 
-def _prompt_entry(shelf: RecipeLoader, name: str, loaded: list[LoadedRecipe], counter: TokenMeasure) -> dict[str, Any]:
-    text = read_prompt(shelf.prompts, name)
+def _prompt_entry(loader: RecipeLoader, name: str, loaded: list[LoadedRecipe], counter: TokenMeasure) -> dict[str, Any]:
+    text = read_prompt(loader.prompts, name)
     words = "" if isinstance(text, SourceFault) else text
     users = [r.path for r in loaded if name in [entry.path for entry, _ in r.prompts]]
     return {
@@ -152,14 +152,14 @@ def schema_text() -> str:
     return json.dumps(recipe_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def write_schema_file(shelf: RecipeLoader) -> None:
+def write_schema_file(loader: RecipeLoader) -> None:
     """Generate `recipes/schema.json`."""
-    (shelf.recipes / SCHEMA_FILE).write_text(schema_text(), encoding="utf-8", newline="\n")
+    (loader.recipes / SCHEMA_FILE).write_text(schema_text(), encoding="utf-8", newline="\n")
 
 
-def check_schema_file(shelf: RecipeLoader) -> tuple[str, ...]:
+def check_schema_file(loader: RecipeLoader) -> tuple[str, ...]:
     """The fault that `recipes/schema.json` is missing or stale; empty where it is neither."""
-    file = shelf.recipes / SCHEMA_FILE
+    file = loader.recipes / SCHEMA_FILE
     written = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
     if written == schema_text():
         return ()

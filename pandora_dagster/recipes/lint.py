@@ -1,4 +1,4 @@
-"""What can be checked of recipes and prompts without a model. Knows their conventions; people read the rest.
+"""Checks recipes and prompts without a model, by their conventions.
 
 Conventions of a prompt: a line beginning `If evidence is missing:`; a line with the word `Example`, and after it a fenced block that holds
 an answer, for JSON one that the output schema takes; every property of the output schema named outside the fenced blocks.
@@ -34,22 +34,22 @@ class LintReport:
     notices: tuple[str, ...] = ()
 
 
-def check_all(shelf: RecipeLoader, tools: Collection[str], counter: TokenMeasure) -> LintReport:
-    """Everything that can be checked of a cookbook: each recipe, the prompts' use, `registry.yaml` and `schema.json`."""
-    strays = [f"recipes/{name}: never loaded: expected {{category}}/{{name}}.yaml" for name in stray_files(shelf.recipes)]
-    faults: list[str] = [*check_schema_file(shelf), *strays]
+def check_all(loader: RecipeLoader, tools: Collection[str], counter: TokenMeasure) -> LintReport:
+    """Check a folder of recipes: each recipe, the use of each prompt, `registry.yaml` and `schema.json`."""
+    strays = [f"recipes/{name}: never loaded: expected {{category}}/{{name}}.yaml" for name in stray_files(loader.recipes)]
+    faults: list[str] = [*check_schema_file(loader), *strays]
     notices: list[str] = []
     sound: list[LoadedRecipe] = []
-    for name in shelf.names():
+    for name in loader.names():
         try:
-            sound.append(shelf.load_with_tests(name))
+            sound.append(loader.load_with_tests(name))
         except (RecipeValidationError, RecipeNotFoundError) as error:
             faults.extend(str(error).splitlines())
     for loaded in sound:
         faults.extend(check_recipe(loaded, counter))
         notices.extend(notices_of(loaded, tools))
-    broken = set(shelf.names()) - {loaded.path for loaded in sound}
-    faults.extend([*unused_prompts(shelf, sound, referenced_prompts(shelf, broken)), *check_registry(shelf, counter, broken=broken)])
+    broken = set(loader.names()) - {loaded.path for loaded in sound}
+    faults.extend([*unused_prompts(loader, sound, referenced_prompts(loader, broken)), *check_registry(loader, counter, broken=broken)])
     return LintReport(tuple(faults), tuple(notices))
 
 
@@ -78,10 +78,10 @@ def notices_of(loaded: LoadedRecipe, tools: Collection[str]) -> tuple[str, ...]:
     return tuple(f"recipes/{loaded.path}.yaml: {notice}" for notice in [*absent, *schemaless])
 
 
-def unused_prompts(shelf: RecipeLoader, sound: Collection[LoadedRecipe], named: Collection[str] = ()) -> Iterator[str]:
+def unused_prompts(loader: RecipeLoader, sound: Collection[LoadedRecipe], named: Collection[str] = ()) -> Iterator[str]:
     """Prompt files that no recipe uses, and that are not `named` in a broken one; the policy is used by all."""
     used = {*named} | {entry.path for loaded in sound for entry, _ in loaded.prompts}
-    for name in prompt_files(shelf.prompts):
+    for name in prompt_files(loader.prompts):
         if name not in used and not name.startswith("prompts/policy/"):
             yield f"{name}: used by no recipe: expected at least one, or the file in prompts/archive/"
 
@@ -118,7 +118,7 @@ def _variable_faults(loaded: LoadedRecipe) -> Iterator[str]:
 
 
 def _preserve_faults(loaded: LoadedRecipe) -> Iterator[str]:
-    """What compression is told to preserve must be something that the call can have."""
+    """`preserve` of compression names only what the call can have."""
     for name in loaded.recipe.compression.preserve:
         if name != "tool_errors" and name not in loaded.recipe.input_docs and not re.fullmatch(r"section_\d", name):
             yield f"compression.preserve: {name} is nothing that the call has: expected section_<n>, tool_errors or one of its input_docs"
@@ -140,7 +140,7 @@ def _example_answer_faults(loaded: LoadedRecipe) -> Iterator[str]:
         if loaded.recipe.output_format is OutputFormat.JSON:
             yield from (fault for text in examples for fault in _json_faults(loaded, text))
         if loaded.recipe.output_format is OutputFormat.TAGGED and not all(read_tagged(text).text for text in examples):
-            yield "prompt: example: only tags: expected an answer for the person after them"
+            yield "prompt: example: only tags: expected an answer for the user after them"
 
 
 def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:
@@ -161,7 +161,7 @@ def example_answers(prompt: str) -> tuple[str, ...]:
 def _evidence_faults(loaded: LoadedRecipe) -> Iterator[str]:
     for case in prompt_cases(loaded):
         if not _MISSING_EVIDENCE.search(_role_prompt(loaded, case)):
-            yield "prompt: what to do without evidence is not said: expected a line beginning `If evidence is missing:`"
+            yield "prompt: it does not state what to do without evidence: expected a line beginning `If evidence is missing:`"
 
 
 def _grammar_faults(loaded: LoadedRecipe) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _grammar_faults(loaded: LoadedRecipe) -> Iterator[str]:
 
 
 def _test_faults(loaded: LoadedRecipe) -> Iterator[str]:
-    """A test gives what the recipe reads, and is told apart by its name; a recipe without one says nothing of what it is for."""
+    """Each test gives every input that the recipe reads and has a name of its own; a recipe without tests is a notice."""
     recipe = loaded.recipe
     read = {*recipe.input_docs, *(["context.md"] if recipe.input_sections else [])}
     names = [test.name for test in recipe.tests]

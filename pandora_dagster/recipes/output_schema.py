@@ -25,9 +25,9 @@ def schema_faults(schema: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
 
 
 def grammar_faults(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Words that say what the grammar could be told otherwise: `multipleOf` (refused by the server), several `allOf` branches (ignored).
+    """Keywords for which the grammar has another form: `multipleOf` (the server refuses it), several `allOf` branches (it ignores them).
 
-    Words without another way to say it (`uniqueItems`, `pattern`, `if`) are taken out of what is sent and checked in the answer.
+    Keywords without another form (`uniqueItems`, `pattern`, `if`) are taken out of what is sent and checked in the answer.
     """
     nodes = list(subschemas(schema))
     refused = [word for word in _UNSUPPORTED_KEYWORDS if any(word in node for node in nodes)]

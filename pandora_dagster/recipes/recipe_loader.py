@@ -1,4 +1,4 @@
-"""The cookbook on disk, as the `Cookbook` port asks for it. Knows which file answers to which name, and what it has read already."""
+"""The recipe loader: the `RecipeCatalog` port over recipe files. Finds the file of a name and caches what it has read."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -101,7 +101,7 @@ class RecipeLoader:
         raise RecipeNotFoundError(f"{phase}: no recipe for mode {mode}: expected one in {self.recipes}")
 
     def path_of(self, name: str) -> str:
-        """`{category}/{name}` of a recipe that a person names by that, by its stem with or without its phase, or by its own name."""
+        """`{category}/{name}` of a recipe that a user names by that, by its stem with or without its phase, or by its own name."""
         files = self._list_files()
         found = _matching_file(name, files) or next((n for n, f in files.items() if self._recipe_name(f) == name), None)
         if found is None:
@@ -161,7 +161,7 @@ class _RecipeListing(dict[str, Path]):
         return found
 
     def sharing(self, path: str) -> tuple[str, ...]:
-        """Other recipes of the same name. Names are unique (000 section 10.1): records tell recipes apart by them."""
+        """Other recipes of the same name. Names are unique (000 section 10.1): records identify recipes by them."""
         name = self._name_of(self[path])
         return tuple(other for other in self._by_name[name] if other != path) if name else ()
 
@@ -176,8 +176,8 @@ def _matching_file(wanted: str, files: Iterable[str]) -> str | None:
 
 
 def _is_named(name: str, category: str, stem: str) -> bool:
-    shelf, _, own = name.rpartition("/")
-    return category in ("", shelf) and stem in (own, short_stem(own))
+    folder, _, own = name.rpartition("/")
+    return category in ("", folder) and stem in (own, short_stem(own))
 
 
 def _stamp(file: Path) -> FileStamp:
@@ -188,7 +188,7 @@ def _stamp(file: Path) -> FileStamp:
 
 
 def open_recipes(folder: Path | None = None) -> RecipeLoader:
-    """The cookbook in `folder`, which holds `recipes/` and `prompts/`; the shipped one by default."""
+    """The recipes in `folder`, which holds `recipes/` and `prompts/`; the shipped one by default."""
     root = folder or shipped_folder()
     return RecipeLoader(root / "recipes", root / "prompts")
 

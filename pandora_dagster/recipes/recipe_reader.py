@@ -71,7 +71,7 @@ def read_prompt(prompts: Path, name: str) -> str | SourceFault:
 
 @lru_cache(maxsize=128)
 def _parse_recipe(text: str) -> tuple[YamlSource, Recipe | None, tuple[SourceFault, ...]]:
-    """What a recipe's text says, and what is wrong with it: the same for every house of a process, which change nothing of it."""
+    """A parsed recipe text and its faults. All open stores of a process share it; none changes it."""
     source = read_yaml(text)
     if source.data is None:
         return source, None, ()
@@ -147,7 +147,7 @@ def _prompt_references(data: Mapping[str, Any]) -> dict[str, tuple[str | int, ..
         try:
             entry = PromptFile.model_validate({"path": item} if isinstance(item, str) else item)
         except ValidationError:
-            continue  # told as a fault of the recipe itself
+            continue  # reported as a fault of the recipe itself
         named.setdefault(entry.path, ("prompt_files", index))
     return named
 

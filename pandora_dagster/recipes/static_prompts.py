@@ -64,7 +64,7 @@ def variables_in(text: str) -> tuple[str, ...]:
 def fill_variables(text: str, variables: Mapping[str, str], *, where: str = "prompt") -> str:
     """`text` with every `{{name}}` replaced, once: what a value holds is never read again. Raises one error with all missing names.
 
-    Only for texts of the cookbook; what a person or a document wrote never passes through here (000 section 12.3).
+    Only for texts of recipes and prompts; what a user or a document wrote never passes through here (000 section 12.3).
     """
     missing = [name for name in variables_in(text) if name not in variables]
     if missing:

@@ -107,7 +107,7 @@ def syntax_fault(error: Exception) -> SourceFault:
 
 
 class _Walk:
-    """Visits the nodes of one document once: lines of all fields, and what plain data can not hold."""
+    """Visits the nodes of one document once: lines of all fields, and what plain data cannot hold."""
 
     def __init__(self) -> None:
         self.lines: dict[FieldPath, int] = {(): 1}

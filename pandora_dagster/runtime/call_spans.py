@@ -52,7 +52,7 @@ class CallSpans:
         span.end(end)
 
     def turn(self, records: Sequence[CallRecord]) -> None:
-        """The span of a turn that came to rest, from its first call to its last; one that is resumed is told again, with all its calls."""
+        """The span of a completed or halted turn, from its first call to its last; a resumed turn is exported again with all its calls."""
         from opentelemetry import trace
         from opentelemetry.context import Context
 
@@ -93,9 +93,9 @@ def exporting_spans() -> CallSpans:
 
 
 def turn_attributes(records: Sequence[CallRecord]) -> dict[str, str | int | float | bool | tuple[str, ...]]:
-    """What a turn's calls came to; the person's id is not among it."""
+    """The totals of a turn's calls; without the user's id."""
     first, calls = records[0], [call_attributes(record) for record in records]
-    told: dict[str, str | int | float | bool | tuple[str, ...]] = {
+    attributes: dict[str, str | int | float | bool | tuple[str, ...]] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "pandora",
         "gen_ai.provider.name": first.runtime,
@@ -106,12 +106,12 @@ def turn_attributes(records: Sequence[CallRecord]) -> dict[str, str | int | floa
         "pandora.calls": len(records),
         "pandora.cost": sum(record.cost for record in records),
     }
-    return {name: value for name, value in told.items() if value != ""}
+    return {name: value for name, value in attributes.items() if value != ""}
 
 
 def call_attributes(record: CallRecord) -> dict[str, str | int | float | bool | tuple[str, ...]]:
     """The span's attributes: the semantic conventions' names, and the project's own under `pandora.`."""
-    told: dict[str, str | int | float | bool | tuple[str, ...]] = {
+    attributes: dict[str, str | int | float | bool | tuple[str, ...]] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": record.runtime,
         "gen_ai.request.model": record.model,
@@ -132,10 +132,10 @@ def call_attributes(record: CallRecord) -> dict[str, str | int | float | bool | 
         "pandora.cost": record.cost,
     }
     if record.finish_reason:
-        told["gen_ai.response.finish_reasons"] = (record.finish_reason,)
+        attributes["gen_ai.response.finish_reasons"] = (record.finish_reason,)
     if not record.success:
-        told["error.type"] = next((gate for gate, passed in record.gates.items() if not passed), "call_failed")
-    return {name: value for name, value in told.items() if value != ""}
+        attributes["error.type"] = next((gate for gate, passed in record.gates.items() if not passed), "call_failed")
+    return {name: value for name, value in attributes.items() if value != ""}
 
 
 def span_ids(record: CallRecord) -> tuple[int, int]:

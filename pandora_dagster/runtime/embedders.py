@@ -90,7 +90,7 @@ class LocalEmbedder:
         self._model: Any = None  # sentence-transformers' own type, which is not installed everywhere
 
     def embed(self, texts: Sequence[str], *, timeout_s: float) -> list[list[float]]:
-        """One vector a text. Nothing is waited for, so `timeout_s` bounds nothing here. Raises ModelError where it can not be loaded."""
+        """One vector a text. Nothing is waited for, so `timeout_s` bounds nothing here. Raises ModelError if the model cannot load."""
         model = self._loaded()
         return cast("list[list[float]]", model.encode(list(texts), batch_size=_LOCAL_TEXTS_AT_ONCE, show_progress_bar=False).tolist())
 
@@ -105,9 +105,9 @@ class LocalEmbedder:
                     f"{self.name}: {error.name} is not installed: expected the extra `embeddings`", hint=_INSTALL
                 ) from None
             except (ImportError, OSError, RuntimeError, ValueError) as error:
-                said = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
+                message = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
                 raise RuntimeUnreachableError(
-                    f"{self.name}: could not be loaded ({said}): expected a whole package", hint=_INSTALL
+                    f"{self.name}: could not be loaded ({message}): expected a whole package", hint=_INSTALL
                 ) from None
         return self._model
 

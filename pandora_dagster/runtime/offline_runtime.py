@@ -24,7 +24,7 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint, EndpointLookup, E
 _LONGEST_LINE = 64 * 1024 * 1024
 _ENDS_WITHIN_S = 30.0
 _STDERR_TAIL = 2_000
-"""Characters of what it said last, for the sentence that tells of its end."""
+"""Characters kept of its last output, for the error message when it ends."""
 Line = Mapping[str, Any]
 
 
@@ -46,7 +46,7 @@ class OfflineEngine:
     _last: str = ""
 
     async def ask(self, question: Line) -> Line:
-        """The worker's line about one question; raises RuntimeUnreachableError where it can not be started, or ends meanwhile."""
+        """The worker's line about one question; raises RuntimeUnreachableError where the worker cannot be started, or ends meanwhile."""
         await self.ready()
         name, answer = f"q{next(self._numbers)}/", asyncio.get_running_loop().create_future()
         self._waiting[name] = answer
@@ -93,15 +93,15 @@ class OfflineEngine:
         beside = asyncio.create_task(self._listen(process))
         try:
             async with asyncio.timeout(self.start_s):
-                told = await _read_line(process)
+                ready = await _read_line(process)
         except TimeoutError:
             process.kill()
             raise self._exit_error(f"not ready within {self.start_s:g} s") from None
-        if told is None or not told.get("ready"):
+        if ready is None or not ready.get("ready"):
             await process.wait()
             await asyncio.gather(beside, return_exceptions=True)
             raise self._exit_error(f"it ended with {process.returncode} while starting")
-        self.places = int(told["places"])
+        self.places = int(ready["places"])
         self._reading = asyncio.create_task(self._read(process, beside))
 
     async def _read(self, process: Process, beside: asyncio.Task[None]) -> None:
@@ -117,22 +117,22 @@ class OfflineEngine:
                 answer.set_exception(self._exit_error(f"it ended with {process.returncode}"))
 
     async def _listen(self, process: Process) -> None:
-        while process.stderr is not None and (said := await process.stderr.read(65_536)):
-            self._last = (self._last + said.decode(errors="replace"))[-_STDERR_TAIL:]
+        while process.stderr is not None and (chunk := await process.stderr.read(65_536)):
+            self._last = (self._last + chunk.decode(errors="replace"))[-_STDERR_TAIL:]
 
     async def _send(self, what: Line) -> None:
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
             raise self._exit_error("it is not there")
         process.stdin.write(json.dumps(what).encode() + b"\n")
-        with contextlib.suppress(ConnectionError):  # its end is told to whoever waits
+        with contextlib.suppress(ConnectionError):  # `_read` passes the end on to whoever waits
             await process.stdin.drain()
 
     def _exit_error(self, what: str) -> RuntimeUnreachableError:
         lines = [line for line in self._last.splitlines() if line.strip()]
-        said = f" ({lines[-1].strip()[:300]})" if lines else ""
+        detail = f" ({lines[-1].strip()[:300]})" if lines else ""
         return RuntimeUnreachableError(
-            f"{self.where}: the engine's process: {what}{said}: expected it to answer",
+            f"{self.where}: the engine's process: {what}{detail}: expected it to answer",
             hint="Check PANDORA_SGLANG_PYTHON, and the server's launch block in runtime.yaml.",
         )
 
@@ -175,7 +175,7 @@ class OfflineRuntime(EndpointLookup):
         return sum(self._engines[name].places if name in self._engines else _INITIAL_CAPACITY for name in names)
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
-        """One answer within `timeout_s` seconds from when the call has its place, told in one piece; raises ModelError."""
+        """One answer within `timeout_s` seconds after the call was admitted, in one piece; raises ModelError."""
         endpoint, came = self.endpoints[pack.layer], time.perf_counter()
         if pack.images:
             raise ModelRejectedError(
@@ -203,7 +203,7 @@ class OfflineRuntime(EndpointLookup):
         return ModelAnswer(reply.text, reply.finish_reason, usage, self.name, endpoint.server.model, latency, queued_ms=queued)
 
     async def count(self, pack: PromptPack) -> int | None:
-        """The prompt's tokens as the engine reads it, template and all; None where it can not be told."""
+        """The prompt's tokens as the engine reads it, template and all; None where it cannot count them."""
         endpoint = self.endpoints[pack.layer]
         try:
             line = await self._engine(endpoint).ask({**_model_input(completion_request(pack, endpoint, attempt=0)), "count": True})

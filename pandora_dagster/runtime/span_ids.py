@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 
 class SpanIds(RandomIdGenerator):
-    """By chance, but for the span of a turn: its calls, told before it, name it as their parent already."""
+    """Random ids, except for a turn's span: its calls are exported before it and name it as their parent."""
 
     def __init__(self) -> None:
         self._given = local()

@@ -15,7 +15,7 @@ from pandora_dagster.shipped import shipped_folder
 _PREFIX = "PANDORA_"
 _CREDENTIAL = "_KEY"
 """Names ending so are credentials that a runtime file refers to, not settings."""
-_PATH_FIELDS = ("root", "runtime_file", "cookbook_root", "dagster_home")
+_PATH_FIELDS = ("root", "runtime_file", "recipes_root", "dagster_home")
 
 
 def process_environment(**changes: str) -> Mapping[str, str]:
@@ -75,7 +75,7 @@ def _with_paths(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dic
     defaults = {
         "root": root,
         "runtime_file": own if _is_file(own) else shipped / "data" / "runtime.yaml",
-        "cookbook_root": shipped,
+        "recipes_root": shipped,
         "dagster_home": root / "dagster",
     }
     places = {field: _absolute(given[field], cwd) if field in given else defaults[field] for field in _PATH_FIELDS}
@@ -86,7 +86,7 @@ def _with_paths(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dic
         "root": good_root,
         "dagster_home": _may_be_folder(places["dagster_home"]) or not (good_root or "dagster_home" in given),
         "runtime_file": "runtime_file" not in given or places["runtime_file"].is_file(),
-        "cookbook_root": "cookbook_root" not in given or places["cookbook_root"].is_dir(),
+        "recipes_root": "recipes_root" not in given or places["recipes_root"].is_dir(),
         "notes": "notes" not in given or _is_folder(places["notes"]),
     }
     return {**given, **places}, [field for field, good in usable.items() if not good]

@@ -81,7 +81,7 @@ class Settings(BaseModel):
     sglang_python: Annotated[str, Field(min_length=1, max_length=4_096), Variable("PANDORA_SGLANG_PYTHON", "a Python interpreter")] = Field(
         "python3", description="The Python interpreter of the environment with SGLang, for servers that `pandora serve` starts."
     )
-    cookbook_root: Annotated[
+    recipes_root: Annotated[
         Path, Variable("PANDORA_RECIPES", "an existing folder that holds recipes/ and prompts/", "the shipped recipes and prompts")
     ] = Field(description="The folder that holds `recipes/` and `prompts/`.")
     dagster_home: Annotated[Path, Variable("DAGSTER_HOME", _FOLDER, "<root>/dagster")] = Field(

@@ -9,9 +9,8 @@ from pandora_dagster.contracts.model_calls import Source
 from pandora_dagster.contracts.ports.measurement import TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
-from pandora_dagster.contracts.turns import Candidate
+from pandora_dagster.contracts.turns import SESSION_POOL, Candidate
 from pandora_dagster.documents.citations import escape_source_marks
-from pandora_dagster.phases.gather.retrieval_scope import SESSION_POOL
 from pandora_dagster.retrieval.turn_excerpts import Excerpt, excerpt
 from pandora_dagster.retrieval.turn_row import READ_FILES
 

@@ -1,4 +1,4 @@
-"""`pandora api` and `pandora pages` as processes of their own on a free port, and clients of it as people have them."""
+"""`pandora api` and `pandora pages` as processes of their own on a free port, and clients of it as users have them."""
 
 import signal
 import socket
@@ -41,10 +41,10 @@ class Api:
         return httpx.Client(base_url=self.url, trust_env=False, timeout=60, **more)  # type: ignore[arg-type]
 
     def stop(self) -> tuple[int, str]:
-        """End it as a person or a service manager would; exit code and what it said."""
+        """End it as a user or a service manager would; exit code and what it said."""
         self.process.send_signal(signal.SIGTERM)
-        _, said = self.process.communicate(timeout=60)
-        return self.process.returncode, said
+        _, output = self.process.communicate(timeout=60)
+        return self.process.returncode, output
 
 
 @contextmanager
@@ -57,8 +57,8 @@ def started(
         port = probe.getsockname()[1]
     root.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-c", code, door, "--port", str(port), *options]
-    told = {**environment(root), **(env or {})}
-    process = subprocess.Popen(command, env=told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=root.parent)
+    environ = {**environment(root), **(env or {})}
+    process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=root.parent)
     api = Api(root, port, process)
     try:
         _wait(api, answers)

@@ -22,8 +22,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     root = tmp_path_factory.mktemp("pages") / "store"
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
     app.transfer.import_example()
-    said = [{"role": "user", "content": EVIL}, {"role": "assistant", "content": EVIL}]
-    line = {"id": "evil", "user_id": "eve", "created_at": "2026-01-04T10:00:00Z", "messages": said}
+    texts = [{"role": "user", "content": EVIL}, {"role": "assistant", "content": EVIL}]
+    line = {"id": "evil", "user_id": "eve", "created_at": "2026-01-04T10:00:00Z", "messages": texts}
     app.transfer.import_conversations([json.dumps(line).encode()], where="evil")
     ctx = open_archive(app)
     app.run(archive_turns(select_turns(ctx), ctx))
@@ -43,9 +43,9 @@ def test_every_page_is_reached_from_the_first(pages: Api) -> None:
         assert days and all(day.startswith("/archive/2026-") for day in days)
         seen = 0
         for day in days:
-            told = client.get(day)
-            assert told.status_code == 200 and "nothing_left_behind: passed" in told.text
-            for document in [link for link in links(told.text) if link.startswith("/lineage/")]:
+            report = client.get(day)
+            assert report.status_code == 200 and "nothing_left_behind: passed" in report.text
+            for document in [link for link in links(report.text) if link.startswith("/lineage/")]:
                 shown = client.get(document)
                 assert shown.status_code == 200 and "/cold/" in shown.text and "Facts of an original" in shown.text
                 seen += 1
@@ -53,13 +53,13 @@ def test_every_page_is_reached_from_the_first(pages: Api) -> None:
         assert client.get("/lineage/eve:turn_000001").status_code == 200
 
 
-def test_what_people_wrote_never_becomes_markup(pages: Api) -> None:
+def test_what_users_wrote_never_becomes_markup(pages: Api) -> None:
     """Tags and attributes of a turn stand on its page as text; no page may run a script or be framed."""
     with pages.http() as client:
         for path in ("/lineage/eve:turn_000001", "/archive/2026-01-04", "/lineage/<script>alert(3)</script>", "/archive/<b>x"):
-            told = client.get(path)
-            assert "<script" not in told.text and "<img" not in told.text and "<b>" not in told.text
-            assert "default-src 'none'" in html.unescape(told.text) and told.headers["X-Frame-Options"] == "DENY"
+            report = client.get(path)
+            assert "<script" not in report.text and "<img" not in report.text and "<b>" not in report.text
+            assert "default-src 'none'" in html.unescape(report.text) and report.headers["X-Frame-Options"] == "DENY"
 
 
 def test_what_is_not_there_is_one_sentence(pages: Api) -> None:
@@ -69,9 +69,9 @@ def test_what_is_not_there_is_one_sentence(pages: Api) -> None:
             ("/archive/2026-13-99", 404), ("/archive/1999-01-01", 200), ("/lineage/nobody:turn_000001", 404), ("/nowhere", 404),
             ("/lineage/eve:turn_000009", 404), ("/lineage/..%2F..%2Fetc%2Fpasswd", 404), ("/lineage/", 404),
         ):  # fmt: skip
-            told = client.get(path)
-            assert told.status_code == status, (path, told.text)
-            assert "Traceback" not in told.text and "root:" not in told.text
+            report = client.get(path)
+            assert report.status_code == status, (path, report.text)
+            assert "Traceback" not in report.text and "root:" not in report.text
         assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
         assert client.post("/").status_code == 405
 
@@ -89,6 +89,6 @@ def test_a_day_opens_its_cold_objects_only_when_asked(pages: Api) -> None:
     """The page says that it has not looked, and leads to one that has."""
     with pages.http() as client:
         (day, *_) = re.findall(r'href="(/archive/[0-9-]+)"', client.get("/").text)
-        told = client.get(day).text
-        assert "originals_restorable: passed" not in told and f'href="{day}?verify=1"' in told
+        report = client.get(day).text
+        assert "originals_restorable: passed" not in report and f'href="{day}?verify=1"' in report
         assert "originals_restorable: passed" in client.get(f"{day}?verify=1").text

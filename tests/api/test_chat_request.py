@@ -1,4 +1,4 @@
-"""What a request asks, and what is told of one that can not be answered."""
+"""What a request asks, and what is informed of one that cannot be answered."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ def asked(messages: Any = (PERSON,), *, headers: dict[str, str] | None = None, *
 
 
 def test_the_last_message_is_the_question() -> None:
-    """What stands before it is kept as it came; model and headers say the mode, the person and the session."""
+    """What stands before it is kept as it came; model and headers say the mode, the user and the session."""
     earlier = (
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Hi", "name": "a"},
@@ -49,7 +49,7 @@ def test_a_client_without_sessions_has_one_for_each_opening() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "status", "told"),
+    ("more", "status", "fields"),
     [
         ({"messages": []}, 400, "messages: List should have at least 1 item"),
         ({"messages": "hello"}, 400, "messages: Input should be a valid list"),
@@ -65,11 +65,11 @@ def test_a_client_without_sessions_has_one_for_each_opening() -> None:
         ({"headers": {"X-Pandora-Session": "a/b"}}, 400, "session id 'a/b': expected"),
     ],
 )
-def test_what_can_not_be_answered_is_said(more: dict[str, Any], status: int, told: str) -> None:
+def test_what_cannot_be_answered_is_reported(more: dict[str, Any], status: int, fields: str) -> None:
     """In OpenAI's form, with the field that is wrong."""
     with pytest.raises(ApiError) as refused:
         asked(**more)
-    assert refused.value.status == status and told in refused.value.body["error"]["message"]
+    assert refused.value.status == status and fields in refused.value.body["error"]["message"]
     assert set(refused.value.body["error"]) == {"message", "type", "param", "code"}
 
 

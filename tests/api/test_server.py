@@ -42,8 +42,8 @@ def test_a_chat_client_gets_an_answer_from_what_it_said_before(api: Api) -> None
     assert got.headers["X-Pandora-Turn"] == "ann:turn_000002" and answer.model_extra["pandora"]["turn"] == "ann:turn_000002"
     assert answer.model_extra["pandora"]["citations"] == [{"label": "1", "turn_id": "turn_000001"}]
     assert turns_on_disk(api.root, "ann") == ["turn_000001", "turn_000002"]
-    said = (api.root / "users/ann/turns/turn_000001/messages.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in said] == EARLIER[1:]
+    record = (api.root / "users/ann/turns/turn_000001/messages.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in record] == EARLIER[1:]
 
 
 def test_a_streamed_answer_is_the_same_text(api: Api) -> None:
@@ -68,7 +68,7 @@ def test_a_streamed_answer_is_the_same_text(api: Api) -> None:
 
 
 def test_phases_keep_the_connection_alive(api: Api) -> None:
-    """As comments, which clients pass over: the person sees nothing of them."""
+    """As comments, which clients pass over: the user sees nothing of them."""
     body = {"model": "pandora", "messages": [QUESTION], "stream": True}
     with api.http() as client, client.stream("POST", "/v1/chat/completions", json=body, headers={"X-Pandora-User": "cat"}) as answer:
         lines = [line for line in answer.iter_lines() if line]
@@ -87,7 +87,7 @@ def test_models_and_health(api: Api) -> None:
         assert client.get("/v1/chat/completions").status_code == 405
 
 
-def test_a_wrong_request_is_told_in_the_clients_own_terms(api: Api) -> None:
+def test_a_wrong_request_is_reported_in_the_clients_own_terms(api: Api) -> None:
     """OpenAI's client raises its own errors for them, and no turn begins."""
     client = api.client(user="dan")
     with pytest.raises(openai.NotFoundError, match="expected one of pandora"):
@@ -151,14 +151,14 @@ def test_a_halt_names_its_intervention_and_nobody_tries_again(tmp_path: Path) ->
         client = api.client(user="ann", session="s-1")
         with pytest.raises(openai.InternalServerError) as halted:
             client.chat.completions.create(model="pandora", messages=[QUESTION])
-        told = halted.value.response.json()["error"]
-        assert (halted.value.status_code, told["type"], told["code"]) == (503, "halted", "runtime_unreachable")
-        assert told["intervention_id"].startswith("int_") and told["turn"] == "ann:turn_000001"
+        report = halted.value.response.json()["error"]
+        assert (halted.value.status_code, report["type"], report["code"]) == (503, "halted", "runtime_unreachable")
+        assert report["intervention_id"].startswith("int_") and report["turn"] == "ann:turn_000001"
         with pytest.raises(openai.APIError, match="HALT at query_analysis"):
             list(client.chat.completions.create(model="pandora", messages=[QUESTION], stream=True))
         assert turns_on_disk(root, "ann") == ["turn_000001", "turn_000002"]
-        code, said = api.stop()
-    assert code == 0 and "Traceback" not in said, said
+        code, record = api.stop()
+    assert code == 0 and "Traceback" not in record, record
     with open_instance(load_settings({"PANDORA_ROOT": str(root)})) as instance:
         assert {run.tags["pandora/turn"]: run.status.value for run in instance.get_runs()} == {
             "turn_000001": "FAILURE",
@@ -180,8 +180,8 @@ def test_turns_are_on_dagsters_pages(tmp_path: Path) -> None:
     root = tmp_path / "store"
     with started(root) as api:
         api.client(user="ann", session="s-1").chat.completions.create(model="pandora", messages=[*EARLIER, QUESTION])
-        code, said = api.stop()
-    assert code == 0 and "Traceback" not in said, said
+        code, record = api.stop()
+    assert code == 0 and "Traceback" not in record, record
     with open_instance(load_settings({"PANDORA_ROOT": str(root)})) as instance:
         assert set(instance.get_dynamic_partitions("turns")) == {"ann:turn_000001", "ann:turn_000002"}
         for asset in ("response", "saved_turn", "turn_summary"):
@@ -197,13 +197,13 @@ def test_a_key_is_asked_for_and_never_said(tmp_path: Path) -> None:
         with pytest.raises(openai.AuthenticationError):
             api.client(key="wrong").models.list()
         assert [model.id for model in api.client(key=key).models.list()] == ["pandora", "pandora-code"]
-        code, said = api.stop()
-    assert code == 0 and key not in said and "with a key" in said
+        code, record = api.stop()
+    assert code == 0 and key not in record and "with a key" in record
 
 
 @pytest.mark.parametrize(
-    ("options", "told"), [(("--host", "0.0.0.0"), "PANDORA_API_KEY is not set"), (("--port", "{taken}"), "expected a free address")]
+    ("options", "report"), [(("--host", "0.0.0.0"), "PANDORA_API_KEY is not set"), (("--port", "{taken}"), "expected a free address")]
 )
-def test_an_address_that_can_not_serve_is_said_at_once(api: Api, tmp_path: Path, options: tuple[str, str], told: str) -> None:
-    code, _, said = pandora(tmp_path / "store", "api", options[0], options[1].format(taken=api.port))
-    assert code == 2 and told in said
+def test_an_address_that_cannot_serve_is_reported_at_once(api: Api, tmp_path: Path, options: tuple[str, str], report: str) -> None:
+    code, _, record = pandora(tmp_path / "store", "api", options[0], options[1].format(taken=api.port))
+    assert code == 2 and report in record

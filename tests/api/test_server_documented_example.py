@@ -17,7 +17,7 @@ def test_the_documented_example_prints_an_answer(tmp_path: Path) -> None:
     with started(tmp_path / "store") as api:
         own = example.replace("http://127.0.0.1:8400", api.url)
         assert own != example
-        told = environment(tmp_path) | {"NO_PROXY": "127.0.0.1"}
-        done = subprocess.run([sys.executable, "-c", own], env=told, capture_output=True, text=True, timeout=120, check=False)
+        environ = environment(tmp_path) | {"NO_PROXY": "127.0.0.1"}
+        done = subprocess.run([sys.executable, "-c", own], env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "$ 742" in done.stdout and done.stdout.endswith("[1] turn_000001")

@@ -32,13 +32,13 @@ def asked(query: str = "which chair?", *, user: str = "anna", session: str = "s1
 
 
 class Heard:
-    """What was told, from whatever thread; `wait` until the last of it."""
+    """What was reported, from whatever thread; `wait` until the last of it."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._ended = threading.Event()
 
-    def tell(self, event: Event) -> None:
+    def send(self, event: Event) -> None:
         self.events.append(event)
         if isinstance(event, LAST):
             self._ended.set()
@@ -48,14 +48,14 @@ class Heard:
         return next(event for event in self.events if isinstance(event, LAST))
 
 
-def test_a_replaced_draft_is_told_in_order(rig: Rig) -> None:
+def test_a_replaced_draft_is_reported_in_order(rig: Rig) -> None:
     """Words, why they are none, words, the answer; as events of a stream they are parted, never glued."""
     rig.say(synthesizer=["The first", "The second one"], validator=[verdict("REVISE", "name the price"), APPROVE])
     running, heard = TurnWorker(rig.app), Heard()
-    running.begin(asked(), heard.tell)
-    told = heard.wait()
+    running.begin(asked(), heard.send)
+    report = heard.wait()
     running.close()
-    assert isinstance(told, ChatAnswer) and told.answer.response == "The second one"
+    assert isinstance(report, ChatAnswer) and report.answer.response == "The second one"
     spoken = [e for e in heard.events if isinstance(e, AnswerText | DraftWithdrawal)]
     assert spoken == [
         AnswerText("The"),
@@ -82,7 +82,7 @@ async def streamed(events: list[Event]) -> list[str]:
 
 
 def test_a_silent_turn_is_heard_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While nothing is told, a comment keeps the connection."""
+    """While nothing is reported, a comment keeps the connection."""
     assert KEEP_ALIVE_S < 30
     monkeypatch.setattr(routes, "KEEP_ALIVE_S", 0.02)
 
@@ -99,18 +99,18 @@ def test_a_silent_turn_is_heard_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_question_back_is_the_answer(rig: Rig) -> None:
     rig.say(reflection=CLARIFY)
     running, heard = TurnWorker(rig.app), Heard()
-    running.begin(asked(), heard.tell)
-    told = heard.wait()
+    running.begin(asked(), heard.send)
+    report = heard.wait()
     running.close()
-    assert isinstance(told, ChatAnswer) and told.answer.response == "Which chair do you mean?" and told.answer.state == "clarify"
+    assert isinstance(report, ChatAnswer) and report.answer.response == "Which chair do you mean?" and report.answer.state == "clarify"
     assert "".join(asyncio.run(streamed(heard.events))) == "Which chair do you mean?"
 
 
-def test_an_error_inside_is_told_without_its_words(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_inside_is_reported_without_its_words(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes to the log; the client learns that it happened, and of which turn."""
     rig.say(planner=ZeroDivisionError("secret words"))  # type: ignore[arg-type]
     running, heard = TurnWorker(rig.app), Heard()
-    running.begin(asked(), heard.tell)
+    running.begin(asked(), heard.send)
     failed = heard.wait()
     running.close()
     assert isinstance(failed, TurnFailure) and "secret" not in str(failed.api_error().body) and failed.api_error().status == 500
@@ -123,9 +123,9 @@ def test_a_session_that_is_busy_for_too_long_says_so(rig: Rig, monkeypatch: pyte
     going_on = threading.Event()
     slow(rig, going_on)
     running, first, second, other = TurnWorker(rig.app), Heard(), Heard(), Heard()
-    running.begin(asked(), first.tell)
-    running.begin(asked(), second.tell)
-    running.begin(asked(session="s2"), other.tell)
+    running.begin(asked(), first.send)
+    running.begin(asked(), second.send)
+    running.begin(asked(session="s2"), other.send)
     refused = second.wait()
     assert isinstance(refused, TurnFailure) and refused.api_error().status == 409 and "session s1" in str(refused.api_error())
     assert any(isinstance(event, TurnStart) for event in other.events)
@@ -152,7 +152,7 @@ def test_a_server_that_ends_leaves_a_turn_that_goes_on(rig: Rig, monkeypatch: py
     going_on = threading.Event()
     slow(rig, going_on)
     running, heard = TurnWorker(rig.app), Heard()
-    running.begin(asked(), heard.tell)
+    running.begin(asked(), heard.send)
     while "synthesizer" not in rig.runtime.calls() and not any(getattr(e, "phase", "") == "tool_results" for e in heard.events):
         time.sleep(0.01)
     running.close()
@@ -170,13 +170,13 @@ def test_an_import_that_was_cut_off_goes_on(rig: Rig) -> None:
     """Earlier messages whose import a crash ended are taken in with the session's next request, once."""
     earlier = ({"role": "user", "content": "The chair is red."}, {"role": "assistant", "content": "Noted."})
     running, heard = TurnWorker(rig.app), Heard()
-    running.begin(asked(earlier=earlier), heard.tell)
+    running.begin(asked(earlier=earlier), heard.send)
     heard.wait()
     record = rig.app.sessions.find(user_id("anna"), session_id("s1"))
     assert record
     rig.app.sessions.save(record.model_copy(update={"state": "importing"}))
     again = Heard()
-    running.begin(asked(earlier=earlier), again.tell)
+    running.begin(asked(earlier=earlier), again.send)
     assert isinstance(again.wait(), ChatAnswer)
     running.close()
     assert [str(key) for key in rig.app.turns.keys(user_id("anna"))] == ["anna:turn_000001", "anna:turn_000002", "anna:turn_000003"]

@@ -1,4 +1,4 @@
-"""The house: what its doors use, over a real store."""
+"""The application: what its doors use, over a real store."""
 
 import json
 from datetime import date
@@ -21,14 +21,14 @@ def rig(tmp_path):
     made.app.close()
 
 
-def test_opening_a_house_writes_nothing(tmp_path):
+def test_opening_a_store_writes_nothing(tmp_path):
     """Neither the root nor anything below it is made before there is something to store."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
     app.close()
     assert list(tmp_path.iterdir()) == [] and app.dependencies.runtime == "extractive"
 
 
-def test_the_cookbook_is_checked_against_the_tools_that_are_registered(rig):
+def test_the_recipes_is_checked_against_the_tools_that_are_registered(rig):
     """`recipes check` knows the same tools as a turn."""
     assert set(rig.app.dependencies.tools) == TOOL_NAMES and all(
         name == tool.spec.name for name, tool in rig.app.dependencies.tools.items()
@@ -80,7 +80,7 @@ def test_an_import_cut_off_before_the_first_day_is_noted_notes_it_when_it_runs_a
 
 
 def test_the_example_is_imported_once_and_answers(tmp_path):
-    """The shipped history: indexed, asked about on the embedded runtime, the answer cites documents of its person."""
+    """The shipped history: indexed, asked about on the embedded runtime, the answer cites documents of its user."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
     turns = app.transfer.import_example().turns
     assert turns > 0 and app.transfer.import_example().turns == 0
@@ -109,8 +109,8 @@ def test_orders_in_history_change_no_tools_and_no_routing_on_the_embedded_runtim
     app.close()
 
 
-def test_doctor_finds_a_sound_house_sound(rig):
-    """Store, recipes, runtime: each part is told, nothing is changed."""
+def test_doctor_finds_a_sound_store_sound(rig):
+    """Store, recipes, runtime: each part is reported, nothing is changed."""
     found = rig.app.run(rig.app.health.check())
     assert [f.part for f in found] == ["store", "recipes", "runtime"] and all(f.ok for f in found)
     assert not rig.app.settings.root.exists()

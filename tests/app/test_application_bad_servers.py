@@ -53,7 +53,7 @@ def answering(body: Any) -> str:
 
 
 class Served:
-    """A stand-in server on a thread and loop of its own, so that a house can be worked with as a person does."""
+    """A stand-in server on a thread and loop of its own, so that a house can be worked with as a user does."""
 
     def __init__(self) -> None:
         self.server = FakeSglang(context=32_768, says=answering)
@@ -83,8 +83,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     made.end()
 
 
-def opened(root: Path, base_url: str, **told: Any) -> App:
-    given = {"context_length": 32_768, "patience_s": 0.4, **told}
+def opened(root: Path, base_url: str, **options: Any) -> App:
+    given = {"context_length": 32_768, "patience_s": 0.4, **options}
     return open_app(load_settings({"PANDORA_ROOT": str(root)}), runtime=Hasty(endpoints(base_url, **given), keys={}))
 
 
@@ -108,13 +108,13 @@ BAD: dict[str, tuple[Any, str, str, str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_a_turn_halts_with_one_sentence_and_goes_on_afterwards(case: str, served: Served, tmp_path: Path) -> None:
     """The intervention names layer, endpoint, what was there and what to do; mended, the phase runs, and none before it again."""
-    misbehaves, kind, said, remedy = BAD[case]
+    misbehaves, kind, expected, remedy = BAD[case]
     server = served.server
     app = opened(tmp_path, server.base_url)
     key = app.start("hi", user="ann")  # the server was well when it was asked for its models
     app.runtime.longest_s = 0.5 if kind == "timeout" else 20.0
     server.misbehaves = misbehaves
-    _halts(app, key, kind, said, remedy, server.base_url)
+    _halts(app, key, kind, expected, remedy, server.base_url)
     server.misbehaves = None
     _goes_on(tmp_path, server.base_url, key)
     app.close()
@@ -166,13 +166,13 @@ def test_tls_that_fails(speaks: str, certificate: Path, served: Served, tmp_path
     _goes_on(tmp_path, served.server.base_url, key)
 
 
-@pytest.mark.parametrize(("reason", "said"), [("tired", "finish_reason 'tired': expected 'stop'"), (None, "finish_reason 'None'")])
-def test_an_answer_that_ends_for_an_unknown_reason(reason: str | None, said: str, served: Served, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("reason", "expected"), [("tired", "finish_reason 'tired': expected 'stop'"), (None, "finish_reason 'None'")])
+def test_an_answer_that_ends_for_an_unknown_reason(reason: str | None, expected: str, served: Served, tmp_path: Path) -> None:
     """It is asked for again, as a bad answer is, and not believed."""
     app = opened(tmp_path, served.server.base_url)
     key = app.start("hi", user="ann")
     served.server.finish_reason = reason
-    _halts(app, key, "schema_violation", said, "", served.server.base_url)
+    _halts(app, key, "schema_violation", expected, "", served.server.base_url)
     assert len(served.server.requests) == 3
     served.server.finish_reason = "stop"
     _goes_on(tmp_path, served.server.base_url, key)
@@ -180,7 +180,7 @@ def test_an_answer_that_ends_for_an_unknown_reason(reason: str | None, said: str
 
 
 def test_an_answer_without_usage(served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It is an answer; the turn goes on, and that its tokens are unknown is said once."""
+    """It is an answer; the turn goes on, and that its tokens are unknown is reported once."""
     served.server.reports_usage = False
     app = opened(tmp_path, served.server.base_url)
     key = app.start("hi", user="ann")
@@ -212,10 +212,12 @@ def _run(app: App, key: Any) -> list[PhaseReport]:
     return reports
 
 
-def _halts(app: App, key: Any, kind: str, said: str, remedy: str, base_url: str) -> None:
+def _halts(app: App, key: Any, kind: str, expected: str, remedy: str, base_url: str) -> None:
     halt = _run(app, key)[-1].halt
     assert halt and (halt.type, halt.phase) == (kind, FIRST), halt
-    assert f"REFLEX at {base_url}: " in halt.message and said in halt.message and "expected" in halt.message and "\n" not in halt.message
+    assert (
+        f"REFLEX at {base_url}: " in halt.message and expected in halt.message and "expected" in halt.message and "\n" not in halt.message
+    )
     assert remedy in halt.hint and app.turns.manifest(key).state == "halted"
     (record,) = [json.loads(line) for line in (app.folder(key) / "calls.jsonl").read_text().splitlines()]
     assert record["success"] is False

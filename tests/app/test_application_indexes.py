@@ -1,4 +1,4 @@
-"""The indexes of a whole store: imported and live turns, calls, research and visits, held against their documents."""
+"""The indexes of a whole store: imported and live turns, calls, research and visits, compared with their documents."""
 
 import duckdb
 import pytest

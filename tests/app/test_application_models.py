@@ -1,4 +1,4 @@
-"""The model names of the runtime file, held against the servers when a run starts."""
+"""The model names of the runtime file, compared with the servers when a run starts."""
 
 import asyncio
 import threading
@@ -16,9 +16,9 @@ from tests.runtime.sglang_packs import endpoints
 
 
 @contextmanager
-def serving(**told):
+def serving(**options):
     """A server with the model `tiny`, on a thread and loop of its own."""
-    loop, server = asyncio.new_event_loop(), FakeSglang(**told)
+    loop, server = asyncio.new_event_loop(), FakeSglang(**options)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)

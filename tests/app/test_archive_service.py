@@ -1,4 +1,4 @@
-"""A night's texts shortened in other processes: the same archive, and none of them left."""
+"""An archival run's texts shortened in other processes: the same archive, and none of them left."""
 
 import json
 from datetime import date, timedelta
@@ -24,7 +24,7 @@ def line(number: int) -> bytes:
 
 
 def archived(root: Path) -> tuple[dict[str, str], App]:
-    """What a night leaves of four turns: their documents by name, but for the moments of their records."""
+    """What an archival run leaves of four turns: their documents by name, but for the moments of their records."""
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
     app.transfer.import_conversations(map(line, range(1, 5)), where="made")
     report = archive_service.ArchiveService(app).run(DAYS, run_id="", on_row=lambda row: None)

@@ -1,4 +1,4 @@
-"""Embeddings in the house: off by default, made after the answer, told by the doctor, and never in the way."""
+"""Embeddings in the application: off by default, made after the answer, told by the doctor, and never in the way."""
 
 from json import dumps
 from pathlib import Path
@@ -84,6 +84,6 @@ def test_a_failing_model_fails_neither_ask_nor_search(tmp_path: Path, capsys: py
 
 def test_a_runtime_file_without_a_server_for_vectors_is_a_fault(tmp_path: Path) -> None:
     """Told at once, with what to do."""
-    with pytest.raises(ConfigurationError, match="embeddings is missing: expected a server's name") as told:
+    with pytest.raises(ConfigurationError, match="embeddings is missing: expected a server's name") as error:
         _open(tmp_path, PANDORA_EMBEDDINGS="runtime")
-    assert "local or off" in told.value.hint
+    assert "local or off" in error.value.hint

@@ -130,12 +130,12 @@ def test_the_metrics_are_read_from_the_stored_records(opened):
     assert found.invocations == counted.compression_invocations and found.overflow_warnings == counted.overflow_warnings
     assert found.tokens_saved == counted.tokens_saved.total == found.most_tokens_saved > 0
     assert found.longest_latency_ms == counted.compression_latency_ms.largest > 0
-    said = next(f.says for f in app.run(app.health.check()) if f.part == "compression")
-    assert said.startswith(f"2 done, 1 halted; {found.tokens_saved:,} tokens saved") and said.endswith("1 overflows")
+    sentence = next(f.says for f in app.run(app.health.check()) if f.part == "compression")
+    assert sentence.startswith(f"2 done, 1 halted; {found.tokens_saved:,} tokens saved") and sentence.endswith("1 overflows")
 
 
 def test_a_live_session_s_compressing_calls_are_limited(opened):
-    """200 calls a session and 10 a minute hold over the house's store; what is put off is condensed by structure and says so."""
+    """200 calls a session and 10 a minute hold over the application's store; what is put off is condensed by structure and says so."""
     runtime = shortening()
     app = opened(runtime)
     site = CallSite("tool_results", "anna", "s1")

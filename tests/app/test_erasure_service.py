@@ -1,4 +1,4 @@
-"""One person erased everywhere: nothing is left in any file, nobody else loses a byte, and the proof finds what is planted."""
+"""One user erased everywhere: nothing is left in any file, nobody else loses a byte, and the proof finds what is planted."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.user.level_files import LevelFiles
 from tests.app.two_user_store import BEN, BOTH, HIS, RUBEN, erasure, furnished, of_others, opened
-from tests.archive.archived_store import desk_of
+from tests.archive.archived_store import archive_context
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def left_of_ben(root):
 
 
 def test_nothing_is_left_and_nobody_else_loses_a_byte(root):
-    """By a search of the tests' own; the other person's files, search, export, index, partitions and runs are as they were."""
+    """By a search of the tests' own; the other user's files, search, export, index, partitions and runs are as they were."""
     assert left_of_ben(root)
     app = opened(root)
     before = (
@@ -85,9 +85,9 @@ def test_nothing_is_left_and_nobody_else_loses_a_byte(root):
     assert after == before
     assert app.indexes.verify() == () and app.turns.users() == (RUBEN,)
     assert not app.search("oak desk", user=BEN, budget_tokens=900).results
-    told = app.interventions.list()
-    assert [one.user_id for one in told] == [RUBEN, RUBEN]
-    assert any(one.message == "ruben:turn_000001 beside erased: erased" for one in told)
+    found_text = app.interventions.list()
+    assert [one.user_id for one in found_text] == [RUBEN, RUBEN]
+    assert any(one.message == "ruben:turn_000001 beside erased: erased" for one in found_text)
     app.close()
     with open_instance(load_settings({"PANDORA_ROOT": str(root)})) as instance:
         assert sorted(instance.get_dynamic_partitions("turns")) == ["ruben:turn_000001", "ruben:turn_000002"]
@@ -95,7 +95,7 @@ def test_nothing_is_left_and_nobody_else_loses_a_byte(root):
         assert len(runs) == 3 and all(instance.all_logs(run.run_id) for run in runs)
         newest = {key.to_user_string(): instance.get_latest_materialization_event(key) for key in instance.all_asset_keys()}
         assert newest["answer"].asset_materialization.partition == "ruben:turn_000002"
-        table = newest["night"].asset_materialization.metadata["rows"].records
+        table = newest["archival_run"].asset_materialization.metadata["rows"].records
         assert [row.data["turn"] for row in table] == ["erased", "erased", "ruben:turn_000001", "ruben:turn_000002"]
         assert instance.get_materialized_partitions(dg.AssetKey("answer")) == {"ruben:turn_000001", "ruben:turn_000002"}
     assert (root / "serving" / "mind.log").read_text() == "POST ok\nprompt INV-11223-RB\n"
@@ -248,7 +248,7 @@ def test_one_erasure_at_a_time(root):
 def test_an_archival_that_chose_turns_before_tells_that_they_are_gone(root):
     """And leaves nothing behind: no folder, no intervention."""
     app = opened(root)
-    ctx = desk_of(app)
+    ctx = archive_context(app)
     for key in app.turns.keys(BEN):
         app.turns.path(key)
     (root / "users" / "ben" / "turns" / "turn_000001" / "hold.json").unlink()
@@ -261,8 +261,8 @@ def test_an_archival_that_chose_turns_before_tells_that_they_are_gone(root):
     assert not left_of_ben(root) and not (root / "users" / "ben").exists()
 
 
-def test_a_night_that_tells_a_session_is_waited_for_and_none_begins(root):
-    """Too long is an error; once the person is being erased no narrative of theirs begins, and none once they are gone."""
+def test_an_archival_run_that_tells_a_session_is_waited_for_and_none_begins(root):
+    """Too long is an error; once the user is being erased no narrative of theirs begins, and none once they are gone."""
     levels = LevelFiles(root)
     subject = LevelSubject(BEN, "s1")
     with levels.lock(subject), pytest.raises(StoreError, match="another process works on"):

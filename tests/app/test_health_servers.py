@@ -20,16 +20,21 @@ from tests.runtime.serving_environment import LAYERS, free_port
 
 
 def examined(root: Path, server: FakeSglang, *, context: int = 32_768, eyes: dict[str, Any] | None = None) -> dict[str, Finding]:
-    """Findings by part; every layer on `server` but EYES, where a server of its own is told."""
+    """Findings by part; every layer on `server` but EYES, where a server of its own is reported."""
 
     async def work() -> tuple[Finding, ...]:
         async with server:
-            told: dict[str, Any] = {"one": {"base_url": server.base_url, "model": "tiny", "context_length": context}}
+            fields: dict[str, Any] = {"one": {"base_url": server.base_url, "model": "tiny", "context_length": context}}
             use = {layer: {"server": "one", "temperature": 0} for layer in LAYERS}
             if eyes is not None:
-                told["eyes"] = {"base_url": f"http://127.0.0.1:{free_port()}/v1", "model": "sees", "context_length": 4_096, "launch": eyes}
+                fields["eyes"] = {
+                    "base_url": f"http://127.0.0.1:{free_port()}/v1",
+                    "model": "sees",
+                    "context_length": 4_096,
+                    "launch": eyes,
+                }
                 use["EYES"] = {"server": "eyes", "temperature": 0}
-            file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": told, "layers": use}}})
+            file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": fields, "layers": use}}})
             runtime = SglangRuntime(chosen_endpoints(file, source="runtime.yaml"), keys={})
             calls = DuckCallIndex.at(root / "indexes" / "call_index.duckdb")
             try:
@@ -61,7 +66,7 @@ def test_all_is_well(tmp_path: Path) -> None:
 LAYERS_IN_ORDER = tuple(layer.value for layer in ModelLayer)
 
 
-def test_what_lacks_is_told_once(tmp_path: Path) -> None:
+def test_what_lacks_is_reported_once(tmp_path: Path) -> None:
     """A shared server's fault names the layers that it concerns."""
     found = examined(tmp_path, able(has_metrics=False))
     assert not found["server one: metrics"].ok and found["server one: metrics"].says.startswith("REFLEX, NERVES")
@@ -69,31 +74,31 @@ def test_what_lacks_is_told_once(tmp_path: Path) -> None:
 
 
 def test_a_slow_reflex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It works, so nothing fails; what would help is said."""
+    """It works, so nothing fails; what would help is reported."""
     monkeypatch.setattr(health, "REFLEX_MS", 1)
     found = examined(tmp_path, able(takes_s=0.02))
     assert found["layer REFLEX"].ok and found["layer REFLEX"].remedy.startswith("It works, slowly") and not found["layer MIND"].remedy
 
 
 def test_a_small_context(tmp_path: Path) -> None:
-    """A server that takes less than the runtime file promises is told so for its layers."""
+    """A server that takes less than the runtime file promises is reported so for its layers."""
     found = examined(tmp_path, able(context=4_096))
     assert "takes 4096 tokens: expected the 32768 of runtime.yaml" in found["layer MIND"].says and not found["layer MIND"].ok
 
 
 def test_a_context_under_the_recipes_budgets(tmp_path: Path) -> None:
-    """What a layer's recipes may need and its server can not take is told for that layer, and for no other."""
+    """What a layer's recipes may need and its server cannot take is reported for that layer, and for no other."""
     found = examined(tmp_path, able(context=4_096), context=4_096)
     assert "context 4096 is under the largest recipe budget 12000" in found["layer MIND"].says and not found["layer MIND"].ok
     assert found["layer REFLEX"].ok and found["server one"].ok
 
 
 def test_a_context_that_the_runtime_file_cuts_short(tmp_path: Path) -> None:
-    """Calls are planned with runtime.yaml's length, however much the server takes; what to change is said."""
+    """Calls are planned with runtime.yaml's length, however much the server takes; what to change is reported."""
     found = examined(tmp_path, able(context=32_768), context=4_096)
-    told = found["layer MIND"]
-    assert not told.ok and "context 4096 is under the largest recipe budget 12000" in told.says
-    assert told.remedy.startswith("Raise context_length in runtime.yaml, up to the 32768 that the server takes")
+    fields = found["layer MIND"]
+    assert not fields.ok and "context 4096 is under the largest recipe budget 12000" in fields.says
+    assert fields.remedy.startswith("Raise context_length in runtime.yaml, up to the 32768 that the server takes")
     untold = examined(tmp_path, able(lists_context=False), context=4_096)["layer MIND"]
     assert not untold.ok and untold.remedy.startswith("Serve the model with a longer context")
     assert found["layer REFLEX"].ok

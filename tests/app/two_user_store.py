@@ -1,4 +1,4 @@
-"""A store of two people whose ids are alike, with something of both in every place that a store has."""
+"""A store of two users whose ids are alike, with something of both in every place that a store has."""
 
 import json
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from pandora_dagster.defs.instance import TURNS, add_keys, open_instance
 from pandora_dagster.defs.run_records import DagsterRunEraser
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.records.batch_files import BatchFiles, digest_of
-from tests.archive.archived_store import archived, desk_of
+from tests.archive.archived_store import archive_context, archived
 from tests.phases.vocabulary import vocabulary
 
 BEN, RUBEN = UserId("ben"), UserId("ruben")
@@ -26,11 +26,11 @@ BOTH = ("Halvorsen Furniture", "order SHD-55120")
 
 
 def conversation(user, number, names):
-    said = [f"{names[n % len(names)]} asked about the oak desk of Halvorsen Furniture, order SHD-55120, item {n}." for n in range(12)]
+    texts = [f"{names[n % len(names)]} asked about the oak desk of Halvorsen Furniture, order SHD-55120, item {n}." for n in range(12)]
     messages = []
     for turn in range(4):
         messages.append({"role": "user", "content": f"What about {names[turn % len(names)]}, in round {turn}?"})
-        messages.append({"role": "assistant", "content": "\n\n".join(said)})
+        messages.append({"role": "assistant", "content": "\n\n".join(texts)})
     return json.dumps({"id": f"{user}-{number}", "user_id": user, "created_at": "2026-01-04T10:00:00Z", "messages": messages}).encode()
 
 
@@ -45,13 +45,13 @@ def furnished(root: Path):
     lines = [conversation(BEN, n, HIS) for n in range(2)] + [conversation(RUBEN, n, theirs) for n in range(2)]
     app.transfer.import_conversations(lines, where="made")
     ben = list(app.turns.keys(BEN))
-    pin(ben[0], desk_of(app))
+    pin(ben[0], archive_context(app))
     archived(app)
-    restore(ben[1], desk_of(app))
-    for user, said in ((BEN, HIS), (RUBEN, theirs)):
-        app.start(f"Is {said[0]} in?", user=user, session="live")
-        app.vault.keep(user, "pack", f"a prompt about {said[1]}")
-        app.interventions.open(InterventionType.CORRUPT_DOCUMENT, f"{said[0]} halted", user_id=user, turn_id="turn_000008")
+    restore(ben[1], archive_context(app))
+    for user, texts in ((BEN, HIS), (RUBEN, theirs)):
+        app.start(f"Is {texts[0]} in?", user=user, session="live")
+        app.vault.keep(user, "pack", f"a prompt about {texts[1]}")
+        app.interventions.open(InterventionType.CORRUPT_DOCUMENT, f"{texts[0]} halted", user_id=user, turn_id="turn_000008")
     app.interventions.open(InterventionType.CONFIG_ERROR, f"ruben:turn_000001 beside ben:turn_000002: {HIS[0]}", user_id=RUBEN)
     recorded(root, app)
     (root / "serving").mkdir()
@@ -78,13 +78,13 @@ def recorded(root, app):
 @dg.asset(partitions_def=TURNS)
 def answer(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     his = context.partition_key.startswith("ben:")
-    said = HIS[0] if his else "Ottoline Brackenbury"
-    context.log.info(f"it says {said}")
-    return dg.MaterializeResult(metadata={"said": said, "folder": f"/store/users/{context.partition_key.partition(':')[0]}/turns"})
+    texts = HIS[0] if his else "Ottoline Brackenbury"
+    context.log.info(f"it says {texts}")
+    return dg.MaterializeResult(metadata={"said": texts, "folder": f"/store/users/{context.partition_key.partition(':')[0]}/turns"})
 
 
 @dg.asset
-def night() -> dg.MaterializeResult:
+def archival_run() -> dg.MaterializeResult:
     rows = [{"turn": f"{u}:turn_{n:06d}", "cold": f"cold/{u}/2026/01/ab.tar.zst"} for u in ("ben", "ruben") for n in (1, 2)]
     return dg.MaterializeResult(metadata={"rows": dg.MetadataValue.table([dg.TableRecord(row) for row in rows]), "of": HIS[0]})
 
@@ -95,7 +95,7 @@ def dagster(root):
         add_keys(instance, keys)
         for key in keys:
             dg.materialize([answer], instance=instance, partition_key=str(key), tags={"pandora/user": key.user})
-        dg.materialize([night], instance=instance)
+        dg.materialize([archival_run], instance=instance)
         instance.report_runless_asset_event(dg.AssetMaterialization("answer", partition="ben:turn_000002", metadata={"said": HIS[1]}))
 
 

@@ -17,7 +17,7 @@ WORDS = [
 ]
 
 
-def desk_of(app, *, after=timedelta(), **rules):
+def archive_context(app, *, after=timedelta(), **rules):
     """The desk of an archival that happens `after` from now."""
     ctx = open_archive(app)
     deps = replace(ctx.deps, clock=lambda: datetime.now(UTC) + after)
@@ -27,7 +27,7 @@ def desk_of(app, *, after=timedelta(), **rules):
 def archived(app, **how):
     """One run over all that is due, and its rows."""
     rows = []
-    ctx = desk_of(app, **how)
+    ctx = archive_context(app, **how)
     return app.run(archive_turns(select_turns(ctx), ctx, on_row=rows.append)), rows
 
 

@@ -26,7 +26,7 @@ def imports(app, *conversations, user="anna", answer="Noted."):
             "id": name,
             "user_id": user,
             "created_at": f"{day}T10:00:00Z",
-            "messages": [m for said in words for m in ({"role": "user", "content": said}, {"role": "assistant", "content": answer})],
+            "messages": [m for record in words for m in ({"role": "user", "content": record}, {"role": "assistant", "content": answer})],
         }
         for name, day, *words in conversations
     ]
@@ -41,7 +41,7 @@ def levels(app, *, later=True, **triggers):
     return replace(ctx, deps=deps, rules=rules)
 
 
-def night(ctx, which=None):
+def run_levels(ctx, which=None):
     """Both levels once; their reports, and the rows by subject."""
     rows = []
     first = asyncio.run(summarise_sessions(ctx, which, on_row=rows.append))

@@ -15,7 +15,7 @@ from pandora_dagster.errors import StoreError
 from pandora_dagster.phases.flow.phase_table import phase_order
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.settings import load_settings
-from tests.archive.archived_store import LATER, archived, desk_of, long_answer, snapshot
+from tests.archive.archived_store import LATER, archive_context, archived, long_answer, snapshot
 from tests.phases.rig import CLARIFY, retrieval
 from tests.phases.vocabulary import vocabulary
 
@@ -48,7 +48,7 @@ def test_what_an_archived_store_tells_is_what_it_told_before(app):
     assert app.search("which desk did we order?", user="example", budget_tokens=800).text == found
     for key in keys:
         original = app.turns.original(key)
-        assert original.manifest.state == "saved" and restore(key, desk_of(app)).turn == original
+        assert original.manifest.state == "saved" and restore(key, archive_context(app)).turn == original
         assert snapshot(app.turns.path(key)) == before[key]
     assert app.indexes.verify() == ()
     assert archived(app)[0].due == 0  # held for thirty days
@@ -93,7 +93,7 @@ def test_a_live_turn_is_archived_with_its_revisions_and_comes_back_whole(rig):
     assert rig.app.turns.original(key) == turn and list(rig.app.transfer.export_conversations(None)) == exported
     assert rig.app.turns.original(key, revision=0).manifest.revision == 0
     assert rig.app.indexes.verify() == ()
-    restore(key, desk_of(rig.app))
+    restore(key, archive_context(rig.app))
     assert snapshot(folder) == before and rig.turn(key) == turn and rig.app.indexes.verify() == ()
 
 
@@ -136,7 +136,7 @@ def test_an_archived_turn_must_be_restored_before_it_is_changed(rig):
     with pytest.raises(StoreError, match="is archived"):
         rig.app.turns.reopen(rig.turn(key), phase="response", order=phase_order())
     assert snapshot(rig.app.turns.path(key)) == before and rig.app.pending_phases(key) == ()
-    restore(key, desk_of(rig.app))
+    restore(key, archive_context(rig.app))
     assert rig.app.run(run_phase("response", key, rig.app.dependencies)).halt is None
 
 
@@ -147,7 +147,7 @@ def test_open_halted_held_and_intervened_turns_stay(rig):
     clarified = rig.ask("three?", session="s2")
     rig.say(reflection="not json")
     halted = rig.ask("four?", session="s3")
-    ctx = desk_of(rig.app, after=LATER)
+    ctx = archive_context(rig.app, after=LATER)
     pin(saved, ctx)
     selected = select_turns(ctx)
     assert [d.key for d in selected.due] == [clarified]
@@ -167,11 +167,11 @@ def test_open_halted_held_and_intervened_turns_stay(rig):
     assert {n.key: n.kept for n in select_turns(ctx).not_due}[saved] is NotDueReason.INTERVENTION
 
 
-def test_a_hold_that_can_not_be_read_holds(app):
+def test_a_hold_that_cannot_be_read_holds(app):
     """It may be a pin."""
     key = next(iter(app.turns.keys(None)))
     (Path(app.turns.path(key)) / "hold.json").write_text("{")
-    stays = {n.key: n for n in select_turns(desk_of(app)).not_due}
+    stays = {n.key: n for n in select_turns(archive_context(app)).not_due}
     assert stays[key].kept is NotDueReason.HELD and "may be a pin" in stays[key].reason
 
 

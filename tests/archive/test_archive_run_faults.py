@@ -16,7 +16,7 @@ from pandora_dagster.contracts.archive_records import ArchiveOutcome, Hold, NotD
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.settings import load_settings
-from tests.archive.archived_store import archived, desk_of, snapshot
+from tests.archive.archived_store import archive_context, archived, snapshot
 from tests.phases.vocabulary import vocabulary
 
 
@@ -73,7 +73,7 @@ HOWS = [
 
 @pytest.mark.parametrize("how", HOWS)
 def test_a_bad_turn_becomes_an_intervention_and_the_rest_goes_on(app, how):
-    """It is not touched, it is named once, and it is due again when a person has judged it."""
+    """It is not touched, it is named once, and it is due again when a user has judged it."""
     key = damaged(app, how)
     base = app.settings.root / "users" / key.user / "turns" / key.turn_id
     before = sorted(p.name for p in base.iterdir())
@@ -81,8 +81,8 @@ def test_a_bad_turn_becomes_an_intervention_and_the_rest_goes_on(app, how):
     (failed,) = report.failed
     count = len(list(app.turns.keys(None)))
     assert failed.key == key and report.counts == {ArchiveOutcome.FAILED: 1, ArchiveOutcome.ARCHIVED: count - 1}
-    told = app.interventions.show(failed.intervention)
-    assert told.type in ("missing_document", "corrupt_document") and (told.user_id, told.turn_id, told.phase) == (
+    message = app.interventions.show(failed.intervention)
+    assert message.type in ("missing_document", "corrupt_document") and (message.user_id, message.turn_id, message.phase) == (
         key.user,
         key.turn_id,
         "archival",
@@ -135,9 +135,9 @@ def test_a_row_that_a_crash_kept_back_is_put_by_the_next_run(app):
     """The turn is archived, its row is not: the second run settles folder and row, and archives nothing twice."""
     key = next(iter(app.turns.keys(None)))
     row = next(r for r in app.turn_index.rows(key.user) if r.number == key.number)
-    said = app.turn_index.messages_by_turn(key.user)[key.number]
+    messages = app.turn_index.messages_by_turn(key.user)[key.number]
     archived(app)
-    app.turn_index.put([row.model_copy(update={"messages": said})])
+    app.turn_index.put([row.model_copy(update={"messages": messages})])
     (Path(app.turns.path(key)) / "messages.jsonl").write_text("left over")
     manifest = app.turns.manifest(key)
     report, rows = archived(app)
@@ -147,7 +147,7 @@ def test_a_row_that_a_crash_kept_back_is_put_by_the_next_run(app):
 
 
 def test_a_turn_without_a_row_is_not_left_behind(app):
-    """Folders are held against rows."""
+    """Folders are compared with rows."""
     keys = list(app.turns.keys(None))
     app.turn_index.remove(keys[0].user, [keys[0].number])
     assert archived(app)[0].counts == {ArchiveOutcome.ARCHIVED: len(keys)}
@@ -169,7 +169,7 @@ def test_a_clock_set_back_archives_nothing_and_restores_all_the_same(app):
     archived(app)
     assert archived(app, after=-timedelta(days=20_000))[0].due == 0
     key = next(iter(app.turns.keys(None)))
-    assert restore(key, desk_of(app, after=-timedelta(days=20_000))).was_archived and app.indexes.verify() == ()
+    assert restore(key, archive_context(app, after=-timedelta(days=20_000))).was_archived and app.indexes.verify() == ()
 
 
 def test_restoring_from_a_damaged_object_changes_nothing(app):
@@ -181,17 +181,17 @@ def test_restoring_from_a_damaged_object_changes_nothing(app):
     path.write_bytes(path.read_bytes()[:-9])
     before = snapshot(app.turns.path(one))
     with pytest.raises(DocumentError, match="damaged or cut off"):
-        restore(one, desk_of(app))
+        restore(one, archive_context(app))
     assert snapshot(app.turns.path(one)) == before and app.turns.load(one).manifest.state == "archived"
-    assert desk_of(app).holds.find(one) is None
+    assert archive_context(app).holds.find(one) is None
     assert any("damaged or cut off" in fault for fault in app.indexes.verify())
-    assert restore(two, desk_of(app)).was_archived
+    assert restore(two, archive_context(app)).was_archived
 
 
 def test_restoring_keeps_a_pin_and_heals_a_row(app):
-    """A turn that is not archived is told as that."""
+    """A turn that is not archived is reported as that."""
     key = next(iter(app.turns.keys(None)))
-    ctx = desk_of(app)
+    ctx = archive_context(app)
     archived(app)
     pin(key, ctx, why="the lawyer asked")
     done = restore(key, ctx)
@@ -215,7 +215,7 @@ def test_a_damaged_archived_turn_comes_back_whole(app, damage):
         path.unlink()
     with pytest.raises(DocumentError):
         app.turns.load(key)
-    assert restore(key, desk_of(app)).was_archived and snapshot(app.folder(key)) == before and app.indexes.verify() == ()
+    assert restore(key, archive_context(app)).was_archived and snapshot(app.folder(key)) == before and app.indexes.verify() == ()
 
 
 def test_a_manifest_that_contradicts_itself_is_never_archived_again(app):

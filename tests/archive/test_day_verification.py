@@ -22,7 +22,7 @@ from pandora_dagster.contracts.enums import InterventionType, TurnState
 from pandora_dagster.contracts.lineage import DocumentId, Relation
 from pandora_dagster.errors import HaltError, StoreError
 from pandora_dagster.stores.turns import archive_folders
-from tests.archive.archived_store import LATER, archived, desk_of, snapshot, two_turns
+from tests.archive.archived_store import LATER, archive_context, archived, snapshot, two_turns
 
 SAVED = {"state": TurnState.SAVED}
 """What the row of a turn says while it is being restored."""
@@ -46,7 +46,7 @@ def before_the_switch(contents, **how):
 
 def verdicts(rig, key, **how):
     """The checks of the turn's day."""
-    ctx = desk_of(rig.app, after=LATER)
+    ctx = archive_context(rig.app, after=LATER)
     day = local_day(rig.app.turns.manifest(key).last_activity, ctx.rules.zone)
     (found,) = verify_days({day}, ctx, **how)
     return {v.check: v for v in found.verdicts}
@@ -68,32 +68,32 @@ def test_a_record_that_does_not_vouch_for_its_facts_fails_the_day(live, change, 
     archived(rig.app, after=LATER)
     assert verdicts(rig, key)[DayCheck.NO_FACT_LOST].passed
     path = Path(rig.app.turns.path(key)) / "turn.json"
-    told = json.loads(path.read_text())
-    shortened = next(d for d in told["archive"]["documents"] if not d["whole"])
+    result = json.loads(path.read_text())
+    shortened = next(d for d in result["archive"]["documents"] if not d["whole"])
     shortened.update(change)
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(result))
     found = verdicts(rig, key)[DayCheck.NO_FACT_LOST]
     assert not found.passed and any(says in fault and str(key) in fault for fault in found.faults), found.faults
 
 
 def test_a_page_opens_no_cold_object_unless_it_is_asked_to(live):
-    """Without originals that check has no verdict: nothing is said of what nobody looked at."""
+    """Without originals that check has no verdict: it reports nothing that it did not read."""
     rig, _, key = live
     archived(rig.app, after=LATER)
     (rig.app.settings.root / rig.app.turns.manifest(key).archive.cold).write_bytes(b"gone wrong")
-    told = verdicts(rig, key, originals=False)
-    assert DayCheck.ORIGINALS_RESTORABLE not in told and len(told) == len(DayCheck) - 1
+    result = verdicts(rig, key, originals=False)
+    assert DayCheck.ORIGINALS_RESTORABLE not in result and len(result) == len(DayCheck) - 1
     assert not verdicts(rig, key)[DayCheck.ORIGINALS_RESTORABLE].passed
 
 
 def test_a_turn_is_judged_again_when_its_lock_is_held(live):
     """Pinned between selection and archival: it stays, with the reason."""
     rig, first, key = live
-    ctx, told = desk_of(rig.app, after=LATER), []
+    ctx, result = archive_context(rig.app, after=LATER), []
     selected = select_turns(ctx)
     pin(key, ctx)
-    rig.app.run(archive_turns(selected, ctx, on_row=told.append))
-    assert {row.key: row.outcome for row in told} == {first: ArchiveOutcome.ARCHIVED, key: ArchiveOutcome.KEPT}
+    rig.app.run(archive_turns(selected, ctx, on_row=result.append))
+    assert {row.key: row.outcome for row in result} == {first: ArchiveOutcome.ARCHIVED, key: ArchiveOutcome.KEPT}
     assert rig.app.turns.manifest(key).state == "saved"
     assert {one.key: one.kept for one in select_turns(ctx).not_due} == {key: NotDueReason.HELD}
 
@@ -121,9 +121,9 @@ def test_a_compression_that_touches_the_question_or_a_section_is_refused(live, m
     assert rig.turn(key).context == before
 
 
-@pytest.mark.parametrize("night", [False, True])
-def test_a_restoring_that_is_cut_off_leaves_the_archived_turn(live, monkeypatch, night):
-    """The documents are back, `turn.json` is not: what the archived turn said is read all the same; the next night brings the folder to
+@pytest.mark.parametrize("in_run", [False, True])
+def test_a_restoring_that_is_cut_off_leaves_the_archived_turn(live, monkeypatch, in_run):
+    """The documents are back, `turn.json` is not: the archived turn can still be read; the next archival run brings the folder to
     what it was, the next restoring ends it."""
     rig, _, key = live
     original = rig.turn(key)
@@ -133,37 +133,37 @@ def test_a_restoring_that_is_cut_off_leaves_the_archived_turn(live, monkeypatch,
     with monkeypatch.context() as patch:
         patch.setattr(archive_folders, "write_files", before_the_switch)
         with pytest.raises(StoreError):
-            restore(key, desk_of(rig.app, after=LATER))
+            restore(key, archive_context(rig.app, after=LATER))
     assert rig.app.turns.load(key) == before and (Path(rig.app.turns.path(key)) / "context.md").read_text() == before.context
-    if night:
+    if in_run:
         rig.app.turn_index.put([next(r for r in rig.app.turn_index.rows(key.user) if r.number == key.number).model_copy(update=SAVED)])
         _, rows = archived(rig.app, after=LATER)
         assert [(row.key, row.outcome) for row in rows] == [(key, ArchiveOutcome.FINISHED)] and rig.app.turns.load(key) == before
         assert set(snapshot(rig.app.turns.path(key))) == {"turn.json", *(d.name for d in before.manifest.archive.documents)}
         assert [one for one in rig.app.lineage.prove(DocumentId.parse(f"{key}/context.md")) if getattr(one, "fault", one)] == []
-    restore(key, desk_of(rig.app, after=LATER))
+    restore(key, archive_context(rig.app, after=LATER))
     assert rig.turn(key) == original
 
 
 def test_a_turn_whose_rows_a_crash_kept_back_gets_its_lineage(live):
-    """Archived, but neither row nor lineage were written: the next night puts both."""
+    """Archived, but neither row nor lineage were written: the next archival run puts both."""
     rig, _, key = live
     row = next(r for r in rig.app.turn_index.rows(key.user) if r.number == key.number)
-    said = rig.app.turn_index.messages_by_turn(key.user)[key.number]
+    record = rig.app.turn_index.messages_by_turn(key.user)[key.number]
     archived(rig.app, after=LATER)
     index = rig.app.lineage.index
-    told = index.rows_of(key.user, [str(key)])
-    rig.app.turn_index.put([row.model_copy(update={"messages": said})])
+    result = index.rows_of(key.user, [str(key)])
+    rig.app.turn_index.put([row.model_copy(update={"messages": record})])
     index.put([], owners=[str(key)])
     _, rows = archived(rig.app, after=LATER)
     assert [(r.key, r.outcome) for r in rows] == [(key, ArchiveOutcome.FINISHED)]
-    assert index.rows_of(key.user, [str(key)]) == told and any("/cold/" in edge.parent for edge in told)
+    assert index.rows_of(key.user, [str(key)]) == result and any("/cold/" in edge.parent for edge in result)
 
 
 def test_large_turns_go_to_the_disk_in_smaller_batches(live, monkeypatch):
     """What a run holds in memory is bounded by bytes, not by a number of turns."""
     rig, first, key = live
-    ctx = desk_of(rig.app, after=LATER)
+    ctx = archive_context(rig.app, after=LATER)
     assert ctx.folders.size(key) == sum(p.stat().st_size for p in Path(rig.app.turns.path(key)).rglob("*") if p.is_file())
     sizes = []
     real = type(ctx.cold).put
@@ -174,7 +174,7 @@ def test_large_turns_go_to_the_disk_in_smaller_batches(live, monkeypatch):
 
 
 def test_no_more_documents_are_shortened_at_a_time_than_allowed(live, monkeypatch):
-    """`archive_concurrency` bounds the calls of a night."""
+    """`archive_concurrency` bounds the calls of an archival run."""
     rig, _, _ = live
     for n in range(4):
         rig.ask(f"and chair {n}?")
@@ -195,8 +195,8 @@ def test_no_more_documents_are_shortened_at_a_time_than_allowed(live, monkeypatc
     assert most[0] == 2
 
 
-def test_a_model_that_is_down_ends_the_night(live, monkeypatch):
-    """One intervention, not one a turn: nothing more is begun, and the next night takes up the rest."""
+def test_a_model_that_is_down_ends_the_archival_run(live, monkeypatch):
+    """One intervention, not one a turn: nothing more is begun, and the next archival run takes up the rest."""
     rig, first, key = live
     called = []
 
@@ -257,11 +257,11 @@ def test_bytes_are_on_the_disk_before_their_name(live, monkeypatch, where):
 
 def test_what_a_prune_calls_deleted_is_nowhere(live, monkeypatch):
     """A restoring was killed, its originals lie beside what says that the turn is archived: with the tombstone they go too; who cites the
-    turn is told so in the lineage."""
+    turn is reported so in the lineage."""
     rig, first, key = live
     original = rig.turn(first).context
     archived(rig.app, after=LATER)
-    before, ctx = rig.turn(first), desk_of(rig.app, after=LATER)
+    before, ctx = rig.turn(first), archive_context(rig.app, after=LATER)
     with monkeypatch.context() as patch:
         patch.setattr(archive_folders, "write_files", before_the_switch)
         patch.setattr(type(ctx.folders), "reconcile", lambda *_: None)
@@ -271,7 +271,7 @@ def test_what_a_prune_calls_deleted_is_nowhere(live, monkeypatch):
     assert document.read_text() == original
     ctx.holds.remove(first)
     pin(key, ctx)
-    report = prune(desk_of(rig.app, after=timedelta(days=500)), older_than_days=365, by="a test")
+    report = prune(archive_context(rig.app, after=timedelta(days=500)), older_than_days=365, by="a test")
     assert [turn.key for turn in report.pruned] == [first]
     assert document.read_text() == before.context and not (document.parent / ".kept").exists()
     assert rig.app.indexes.verify() == () and rig.app.turns.load(first) == before

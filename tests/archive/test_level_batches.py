@@ -84,8 +84,8 @@ def test_a_turn_that_is_gone_or_says_something_else_is_found(turns, data):
 
 def test_an_entry_is_one_line_without_credentials():
     """Day, keywords, summary; whatever the summary holds."""
-    said = turn_entry(manifest(1, summary="The key\nis sk-abcdefghijklmnopqrstuvwxyz123456.", topics=("desk", "two\nlines")))
-    assert said.startswith("2026-01-04 (desk, two lines): The key is ") and "\n" not in said and "abcdefghij" not in said
+    report = turn_entry(manifest(1, summary="The key\nis sk-abcdefghijklmnopqrstuvwxyz123456.", topics=("desk", "two\nlines")))
+    assert report.startswith("2026-01-04 (desk, two lines): The key is ") and "\n" not in report and "abcdefghij" not in report
     assert turn_entry(manifest(1).model_copy(update={"summary": None})) == "2026-01-04: A turn without a summary."
 
 

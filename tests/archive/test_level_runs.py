@@ -1,4 +1,4 @@
-"""Narratives of sessions and digests of persons: all that is archived is linked by hash, and a run cut off is finished by the next."""
+"""Narratives of sessions and digests of users: all that is archived is linked by hash, and a run cut off is finished by the next."""
 
 import json
 import re
@@ -15,13 +15,13 @@ from pandora_dagster.contracts.lineage import DocumentId
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelSubject
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.settings import load_settings
-from tests.archive.archived_store import LATER, archived, desk_of
-from tests.archive.level_store import ANNA, DIGEST, EXAMPLE, NARRATIVE, S1, files, imports, levels, night, proved
+from tests.archive.archived_store import LATER, archive_context, archived
+from tests.archive.level_store import ANNA, DIGEST, EXAMPLE, NARRATIVE, S1, files, imports, levels, proved, run_levels
 from tests.phases.vocabulary import vocabulary
 
 
 class Table:
-    """Lineage that also keeps what it was told."""
+    """Lineage that also keeps what it was reported."""
 
     def __init__(self, keeper):
         self.edges, self.put, self._keeper = [], keeper.put, keeper
@@ -36,7 +36,7 @@ def test_every_archived_turn_is_in_a_narrative_and_every_narrative_in_the_digest
     ctx = levels(app)
     assert len(proved(app, ctx)) == 7 and "in no narrative" in proved(app, ctx)[0]
     table = Table(ctx.lineage)
-    reports, rows = night(replace(ctx, lineage=table))
+    reports, rows = run_levels(replace(ctx, lineage=table))
     assert [r.counts for r in reports] == [{LevelOutcome.MADE: 3}, {LevelOutcome.MADE: 1}] and not reports[0].failed
     assert proved(app, ctx) == [] and app.indexes.verify() == ()
     digest, narratives = ctx.levels.digest(EXAMPLE), list(ctx.levels.narratives(EXAMPLE))
@@ -46,8 +46,8 @@ def test_every_archived_turn_is_in_a_narrative_and_every_narrative_in_the_digest
         row = rows[LevelSubject(EXAMPLE, narrative.session_id)]
         assert (row.tokens_before, row.tokens, row.links) == (narrative.tokens_before, narrative.tokens, len(narrative.links))
         assert row.runtimes == ("extractive",) and row.ratio >= 1 and row.seconds > 0
-        told = " ".join(ContextDocument.parse(app.turns.original(k).context).render() for k in app.turns.keys(EXAMPLE))
-        assert all(" ".join(line.split()) in " ".join(told.split()) or ". " in line for line in narrative.text.splitlines() if line)
+        sentence = " ".join(ContextDocument.parse(app.turns.original(k).context).render() for k in app.turns.keys(EXAMPLE))
+        assert all(" ".join(line.split()) in " ".join(sentence.split()) or ". " in line for line in narrative.text.splitlines() if line)
     by_child = {}
     for edge in table.edges:
         by_child.setdefault(edge.child, {})[edge.parent] = edge
@@ -64,7 +64,7 @@ def test_every_archived_turn_is_in_a_narrative_and_every_narrative_in_the_digest
     assert {b.document for b in branches} >= {f"{k}/cold/context.md" for k in app.turns.keys(EXAMPLE)}, "from the digest to every source"
     assert all(not isinstance(found, str) and not found.fault for found in app.lineage.prove())
     before = files(app)
-    reports, _ = night(ctx)
+    reports, _ = run_levels(ctx)
     assert [r.counts for r in reports] == [{LevelOutcome.UNCHANGED: 3}, {LevelOutcome.UNCHANGED: 1}] and files(app) == before
 
 
@@ -74,10 +74,10 @@ def test_a_session_that_may_go_on_waits_for_the_triggers_of_003(talk):
     talk.ask("and now?")
     few = {"l2_trigger_entries": 7, "l2_batch_size": 2, "preserve_recent_n": 3, "l3_trigger_summaries": 3}
     usual, ctx = levels(talk.app, later=False), levels(talk.app, later=False, **few)
-    _, rows = night(usual)
+    _, rows = run_levels(usual)
     row = rows[LevelSubject(ANNA, "s1")]
     assert row.outcome is LevelOutcome.WAITING and row.waiting == 8 and "wait" in row.reason and proved(talk.app, usual) == []
-    _, rows = night(ctx)
+    _, rows = run_levels(ctx)
     first = ctx.levels.narrative(ANNA, S1)
     assert [[link.turn for link in part.links] for part in first.parts] == [[1, 2], [3, 4], [5, 6]]
     assert (
@@ -88,7 +88,7 @@ def test_a_session_that_may_go_on_waits_for_the_triggers_of_003(talk):
     assert talk.runtime.calls()["session_summarizer"] == 3 and talk.runtime.calls()["digest_builder"] == 1
     archived(talk.app, after=LATER)
     rested = levels(talk.app, **few)
-    night(rested)
+    run_levels(rested)
     after = rested.levels.narrative(ANNA, S1)
     assert after.parts[:3] == first.parts and [len(p.links) for p in after.parts] == [2, 2, 2, 2, 1]
     assert talk.runtime.calls()["session_summarizer"] == 5 and proved(talk.app, rested) == []
@@ -101,17 +101,17 @@ def test_summaries_of_sessions_that_go_on_wait_and_those_at_rest_do_not(talk):
     talk.ask("three?")
     few = {"l2_trigger_entries": 2, "l2_batch_size": 1, "preserve_recent_n": 1}
     ctx = levels(talk.app, later=False, **few)
-    _, rows = night(ctx)
+    _, rows = run_levels(ctx)
     row = rows[LevelSubject(ANNA)]
     assert row.outcome is LevelOutcome.WAITING and row.waiting == 2 and ctx.levels.digest(ANNA) is None and proved(talk.app, ctx) == []
-    _, rows = night(levels(talk.app, **few))
+    _, rows = run_levels(levels(talk.app, **few))
     assert rows[LevelSubject(ANNA)].outcome is LevelOutcome.MADE and proved(talk.app, levels(talk.app, **few)) == []
 
 
 def test_calls_are_made_for_nobody_who_waits_and_under_no_limit_of_a_session(talk):
     """Priority NIGHT, entries and lengths as 003 has them; more calls than a session may make in a minute."""
     talk.talk(*(f"question {n}?" for n in range(14)))
-    night(levels(talk.app, l2_batch_size=1, l3_trigger_summaries=5))
+    run_levels(levels(talk.app, l2_batch_size=1, l3_trigger_summaries=5))
     packs = talk.runtime.of("session_summarizer")
     assert len(packs) == 14 and len(talk.runtime.of("digest_builder")) == 3
     assert {p.priority for p in (*packs, *talk.runtime.of("digest_builder"))} == {Priority.BATCH}
@@ -128,12 +128,12 @@ def test_calls_are_made_for_nobody_who_waits_and_under_no_limit_of_a_session(tal
         ("", None),
     ],
 )
-def test_what_no_entry_bears_out_is_not_told(talk, answer, kept):
+def test_what_no_entry_bears_out_is_not_reported(talk, answer, kept):
     """Taken out with its reason; where nothing is left, an intervention, and the turns stay to be taken up again."""
     talk.talk("which chair?")
     talk.say(session_summarizer=answer)
     ctx = levels(talk.app)
-    (report, _), rows = night(ctx)
+    (report, _), rows = run_levels(ctx)
     narrative = ctx.levels.narrative(ANNA, S1)
     if kept:
         assert narrative.text == kept and rows[LevelSubject(ANNA, "s1")].refused == (answer.count(".") - 1)
@@ -142,16 +142,16 @@ def test_what_no_entry_bears_out_is_not_told(talk, answer, kept):
     opened = talk.app.interventions.show(failed.intervention)
     assert narrative is None and opened.phase == "session_summaries" and (opened.user_id, opened.session_id) == ("anna", "s1")
     assert proved(talk.app, ctx) == ["turn 1: archived and in no narrative"]
-    _, rows = night(ctx)
+    _, rows = run_levels(ctx)
     assert rows[LevelSubject(ANNA, "s1")].outcome is LevelOutcome.KEPT and len(talk.app.interventions.list(state="open")) == 1
     talk.app.interventions.resolve(failed.intervention, "seen")
     talk.say(session_summarizer=NARRATIVE)
-    night(ctx)
+    run_levels(ctx)
     assert ctx.levels.narrative(ANNA, S1).text == NARRATIVE and proved(talk.app, ctx) == []
 
 
 @pytest.mark.parametrize(
-    ("digest", "told"),
+    ("digest", "sentence"),
     [
         (
             {"key_decisions": ["They talked about a chair", "Paid 900 dollars"], "tools_used": ["chair", "hammer"]},
@@ -161,15 +161,15 @@ def test_what_no_entry_bears_out_is_not_told(talk, answer, kept):
         ("not json", None),
     ],
 )
-def test_a_digest_tells_what_the_narratives_tell(talk, digest, told):
+def test_a_digest_tells_what_the_narratives_tell(talk, digest, sentence):
     """An item without its source goes; a digest of which nothing is left, or that is no JSON, is a failed gate and an intervention."""
     talk.talk("which chair?")
     talk.say(digest_builder=digest if isinstance(digest, str) else json.dumps({**DIGEST, **digest}))
     ctx = levels(talk.app)
-    (_, report), _ = night(ctx)
+    (_, report), _ = run_levels(ctx)
     found = ctx.levels.digest(ANNA)
-    if told:
-        assert (list(found.fields.key_decisions), list(found.fields.tools_used)) == told
+    if sentence:
+        assert (list(found.fields.key_decisions), list(found.fields.tools_used)) == sentence
     else:
         assert found is None and talk.app.interventions.show(report.failed[0].intervention).phase == "user_digests"
         assert proved(talk.app, ctx) == ["session s1: its narrative is in no digest"]
@@ -179,15 +179,15 @@ OLD, NEW = ("a", "2026-01-04", "My budget is 900 euros."), ("b", "2026-03-01", "
 
 
 @pytest.mark.parametrize("order", [(OLD, NEW), (NEW, OLD)])
-@pytest.mark.parametrize("nights", [1, 2])
-def test_a_contradicted_fact_stays_with_both_dates(tmp_path, order, nights):
-    """The newer one is current, also where the older one is archived a night later."""
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_contradicted_fact_stays_with_both_dates(tmp_path, order, runs):
+    """The newer one is current, also where the older one is archived an archival run later."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
     ctx = levels(app)
-    for conversations in (order,) if nights == 1 else [(one,) for one in order]:
+    for conversations in (order,) if runs == 1 else [(one,) for one in order]:
         imports(app, *conversations)
         archived(app)
-        night(ctx)
+        run_levels(ctx)
     old, new = sorted(ctx.levels.digest(ANNA).facts.facts, key=lambda f: f.stated_at)
     assert (old.fact, old.stated_at[:10], old.superseded_by, old.superseded_at[:10]) == (OLD[2], "2026-01-04", new.id, "2026-03-01")
     assert new.fact == NEW[2] and new.current and proved(app, ctx) == []
@@ -197,51 +197,51 @@ def test_a_contradicted_fact_stays_with_both_dates(tmp_path, order, nights):
 def test_a_fact_that_nobody_stated_is_not_kept(talk):
     """The same screening as in a live session."""
     talk.talk("I need a chair with arms by 2026-04-01.")
-    said = [{"category": "Logistics", "fact": f} for f in ("I need a chair with arms by 2026-04-01.", "The budget is $800.")]
-    talk.say(fact_keeper=json.dumps({"upsert": said, "delete": []}))
+    texts = [{"category": "Logistics", "fact": f} for f in ("I need a chair with arms by 2026-04-01.", "The budget is $800.")]
+    talk.say(fact_keeper=json.dumps({"upsert": texts, "delete": []}))
     ctx = levels(talk.app)
-    night(ctx)
+    run_levels(ctx)
     assert [f.fact for f in ctx.levels.digest(ANNA).facts.facts] == ["I need a chair with arms by 2026-04-01."]
 
 
-def test_a_restored_turn_stays_linked_and_an_erased_one_is_told_no_more(app):
-    """Its part is made again without it, and so is the digest; a person who is erased leaves no level."""
+def test_a_restored_turn_stays_linked_and_an_erased_one_is_reported_no_more(app):
+    """Its part is made again without it, and so is the digest; a user who is erased leaves no level."""
     ctx = levels(app)
-    night(ctx)
+    run_levels(ctx)
     before = files(app)
     key = next(k for k in app.turns.keys(EXAMPLE) if app.turns.manifest(k).session_id == "chair")
-    restore(key, desk_of(app))
-    night(ctx)
+    restore(key, archive_context(app))
+    run_levels(ctx)
     assert files(app) == before and proved(app, ctx) == []
     shutil.rmtree(app.turns.path(key))
     app.turn_index.remove("example", [key.number])
     assert proved(app, ctx)
-    night(ctx, [(EXAMPLE, "chair")])
+    run_levels(ctx, [(EXAMPLE, "chair")])
     narrative = ctx.levels.narrative(EXAMPLE, SessionId("chair"))
     assert key.number not in [link.turn for link in narrative.links] and "leather" not in narrative.text
     assert b"leather" not in b"".join(files(app).values()) and proved(app, ctx) == []
     assert ctx.levels.erase(EXAMPLE) == 4 and files(app) == {}
 
 
-def test_an_erased_turn_of_a_session_that_goes_on_is_told_no_more_at_once(talk):
+def test_an_erased_turn_of_a_session_that_goes_on_is_reported_no_more_at_once(talk):
     """What is left of its batch does not wait for the triggers again."""
     talk.talk(*(f"question {n}?" for n in range(6)))
     talk.ask("and now?")
     ctx = levels(talk.app, later=False, l2_trigger_entries=5, l2_batch_size=5, preserve_recent_n=1)
-    night(ctx)
+    run_levels(ctx)
     key = TurnKey(ANNA, 3)
     shutil.rmtree(talk.app.turns.path(key))
     talk.app.turn_index.remove("anna", [3])
-    night(ctx)
+    run_levels(ctx)
     assert [link.turn for link in ctx.levels.narrative(ANNA, S1).links] == [1, 2, 4, 5] and proved(talk.app, ctx) == []
 
 
 def test_a_session_of_which_nothing_is_left_has_no_narrative(app):
     """Nor the digest a word of it."""
     ctx = levels(app)
-    night(ctx)
+    run_levels(ctx)
     for key in list(app.turns.keys(EXAMPLE)):
         shutil.rmtree(app.turns.path(key))
         app.turn_index.remove("example", [key.number])
-    _, rows = night(ctx)
+    _, rows = run_levels(ctx)
     assert {row.outcome for row in rows.values()} == {LevelOutcome.REMOVED} and files(app) == {}

@@ -12,21 +12,21 @@ import pytest
 from pandora_dagster.contracts.ids import SessionId, user_id
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelSubject
 from pandora_dagster.errors import DocumentError, RuntimeUnreachableError, StoreError
-from tests.archive.level_store import ANNA, DIGEST, EXAMPLE, NARRATIVE, S1, files, levels, night, proved
+from tests.archive.level_store import ANNA, DIGEST, EXAMPLE, NARRATIVE, S1, files, levels, proved, run_levels
 
 
 @pytest.mark.parametrize("name", ["sessions/chair/narrative.json", "digest.json"])
 @pytest.mark.parametrize("damage", ["", "{", '{"format_version": 2}', "another's"])
 def test_a_damaged_file_is_refused_in_a_sentence_and_made_again(app, name, damage):
-    """Reading is strict; the next night makes the same text of the turns."""
+    """Reading is strict; the next archival run makes the same text of the turns."""
     ctx = levels(app)
-    night(ctx)
+    run_levels(ctx)
     path = app.settings.root / "users" / "example" / name
     good = json.loads(path.read_text())
     path.write_text(json.dumps({**good, "user_id": "bob"}) if damage == "another's" else damage)
     with pytest.raises(DocumentError, match=str(path)):
         ctx.levels.digest(EXAMPLE) if name == "digest.json" else ctx.levels.narrative(EXAMPLE, SessionId("chair"))
-    _, rows = night(ctx)
+    _, rows = run_levels(ctx)
     again = json.loads(path.read_text())
     assert ("fields" not in good or again["fields"] == good["fields"]) and again["user_id"] == "example"
     assert [p["text"] for p in again.get("parts", ())] == [p["text"] for p in good.get("parts", ())]
@@ -53,29 +53,29 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(talk, after):
 
     cut = replace(ctx, deps=replace(ctx.deps, execution=Cutting()), rules=replace(ctx.rules, concurrency=1))
     try:
-        night(cut)
+        run_levels(cut)
         cut_off = False
     except CutError:
         cut_off = True
-    night(ctx)
+    run_levels(ctx)
     assert cut_off == (after < 5) and proved(talk.app, ctx) == []
     assert talk.runtime.calls()["session_summarizer"] == 3 and talk.runtime.calls()["digest_builder"] == 2
 
 
-def test_one_bad_session_does_not_stop_the_night(app):
-    """A manifest that can not be read is an intervention; the other sessions are done."""
+def test_one_bad_session_does_not_stop_the_archival_run(app):
+    """A manifest that cannot be read is an intervention; the other sessions are done."""
     key = next(k for k in app.turns.keys(EXAMPLE) if app.turns.manifest(k).session_id == "chair")
     path = Path(app.turns.path(key)) / "turn.json"
     good = path.read_bytes()
     path.write_text("{")
     ctx = levels(app)
-    (first, _), _ = night(ctx)
+    (first, _), _ = run_levels(ctx)
     assert first.counts == {LevelOutcome.MADE: 2, LevelOutcome.FAILED: 1}
     (failed,) = first.failed
     assert failed.subject.session == "chair" and app.interventions.show(failed.intervention).type == "corrupt_document"
     path.write_bytes(good)
     app.interventions.resolve(failed.intervention, "mended")
-    night(ctx)
+    run_levels(ctx)
     assert proved(app, ctx) == []
 
 
@@ -86,7 +86,7 @@ def test_a_model_that_is_down_or_a_full_disk_ends_the_run(talk, monkeypatch):
     ctx = levels(talk.app)
     ctx = replace(ctx, rules=replace(ctx.rules, concurrency=1))
     talk.say(session_summarizer=RuntimeUnreachableError("nobody there"))
-    (report, _), _ = night(ctx)
+    (report, _), _ = run_levels(ctx)
     assert "nobody there" in report.stopped and report.counts == {LevelOutcome.FAILED: 1}
     talk.say(session_summarizer=NARRATIVE)
 
@@ -94,10 +94,10 @@ def test_a_model_that_is_down_or_a_full_disk_ends_the_run(talk, monkeypatch):
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(ctx.levels, "save_narrative", full)
-    (report, _), _ = night(ctx)
+    (report, _), _ = run_levels(ctx)
     assert report.stopped == "the disk is full" and files(talk.app) == {}
     monkeypatch.undo()
-    night(ctx)
+    run_levels(ctx)
     assert proved(talk.app, ctx) == [] and len(files(talk.app)) == 3
 
 
@@ -107,11 +107,11 @@ def test_two_processes_at_once_make_one_level(talk):
     ctx = levels(talk.app)
     other = replace(ctx, levels=type(ctx.levels)(talk.app.settings.root, lock_seconds=0.05))
     with ctx.levels.lock(LevelSubject(ANNA, "s1")):
-        _, rows = night(other)
+        _, rows = run_levels(other)
     assert rows[LevelSubject(ANNA, "s1")].outcome is LevelOutcome.KEPT and "another process" in rows[LevelSubject(ANNA, "s1")].reason
     assert talk.runtime.calls()["session_summarizer"] == 0
-    night(other)
-    night(ctx)
+    run_levels(other)
+    run_levels(ctx)
     assert talk.runtime.calls()["session_summarizer"] == 1
 
 
@@ -137,12 +137,12 @@ app.close()
     ctx = levels(app)
     before = files(app)
     assert proved(app, ctx) == [] and len(before) == 4
-    night(ctx)
+    run_levels(ctx)
     assert files(app) == before and app.interventions.list(state="open") == ()
 
 
-def test_nobody_sees_what_another_person_said(talk):
-    """Two people with one session name: each narrative and digest is made of its own turns."""
+def test_nobody_sees_what_another_user_said(talk):
+    """Two users with one session name: each narrative and digest is made of its own turns."""
     talk.talk("which lamp?", user="bob", answer="They talked about a lamp.")
     talk.talk("which chair?")
     talk.say(
@@ -150,6 +150,6 @@ def test_nobody_sees_what_another_person_said(talk):
         digest_builder=lambda pack: json.dumps({**DIGEST, "progress_toward_goal": pack.document("summaries").removeprefix("[1] ")}),
     )
     ctx = levels(talk.app)
-    night(ctx)
+    run_levels(ctx)
     assert "lamp" in ctx.levels.narrative(user_id("bob"), S1).text and "lamp" not in ctx.levels.narrative(ANNA, S1).text
     assert "lamp" in ctx.levels.digest(user_id("bob")).text and "lamp" not in ctx.levels.digest(ANNA).text

@@ -16,12 +16,12 @@ from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.turns.turn_folder import section_hashes
 from tests.api.test_html_pages import ATTACKS, Parsed
-from tests.archive.archived_store import LATER, archived, desk_of, two_turns
+from tests.archive.archived_store import LATER, archive_context, archived, two_turns
 from tests.phases.rig import gathers_all, open_rig, retrieval
 
 
 @pytest.fixture
-def told(rig):
+def message(rig):
     """Two turns, the second of which cites the first; its answer is long."""
     return rig, *two_turns(rig, 85)
 
@@ -65,9 +65,9 @@ def same_as_rebuilt(rig):
     return before == [edge for user, owner in index.owners() for edge in index.rows_of(user, [owner])]
 
 
-def test_a_turn_says_what_it_was_made_from(told):
+def test_a_turn_says_what_it_was_made_from(message):
     """Sections, the answer's whole text, the summary with its call, and what it cites with the passage; all proved."""
-    rig, first, key = told
+    rig, first, key = message
     found = rows(rig, key)
     assert {e.parent for e in found if e.relation is Relation.SECTION} == {f"{key}/context.md#{n}" for n in range(7)}
     (answer,) = [e for e in found if e.relation is Relation.COMPRESSED]
@@ -86,9 +86,9 @@ def test_a_turn_says_what_it_was_made_from(told):
     assert faults(rig) == [] and rig.app.indexes.verify() == () and same_as_rebuilt(rig)
 
 
-def test_archival_and_its_undoing(told):
+def test_archival_and_its_undoing(message):
     """An archived turn hangs on its cold object; who cites it needs nothing new; brought back, the rows are those of before."""
-    rig, first, key = told
+    rig, first, key = message
     before = rows(rig, first, key)
     archived(rig.app, after=LATER)
     found = rows(rig, first, key)
@@ -102,15 +102,15 @@ def test_archival_and_its_undoing(told):
     branches, _ = rig.app.lineage.tree(DocumentId.parse(f"{key}/context.md"))
     assert [b.document for b in branches][:2] == [f"{key}/context.md", f"{key}/cold/context.md"]
     assert f"{first}/cold/context.md#0" in {b.document for b in branches}
-    restore(first, desk_of(rig.app))
+    restore(first, archive_context(rig.app))
     assert faults(rig) == []  # the second turn, archived still, cites the first as it was
-    restore(key, desk_of(rig.app))
+    restore(key, archive_context(rig.app))
     assert rows(rig, first, key) == before and faults(rig) == [] and rig.app.indexes.verify() == () and same_as_rebuilt(rig)
 
 
-def test_a_turn_that_runs_again_keeps_what_others_read(told):
+def test_a_turn_that_runs_again_keeps_what_others_read(message):
     """A citation of an earlier revision is proved by that one; the rows are those of the newest."""
-    rig, first, key = told
+    rig, first, key = message
     rig.say(synthesizer="Another answer altogether, and a short one.")
     rig.app.run(run_phase("response", first, rig.app.dependencies))
     rig.run(first)
@@ -122,9 +122,9 @@ def test_a_turn_that_runs_again_keeps_what_others_read(told):
     assert {e.parent_sha for e in rows(rig, key) if e.relation is Relation.CITED}.isdisjoint({rig.turn(first).manifest.context_sha})
 
 
-def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(told):
+def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(message):
     """Whatever relation a row has, the tree and the proof follow it; a reader of their texts is enough."""
-    rig, first, key = told
+    rig, first, key = message
     lineage = rig.app.lineage
     entry = {e.child: e.child_sha for e in rows(rig, first, key) if e.relation is Relation.SUMMARISED}
     texts = {"session": "They talked about a desk.", "digest": "Desks."}
@@ -230,7 +230,7 @@ def _linked(rig, key):
     folder = Path(rig.app.turns.path(key))
     folder.rename(outside := rig.app.settings.root.parent / "outside")
     folder.symlink_to(outside)
-    assert any("a link leads to" in said for said in rig.app.indexes.verify())
+    assert any("a link leads to" in found_text for found_text in rig.app.indexes.verify())
     return folder.name, "a link leads to"
 
 
@@ -269,8 +269,8 @@ def test_a_folder_that_is_gone_leaves_rows_that_are_named(its_copy):
     assert any(f"cited: {key}/cold/context.md#2 from {first}/context.md" in f and "expected a turn that exists" in f for f in found)
 
 
-def test_nobodys_id_leads_to_another_persons_text(rig):
-    """Two people with the same turn number: each tree, each proof and each page has one person's texts."""
+def test_nobodys_id_leads_to_another_users_text(rig):
+    """Two users with the same turn number: each tree, each proof and each page has one user's texts."""
     keys = {user: rig.ask(f"which chair does {user} take, {user}-secret?", user=user) for user in ("anna", "ben")}
     rig.say(retrieval=retrieval(1), context_synthesis=gathers_all)
     later = rig.ask("and which desk?", user="anna")
@@ -282,7 +282,7 @@ def test_nobodys_id_leads_to_another_persons_text(rig):
     assert faults(rig) == []
 
 
-def test_a_page_shows_what_people_wrote_as_text(rig):
+def test_a_page_shows_what_users_wrote_as_text(rig):
     """In a question, in an answer, in its compression: no element comes of it, and the words stand there."""
     attacks = " and ".join(ATTACKS).replace("\x00", "")
     rig.say(synthesizer=lambda pack: f"Said: {attacks} and so on.", compressor="none of it")
@@ -313,8 +313,8 @@ def test_a_page_colours_facts_and_links_citations(its_copy):
     assert lineage_page(rig.app.lineage, DocumentId.parse(f"{key}/context.md")) == text
 
 
-def test_an_index_that_can_not_be_written_undoes_no_turn(rig, capsys):
-    """It is told, once; the turn is saved; asked for, the lineage is made again and the damaged file kept."""
+def test_an_index_that_cannot_be_written_undoes_no_turn(rig, capsys):
+    """It is reported, once; the turn is saved; asked for, the lineage is made again and the damaged file kept."""
     index = rig.app.lineage.index
     index.file.path.parent.mkdir(parents=True, exist_ok=True)
     index.file.path.write_bytes(b"no index" * 500)
@@ -323,9 +323,13 @@ def test_an_index_that_can_not_be_written_undoes_no_turn(rig, capsys):
     assert {rig.turn(key).manifest.state for key in keys} == {"saved"}
     assert archived(rig.app, after=LATER)[0].counts == {"archived": 2}
     assert capsys.readouterr().err.count("their lineage does not tell of them") == 1
-    said = []
-    assert rig.app.lineage.ensure_index(report=said.append) and "damaged or not an index" in said[0] and ".damaged-1" in said[1]
+    found_text = []
+    assert (
+        rig.app.lineage.ensure_index(report=found_text.append)
+        and "damaged or not an index" in found_text[0]
+        and ".damaged-1" in found_text[1]
+    )
     assert faults(rig) == [] and not rig.app.lineage.ensure_index(report=pytest.fail)
     index.file.path.unlink()
-    assert rig.app.lineage.ensure_index(report=said.append) and rig.app.indexes.verify() == ()
+    assert rig.app.lineage.ensure_index(report=found_text.append) and rig.app.indexes.verify() == ()
     assert isinstance(index, DuckLineageIndex)

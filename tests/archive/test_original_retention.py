@@ -21,7 +21,7 @@ from pandora_dagster.errors import DocumentError, OriginalsDeletedError
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.turns.cold_files import ColdFiles
 from pandora_dagster.transfer.conversation_export import DELETED_FIELD
-from tests.archive.archived_store import LATER, archived, desk_of
+from tests.archive.archived_store import LATER, archive_context, archived
 from tests.phases.vocabulary import vocabulary
 
 BY = "a test"
@@ -47,12 +47,12 @@ def stones(app):
 
 
 def pruned(app, *, after=YEAR, days=365, **how):
-    return prune(desk_of(app, after=after), older_than_days=days, by=BY, **how)
+    return prune(archive_context(app, after=after), older_than_days=days, by=BY, **how)
 
 
 def originals_check(app):
     """The verdicts on the originals of every archived day."""
-    ctx = desk_of(app)
+    ctx = archive_context(app)
     days = {ctx.deps.turns.manifest(key).archive.day for key in app.turns.keys(None)}
     found = verify_days([date.fromisoformat(day) for day in days], ctx)
     return [v for day in found for v in day.verdicts if v.check is DayCheck.ORIGINALS_RESTORABLE]
@@ -80,7 +80,7 @@ def test_after_their_deletion_everything_goes_on_and_says_so(app):
         assert {n: f.size for n, f in stone.files.items()} == sizes[key]
         assert app.turns.original(key) == app.turns.load(key)
         with pytest.raises(OriginalsDeletedError, match=r"cannot be restored: its originals were deleted on .* by a test"):
-            restore(key, desk_of(app))
+            restore(key, archive_context(app))
         assert app.turns.manifest(key).archive == record
     assert app.indexes.verify() == ()
     conversations = list(app.transfer.export_conversations(None))
@@ -99,8 +99,8 @@ def test_after_their_deletion_everything_goes_on_and_says_so(app):
 def test_what_something_refers_to_stays_with_the_reason(app):
     """Pinned, restored, named by an open intervention, cited by a live turn: each keeps its object."""
     one, two, three, four, *rest = app.turns.keys(None)
-    pin(one, desk_of(app))
-    restore(two, desk_of(app))
+    pin(one, archive_context(app))
+    restore(two, archive_context(app))
     opened = app.interventions.open(InterventionType.CORRUPT_DOCUMENT, "look", user_id=three.user, turn_id=three.turn_id)
     live = citing(app, four)
     report = pruned(app)
@@ -113,7 +113,7 @@ def test_what_something_refers_to_stays_with_the_reason(app):
     assert "pinned" in kept[one].reason and opened.id in kept[three].reason and str(live) in kept[four].reason
     assert {turn.key for turn in report.pruned} == set(rest)
     assert len(objects(app)) == 4  # a restored turn's object stays where it is
-    assert restore(one, desk_of(app)).was_archived
+    assert restore(one, archive_context(app)).was_archived
 
 
 def citing(app, key):
@@ -126,7 +126,7 @@ def citing(app, key):
     return turn.key
 
 
-def test_a_live_turn_that_can_not_be_read_keeps_what_it_may_cite(app):
+def test_a_live_turn_that_cannot_be_read_keeps_what_it_may_cite(app):
     """Only of its own user."""
     turn = app.turns.start(UserId("example"), "which one?", session=SessionId("live"), mode="chat", now=app.dependencies.clock())
     Path(app.turns.path(turn.key), "context.md").write_text("nothing of the kind")
@@ -150,9 +150,9 @@ def test_a_tombstone_that_contradicts_its_manifest_is_a_fault(app):
     one, *_ = app.turns.keys(None)
     pruned(app)
     path = app.settings.root / (app.turns.manifest(one).archive.cold.removesuffix(".tar.zst") + ".tombstone.json")
-    told = json.loads(path.read_text())
+    result = json.loads(path.read_text())
     for wrong in ({"sha256": "0" * 64}, {"files": {}}, {"day": "1999-01-01"}):
-        path.write_text(json.dumps({**told, **wrong}))
+        path.write_text(json.dumps({**result, **wrong}))
         with pytest.raises(DocumentError, match="other originals"):
             app.turns.original(one)
         assert sum(v.faulty for v in originals_check(app)) == 1
@@ -165,7 +165,7 @@ def test_a_tombstone_that_contradicts_its_manifest_is_a_fault(app):
 def test_a_crash_leaves_the_object_or_its_tombstone_and_the_next_run_finishes(app, step, monkeypatch):
     """Before the tombstone: as it was. After it: deleted by all that is read, finished by the next run."""
     one = next(iter(app.turns.keys(None)))
-    ctx = desk_of(app, after=YEAR)
+    ctx = archive_context(app, after=YEAR)
 
     class Cut(BaseException):
         pass
@@ -211,7 +211,7 @@ def test_what_would_be_left_is_read_before_anything_goes(app):
         ] and "documents that would remain are damaged" in report.kept[0].reason
         assert len(report.pruned) == len(keys) - 1
     assert len(objects(app)) == 1 and len(stones(app)) == len(keys) - 1
-    assert restore(keys[1], desk_of(app)).turn.manifest.state == "saved"
+    assert restore(keys[1], archive_context(app)).turn.manifest.state == "saved"
 
 
 def test_half_written_objects_are_no_copies_that_stay(app):

@@ -12,7 +12,7 @@ from pandora_dagster.archive.turn_restoration import restore
 from pandora_dagster.contracts.retention import RetentionReason, Tombstone
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.stores.turns.cold_files import ColdFiles
-from tests.archive.archived_store import LATER, archived, desk_of
+from tests.archive.archived_store import LATER, archive_context, archived
 from tests.phases.rig import open_rig
 
 LAST = 4 * LATER
@@ -25,7 +25,7 @@ def rig(tmp_path):
     opened = open_rig(tmp_path / "store")
     key = opened.ask("which desk?")
     archived(opened.app, after=LATER)
-    restore(key, desk_of(opened.app, after=LATER))
+    restore(key, archive_context(opened.app, after=LATER))
     opened.app.run(run_phase("response", key, opened.app.dependencies))
     opened.run(key)
     archived(opened.app, after=3 * LATER)
@@ -43,7 +43,7 @@ def places(rig) -> tuple[Path, Path]:
 
 
 def pruned(rig, *, after=LAST, **how):
-    return prune(desk_of(rig.app, after=after), older_than_days=100, by="a test", **how)
+    return prune(archive_context(rig.app, after=after), older_than_days=100, by="a test", **how)
 
 
 def test_an_object_of_an_earlier_archival_goes_with_a_tombstone(rig):
@@ -63,12 +63,12 @@ def test_an_object_of_an_earlier_archival_goes_with_a_tombstone(rig):
     assert (stone.turn, stone.by, stone.sha256) == (str(key), "a test", earlier.name.removesuffix(".tar.zst"))
     assert {"turn.json", "context.md", "response.md"} <= set(stone.files) and all(f.size for f in stone.files.values())
     assert not pruned(rig).pruned and rig.app.indexes.verify() == ()
-    assert restore(key, desk_of(rig.app)).turn == before
+    assert restore(key, archive_context(rig.app)).turn == before
 
 
 def test_the_object_of_a_restored_turn_stays(rig):
     (key,) = rig.app.turns.keys(None)
-    restore(key, desk_of(rig.app))
+    restore(key, archive_context(rig.app))
     report = pruned(rig)
     assert not report.pruned and not report.kept and all(path.exists() for path in (rig.app.settings.root / "cold").rglob("*.zst"))
 
@@ -102,8 +102,8 @@ def test_what_may_be_the_last_copy_stays(rig, gone):
     assert ("damaged" if gone == "the newer object" else "may be the last copy") in kept.reason
 
 
-def test_an_object_that_does_not_tell_whose_it_is_stays_and_is_told(rig):
-    """Cut off, or in another person's folder."""
+def test_an_object_that_does_not_tell_whose_it_is_stays_and_is_reported(rig):
+    """Cut off, or in another user's folder."""
     _, earlier = places(rig)
     cold = rig.app.settings.root / "cold"
     elsewhere = cold / "ben" / Path(*earlier.relative_to(cold).parts[1:])
@@ -114,5 +114,5 @@ def test_an_object_that_does_not_tell_whose_it_is_stays_and_is_told(rig):
     report = pruned(rig)
     assert not report.pruned and earlier.exists() and elsewhere.exists()
     assert len(report.unread) == len(report.faults) == 2
-    assert any(str(earlier) in told and "damaged or cut off" in told for told in report.unread)
-    assert any(str(elsewhere) in told and "expected it below cold/anna/" in told for told in report.unread)
+    assert any(str(earlier) in text and "damaged or cut off" in text for text in report.unread)
+    assert any(str(elsewhere) in text and "expected it below cold/anna/" in text for text in report.unread)

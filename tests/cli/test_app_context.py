@@ -70,7 +70,7 @@ def test_doctor_says_that_there_is_no_store_yet(mistyped: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["turn_index", "call_index", "research_index"])
-def test_an_index_of_an_old_design_is_told_with_its_remedy_once(mistyped: Path, name: str) -> None:
+def test_an_index_of_an_old_design_is_reported_with_its_remedy_once(mistyped: Path, name: str) -> None:
     """By the doctor, and by a command that needs it; nothing else of the store is at fault."""
     (mistyped / "users").mkdir(parents=True)
     DuckDBFile(mistyped / "indexes" / f"{name}.duckdb", Schema(0, ())).make()

@@ -1,4 +1,4 @@
-"""What commands print about a store, for people and for programs."""
+"""What commands print about a store, for users and for programs."""
 
 import json
 
@@ -29,7 +29,7 @@ def test_a_turn_is_found_by_its_short_forms(turn: str, invoke: Invoke) -> None:
 
 
 def test_one_section_is_shown_alone(invoke: Invoke) -> None:
-    """Section 0 is the person's words and nothing else."""
+    """Section 0 is the user's words and nothing else."""
     whole = json.loads(invoke("show", "example:turn_000001", "--json").stdout)["sections"]["0"]
     assert invoke("show", "example:turn_000001", "--section", "0").stdout.strip() == whole.strip()
 

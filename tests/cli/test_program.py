@@ -82,7 +82,7 @@ def test_the_version_is_the_packages(process: Pandora) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("nonsense",), "No such command"),
         (("turns", "--nonsense"), "No such option"),
@@ -99,12 +99,12 @@ def test_the_version_is_the_packages(process: Pandora) -> None:
         (("interventions", "show", "int_20260101_000000_0000"), "int_20260101_000000_0000"),
     ],
 )
-def test_what_is_wrong_is_said_with_exit_code_2(arguments: tuple[str, ...], said: str, pandora: Pandora, tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_with_exit_code_2(arguments: tuple[str, ...], message: str, pandora: Pandora, tmp_path: Path) -> None:
     """A wrong command line or file: exit code 2, a sentence on stderr, nothing on stdout, no traceback."""
     (tmp_path / "data/panda-system-docs/users").mkdir(parents=True)
     result = pandora(*arguments)
     assert (result.returncode, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -138,10 +138,10 @@ def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
     assert process.stdout
     assert process.stderr
     process.stdout.close()
-    said = process.stderr.read()
+    message = process.stderr.read()
     process.stderr.close()
     process.wait(timeout=60)
-    assert "Traceback" not in said
+    assert "Traceback" not in message
 
 
 def test_ask_answers_with_citations_that_exist(pandora: Pandora, root: Path, tmp_path: Path) -> None:
@@ -151,17 +151,17 @@ def test_ask_answers_with_citations_that_exist(pandora: Pandora, root: Path, tmp
     (tmp_path / "history.jsonl").write_text(exported, encoding="utf-8")
     assert pandora("--root", str(store), "import", "history.jsonl").returncode == 0
     result = pandora("--root", str(store), "ask", "Which chair did we order, and what did it cost?", "--user", "example", "--json")
-    told = json.loads(result.stdout)
-    assert (result.returncode, told["state"]) == (0, "saved")
-    assert "248" in told["response"]
-    assert told["citations"]
-    assert all(Path(cited["path"]).is_file() for cited in told["citations"])
-    again = pandora("--root", str(store), "resume", f"example:{told['turn_id']}")
+    output = json.loads(result.stdout)
+    assert (result.returncode, output["state"]) == (0, "saved")
+    assert "248" in output["response"]
+    assert output["citations"]
+    assert all(Path(cited["path"]).is_file() for cited in output["citations"])
+    again = pandora("--root", str(store), "resume", f"example:{output['turn_id']}")
     assert (again.returncode, "nothing is left to do" in again.stderr) == (2, True)
 
 
 def test_a_damaged_call_index_loses_no_answer_and_is_made_again(pandora: Pandora, tmp_path: Path) -> None:
-    """The turn is saved and told as JSON, the damage is a note; `index rebuild` mends it and `show` sums the calls."""
+    """The turn is saved and reported as JSON, the damage is a note; `index rebuild` mends it and `show` sums the calls."""
     store, damaged = tmp_path / "store", tmp_path / "store" / "indexes" / "call_index.duckdb"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"garbage")

@@ -1,4 +1,4 @@
-"""Fakes for the Dagster room: phases without a store, a cookbook without files, a run on an instance in memory."""
+"""Fakes for the Dagster room: phases without a store, a recipes without files, a run on an instance in memory."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -29,7 +29,7 @@ GATES = {
 
 
 @dataclass
-class FakeCookbook:
+class FakeRecipeCatalog:
     """One recipe per phase, two for the planner; `broken` stems raise as a faulty file would."""
 
     broken: tuple[str, ...] = ()
@@ -138,8 +138,8 @@ def intervention(type: InterventionType = InterventionType.LOW_CONFIDENCE) -> In
 
 
 @pytest.fixture
-def cookbook() -> FakeCookbook:
-    return FakeCookbook()
+def recipes() -> FakeRecipeCatalog:
+    return FakeRecipeCatalog()
 
 
 @pytest.fixture
@@ -193,8 +193,8 @@ class Graph:
 
 
 @pytest.fixture
-def graph(cookbook: FakeCookbook, phases: FakePhases, instance: dg.DagsterInstance, key: TurnKey) -> Graph:
-    return Graph(turn_assets(cookbook), phases, instance, key)
+def graph(recipes: FakeRecipeCatalog, phases: FakePhases, instance: dg.DagsterInstance, key: TurnKey) -> Graph:
+    return Graph(turn_assets(recipes), phases, instance, key)
 
 
 @pytest.fixture

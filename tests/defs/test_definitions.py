@@ -17,15 +17,19 @@ def test_the_whole_graph_is_as_drawn(snapshot):
     assert "\n".join(_lines(defs.resolve_asset_graph())) == snapshot
 
 
-def test_the_jobs_are_turns_batches_and_nights():
-    """What a person finds under Jobs, and what ticks by itself."""
+def test_the_jobs_are_turns_batches_and_archival_runs():
+    """What a user finds under Jobs, and what ticks by itself."""
     jobs = {j.name for j in defs.resolve_all_job_defs()} - {"__ASSET_JOB"}
     assert jobs == {"turn", "new_turn", "batch", "archival", "prune_cold", "clear_runs", "prompt_scores"}
     sensor = defs.resolve_sensor_def("inbox_files")
     assert (sensor.job_name, sensor.default_status) == ("batch", dg.DefaultSensorStatus.RUNNING)
     assert defs.resolve_sensor_def("missed_nights").default_status is dg.DefaultSensorStatus.RUNNING
-    night = defs.resolve_schedule_def("nightly_turn_archival")
-    assert (night.job_name, night.cron_schedule, night.default_status) == ("archival", "0 2 * * *", dg.DefaultScheduleStatus.RUNNING)
+    schedule = defs.resolve_schedule_def("nightly_turn_archival")
+    assert (schedule.job_name, schedule.cron_schedule, schedule.default_status) == (
+        "archival",
+        "0 2 * * *",
+        dg.DefaultScheduleStatus.RUNNING,
+    )
     scores = defs.resolve_schedule_def("daily_prompt_scores")
     assert (scores.job_name, scores.cron_schedule, scores.default_status) == (
         "prompt_scores",

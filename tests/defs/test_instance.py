@@ -19,7 +19,7 @@ def test_a_home_is_made_with_the_shipped_settings(tmp_path):
 
 
 def test_a_dagster_yaml_that_is_there_stays(tmp_path):
-    """What a person wrote into DAGSTER_HOME is theirs."""
+    """What a user wrote into DAGSTER_HOME is theirs."""
     (tmp_path / "dagster.yaml").write_text("nux: {enabled: true}\n")
     with instance_at(tmp_path, SHIPPED) as instance:
         assert instance.nux_enabled

@@ -19,9 +19,9 @@ def test_sqlite_connections_skip_fsync(tmp_path):
 
 
 @pytest.mark.parametrize(("driver", "expected"), [(sqlite3.Connection, ["PRAGMA synchronous=OFF"]), (object, [])])
-def test_only_sqlite_is_told(driver, expected):
+def test_only_sqlite_is_reported(driver, expected):
     """A Postgres driver never hears of the pragma."""
-    told = []
-    connection = type("Connection", (), {"__module__": driver.__module__, "execute": lambda _, sql: told.append(sql)})()
+    messages = []
+    connection = type("Connection", (), {"__module__": driver.__module__, "execute": lambda _, sql: messages.append(sql)})()
     _set_synchronous_off(connection, None)
-    assert told == expected
+    assert messages == expected

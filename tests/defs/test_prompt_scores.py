@@ -79,7 +79,7 @@ def test_what_ran_last_on_a_day_is_plotted():
         assert (shown["reflection/passed"].value, len(shown["scores"].value.records)) == (0.0, 2)
 
 
-def test_gate_failures_are_told_by_kind():
+def test_gate_failures_are_reported_by_kind():
     """In the table, and each as a plot."""
     one = CallMetrics()
     for gates in ({"evidence_required": False}, {"evidence_required": False, "schema_validation": False}, {"evidence_required": True}):
@@ -157,11 +157,11 @@ def test_new_interventions_become_events():
 
     def ticked() -> list[object]:
         nonlocal cursor
-        told = sensor(dg.build_sensor_context(resources={"halts": halts}, cursor=cursor))
-        if isinstance(told, dg.SkipReason):
+        report = sensor(dg.build_sensor_context(resources={"halts": halts}, cursor=cursor))
+        if isinstance(report, dg.SkipReason):
             return []
-        cursor = told.cursor
-        return [event.metadata["intervention"].value for event in told.asset_events]
+        cursor = report.cursor
+        return [event.metadata["intervention"].value for event in report.asset_events]
 
     assert (ticked(), ticked()) == (["int_2f"], [])
     halts.found = (early, same_second, first)

@@ -1,4 +1,4 @@
-"""Fakes around the executor: a cookbook of recipes built in memory, a runtime with scripted answers, stores that are lists."""
+"""Fakes around the executor: a recipes of recipes built in memory, a runtime with scripted answers, stores that are lists."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ def request(**fields: Any) -> CallRequest:
 
 
 @dataclass
-class FakeCookbook:
+class FakeRecipeCatalog:
     recipes: Mapping[str, LoadedRecipe]
 
     def load(self, name: str) -> LoadedRecipe:
@@ -233,7 +233,7 @@ def rig(counter: TokenCounter) -> Callable[..., Rig]:
             pauses.append(seconds)
 
         executor = Executor(
-            cookbook=FakeCookbook({"pipeline/plan": recipe or loaded()}),
+            recipes=FakeRecipeCatalog({"pipeline/plan": recipe or loaded()}),
             runtime=runtime,
             counter=counter,
             log=stores,
@@ -265,13 +265,13 @@ SITE = CallSite("tool_results", "anna", "s1")
 
 
 @dataclass
-class Kitchen:
+class EngineRig:
     """An engine with what surrounds it at hand."""
 
     engine: SummarizationEngine
     log: CompressionLog
     records: list = field(default_factory=list)
-    said: list = field(default_factory=list)
+    events: list = field(default_factory=list)
     now: list[datetime] = field(default_factory=lambda: [datetime(2026, 1, 4, tzinfo=UTC)])
 
     def compress(self, text, target, kind=ContentType.GENERIC, **more):
@@ -279,19 +279,21 @@ class Kitchen:
 
 
 @pytest.fixture
-def kitchen(counter):
-    """`kitchen(model)`: an engine over the shipped recipes; without a model as on the embedded runtime."""
+def open_engine(counter):
+    """`folder(model)`: an engine over the shipped recipes; without a model as on the embedded runtime."""
 
-    def build(model=None, ttl_s: int = 300) -> Kitchen:
-        made = Kitchen(None, None)  # type: ignore[arg-type]
+    def build(model=None, ttl_s: int = 300) -> EngineRig:
+        made = EngineRig(None, None)  # type: ignore[arg-type]
 
         class Calls:
             def append(self, record):
                 made.records.append(record)
 
-        made.log = CompressionLog(Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.said.append((event, fields)))
+        made.log = CompressionLog(
+            Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.events.append((event, fields))
+        )
         made.engine = SummarizationEngine(
-            cookbook=open_recipes(),
+            recipes=open_recipes(),
             counter=counter,
             clock=lambda: made.now[0],
             log=made.log,

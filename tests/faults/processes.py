@@ -1,4 +1,4 @@
-"""`pandora` in processes of its own, as a person starts it."""
+"""`pandora` in processes of its own, as a user starts it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The night as it comes: Dagster's own daemon ticks the schedule, and its run archives and checks what is due."""
+"""The archival run as it comes: Dagster's own daemon ticks the schedule, and its run archives and checks what is due."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ TICK_WITHIN_S = 240
 
 @pytest.fixture
 def store(tmp_path):
-    """The shipped example; the night is to come with the next minute but one."""
+    """The shipped example; the archival run is to come with the next minute but one."""
     settings = load_settings({"PANDORA_ROOT": str(tmp_path / "store")})
     app = open_app(settings)
     add_partitions(app, app.transfer.import_example().keys)
@@ -33,12 +33,12 @@ def store(tmp_path):
     return settings, {**environment(settings.root), "DAGSTER_HOME": str(settings.dagster_home), "PANDORA_ARCHIVE_AT": f"{at:%H:%M}"}
 
 
-def test_the_daemon_ticks_and_the_night_is_archived(store, tmp_path):
+def test_the_daemon_ticks_and_the_archival_run_is_archived(store, tmp_path):
     """Nobody starts anything but the daemon: at the hour it starts one run over all that is due, which archives and checks it."""
-    settings, night = store
+    settings, environ = store
     log = (tmp_path / "daemon.log").open("wb")
     command = [sys.executable, "-m", "dagster._daemon", "run", "-w", "workspace.yaml"]
-    daemon = subprocess.Popen(command, cwd=REPOSITORY, env=night, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+    daemon = subprocess.Popen(command, cwd=REPOSITORY, env=environ, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         run = _finished(settings, tmp_path / "daemon.log")
     finally:

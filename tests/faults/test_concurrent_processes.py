@@ -31,10 +31,10 @@ def test_two_that_ask_at_once_both_get_their_answer(tmp_path):
     assert code == 0, out + err
 
 
-def told(user, number, turns=12):
+def message(user, number, turns=12):
     """A conversation of its own words, as a line of an import file."""
-    said = [f"Item {number}-{n} of the shelf is oak." for n in range(turns)]
-    messages = [m for s in said for m in ({"role": "user", "content": s}, {"role": "assistant", "content": "Noted."})]
+    texts = [f"Item {number}-{n} of the shelf is oak." for n in range(turns)]
+    messages = [m for s in texts for m in ({"role": "user", "content": s}, {"role": "assistant", "content": "Noted."})]
     return json.dumps({"id": f"talk{number}", "user_id": user, "created_at": "2026-01-04T10:00:00Z", "messages": messages})
 
 
@@ -44,7 +44,7 @@ def test_eight_at_once_lose_nothing(tmp_path):
     files = []
     for number in range(4):
         files.append(tmp_path / f"talk{number}.jsonl")
-        files[-1].write_text(told("anna", number) + "\n")
+        files[-1].write_text(message("anna", number) + "\n")
     code, _, err = pandora(root, "import", str(files[0]))
     assert code == 0, err
     search = ("search", "oak shelf", "--user", "anna", "--json")

@@ -1,4 +1,4 @@
-"""A store root that can not be written, a disk that is full: one sentence, exit code 2, nothing lost, and it works again."""
+"""A store root that cannot be written, a disk that is full: one sentence, exit code 2, nothing lost, and it works again."""
 
 import errno
 import json
@@ -37,16 +37,21 @@ def opened_to_all(path):
             folder.chmod(0o755)
 
 
-def test_a_root_that_can_not_be_written_is_one_sentence_and_exit_2(tmp_path):
+def test_a_root_that_cannot_be_written_is_one_sentence_and_exit_2(tmp_path):
     """Another user's folder: it names the path and PANDORA_ROOT; nothing is written, no traceback."""
     opened_to_all(tmp_path)
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o555)
     command = [sys.executable, "-c", TWICE, str(tmp_path / "free"), str(locked)]
     done = subprocess.run(command, env=environment(locked), capture_output=True, text=True, timeout=180, cwd=tmp_path)
-    said = done.stderr.rpartition("----")[2]
+    printed_text = done.stderr.rpartition("----")[2]
     assert done.returncode == 2, done.stderr
-    assert said.startswith("pandora: ") and str(locked) in said and "Traceback" not in said and "PANDORA_ROOT" in said
+    assert (
+        printed_text.startswith("pandora: ")
+        and str(locked) in printed_text
+        and "Traceback" not in printed_text
+        and "PANDORA_ROOT" in printed_text
+    )
     assert list(locked.iterdir()) == []
 
 
@@ -122,6 +127,8 @@ def test_a_really_full_disk_loses_nothing(tmp_path, left):
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["said"] == "nothing" or (told["said"].startswith("StoreError: ") and "free some space" in told["said"]), told["said"]
-    assert told["states"][0] == "saved" and set(told["after"]) == {"saved"} and told["behind"] == told["verify"] == []
+    output = json.loads(done.stdout)
+    assert output["said"] == "nothing" or (output["said"].startswith("StoreError: ") and "free some space" in output["said"]), output[
+        "said"
+    ]
+    assert output["states"][0] == "saved" and set(output["after"]) == {"saved"} and output["behind"] == output["verify"] == []

@@ -135,7 +135,7 @@ def test_a_restoring_killed_anywhere_leaves_each_turn_archived_or_restored(prepa
         assert set(states) <= {TurnState.SAVED, TurnState.ARCHIVED}
         assert all(app.turns.original(key) == before[key] for key in keys)
         ctx = open_archive(app)
-        if number % 2:  # a night comes before the next restoring
+        if number % 2:  # an archival run comes before the next restoring
             report = app.run(archive_turns(select_turns(ctx), ctx))
             assert not report.failed and not report.stopped
             assert all(app.turns.original(key) == before[key] and app.turns.load(key) for key in keys)
@@ -160,8 +160,8 @@ def one_turn(store: Path) -> Turn:
 
 
 @pytest.mark.parametrize("work", ["archive", "restore"])
-def test_what_was_killed_at_each_step_is_settled_by_the_night(tmp_path, work):
-    """Whatever the step, the night leaves the turn archived or restored, and index, lineage and documents agree; restored, it is what it
+def test_what_was_killed_at_each_step_is_settled_by_the_archival_run(tmp_path, work):
+    """At each step the run leaves the turn archived or restored, and index, lineage and documents agree; restored, it is what it
     was."""
     (copies := tmp_path / "copies").mkdir()
     before = one_turn(store := tmp_path / "store")
@@ -221,19 +221,19 @@ def test_two_archivals_at_once_archive_every_turn_once(prepared, tmp_path):
     root = tmp_path / "store"
     subprocess.run(["cp", "-r", str(prepared), str(root)], check=True)
     runs = [started(root, "archive", "--older-than", "30d", "--json") for _ in range(2)]
-    told = []
+    notices = []
     for run in runs:
         code, out, err = ended(run)
         assert code == 0, err
-        told.append(json.loads(out)["counts"])
-    assert sum(counts.get("archived", 0) for counts in told) == TURNS
+        notices.append(json.loads(out)["counts"])
+    assert sum(counts.get("archived", 0) for counts in notices) == TURNS
     app = opened(root)
     check_archived(root, app, list(app.turns.keys()))
     app.close()
 
 
 def test_an_archival_while_turns_are_written(prepared, tmp_path):
-    """People ask on while the night archives: their turns are saved, the old ones are archived, index and documents agree."""
+    """Users ask on while the archival run archives: their turns are saved, the old ones are archived, index and documents agree."""
     root = tmp_path / "store"
     subprocess.run(["cp", "-r", str(prepared), str(root)], check=True)
     archival = started(root, "archive", "--older-than", "30d", "--json")

@@ -34,9 +34,9 @@ def test_a_killed_batch_goes_on(tmp_path: Path, dies_after: int) -> None:
 
     code, out, err = pandora(root, "batch", str(file), "--json")
     assert code == 0, err
-    told = json.loads(out)
-    assert told["counts"] == {"saved": COUNT} and [row["id"] for row in told["rows"]] == [f"q{n}" for n in range(COUNT)]
-    assert len({row["turn"] for row in told["rows"]}) == COUNT == len(list(turns.glob("turn_*")))
+    result = json.loads(out)
+    assert result["counts"] == {"saved": COUNT} and [row["id"] for row in result["rows"]] == [f"q{n}" for n in range(COUNT)]
+    assert len({row["turn"] for row in result["rows"]}) == COUNT == len(list(turns.glob("turn_*")))
 
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
     for key in app.turns.keys():  # noqa: SIM118 - a store, not a mapping

@@ -28,7 +28,7 @@ def prepared(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_an_erasure_killed_anywhere_is_finished_by_the_next(prepared, tmp_path, share):
-    """Until then no turn of theirs begins; what the other person finds is what it was."""
+    """Until then no turn of theirs begins; what the other user finds is what it was."""
     kills = max(1, KILLS // SHARES)
     command = [sys.executable, str(Path(__file__).with_name("killed_erasure.py")), str(prepared), str(tmp_path), str(kills)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

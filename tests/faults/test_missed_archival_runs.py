@@ -18,10 +18,10 @@ from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES
 from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
-from tests.defs.archival.test_archival_schedule import ANN, imported, said
+from tests.defs.archival.test_archival_schedule import ANN, conversation_at, imported
 from tests.defs.archival.test_archive_assets import CHECKS, checks, definitions, run, tick
 
-NIGHT = (ASSET, NARRATIVES, DIGESTS)
+RUN = (ASSET, NARRATIVES, DIGESTS)
 TURNS = [TurnKey(ANN, 1), TurnKey(ANN, 2), TurnKey(UserId("ben"), 1)]
 AT = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
 FIRST, LAST, LATER, NEWEST = (str(AT.date() - timedelta(days=31 + back)) for back in (40, 36, 33, 0))
@@ -30,11 +30,16 @@ FIRST, LAST, LATER, NEWEST = (str(AT.date() - timedelta(days=31 + back)) for bac
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    """Three turns of two people on two days."""
+    """Three turns of two users on two days."""
     for name in [name for name in os.environ if name.startswith(("PANDORA_", "DAGSTER_"))]:
         monkeypatch.delenv(name)
     opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
-    imported(opened, said("a", f"{FIRST}T10:00:00Z"), said("b", f"{LAST}T10:00:00Z"), said("c", f"{LAST}T11:00:00Z", user="ben"))
+    imported(
+        opened,
+        conversation_at("a", f"{FIRST}T10:00:00Z"),
+        conversation_at("b", f"{LAST}T10:00:00Z"),
+        conversation_at("c", f"{LAST}T11:00:00Z", user="ben"),
+    )
     yield opened
     opened.close()
 
@@ -59,11 +64,11 @@ def cut_off(app, instance, monkeypatch, first=FIRST, last=LAST, *, owner=Archive
 
 def made(instance):
     """The days that are materialised, by asset."""
-    return {name: instance.get_materialized_partitions(dg.AssetKey(name)) for name in NIGHT}
+    return {name: instance.get_materialized_partitions(dg.AssetKey(name)) for name in RUN}
 
 
 def look(app, instance, cursor=""):
-    """What the alarm of missed nights says now: its evaluation, or None where it is silent."""
+    """What the alarm of missed archival runs says now: its evaluation, or None where it is silent."""
     graph = definitions(app)
     found = graph.resolve_sensor_def(ALARM)(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph))
     return None if isinstance(found, dg.SkipReason) else found.asset_events[0]
@@ -74,7 +79,7 @@ def look(app, instance, cursor=""):
     [(archive_assets, "remove_keys"), (ArchiveService, "days"), (ArchiveService, "level")],
     ids=["keys", "days", "levels"],
 )
-def test_a_night_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, step):
+def test_an_archival_run_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, step):
     """The turns are archived, what follows from it is missing: the alarm names the days, one tick asks for all of them in one run, then
     keys, tables, checks, narratives and digests are as if nothing had happened, and the next tick asks for its own day alone."""
     cut_off(app, instance, monkeypatch, owner=owner, step=step)
@@ -105,7 +110,7 @@ def test_a_night_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, 
 def test_a_day_that_had_its_night_before_is_made_up_too(app, instance, monkeypatch):
     """Turns came late to a day that is materialised, and the run that archived them was cut off: the older table hides nothing."""
     assert run(definitions(app), instance, FIRST, NEWEST).success
-    imported(app, said("late", f"{LATER}T10:00:00Z"))
+    imported(app, conversation_at("late", f"{LATER}T10:00:00Z"))
     late = TurnKey(ANN, 3)
     add_keys(instance, [late])
     assert tick(definitions(app), instance, AT) == [LATER, NEWEST]
@@ -126,8 +131,8 @@ def test_an_empty_day_that_was_cut_off_is_made_up(app, instance, monkeypatch):
     assert tick(definitions(app), instance, AT) == [(LATER, empty), NEWEST]
 
 
-def test_days_archived_by_hand_are_told_once(app, instance):
-    """Turns that were archived without Dagster: no alarm; the next night materialises their days, in one run, and none after it."""
+def test_days_archived_by_hand_are_reported_once(app, instance):
+    """Turns that were archived without Dagster: no alarm; the next archival run materialises their days, in one run, and none after it."""
     ctx = open_archive(app)
     assert ArchiveService(app).archive(select_turns(ctx), ctx, on_row=lambda row: None).counts
     assert all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in TURNS)
@@ -140,7 +145,7 @@ def test_days_archived_by_hand_are_told_once(app, instance):
 
 
 def test_a_day_lacks_its_levels_alone(app, instance):
-    """Its turns were told by themselves; the night asks for the day until its people were, too."""
+    """Its turns were reported by themselves; the archival run asks for the day until its users were, too."""
     graph = definitions(app)
     job = graph.resolve_implicit_global_asset_job_def()
     assert job.execute_in_process(instance=instance, partition_key=FIRST, asset_selection=[dg.AssetKey(ASSET)]).success
@@ -151,7 +156,7 @@ def test_a_day_lacks_its_levels_alone(app, instance):
 
 
 def test_a_run_under_way_raises_no_alarm_until_it_takes_too_long(app, instance, monkeypatch):
-    """Half a night is none that was cut off, while it may still go on; one whose process was killed says for ever that it does."""
+    """Half an archival run is none that was cut off, while it may still go on; one whose process was killed says for ever that it does."""
     seen = []
     levels = ArchiveService.level
 

@@ -57,8 +57,8 @@ def test_importing_twice_changes_nothing(app):
     assert report.turns == 0 and stamps() == before and app.indexes.verify() == ()
 
 
-def test_a_person_is_answered_from_their_history_with_citations(app):
-    """Saved, an answer that names a reservation and an amount, and every citation leads to a document of that person."""
+def test_a_user_is_answered_from_their_history_with_citations(app):
+    """Saved, an answer that names a reservation and an amount, and every citation leads to a document of that user."""
     for user in most_talkative(3):
         key = app.start(QUESTION, user=user)
         report = app.run_turn(key, on_report=lambda _: None)

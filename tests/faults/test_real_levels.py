@@ -1,4 +1,4 @@
-"""Real conversations archived, narrated and digested: every turn linked by hash, every sentence borne out, no call of nobody."""
+"""Real conversations archived, narrated and digested: every turn linked by hash, every sentence supported, no call of nobody."""
 
 import asyncio
 from itertools import islice

@@ -47,7 +47,7 @@ def test_servers_start_and_stop(world: Open, number: int) -> None:
     assert "serving first-model" in (one.root / "serving" / "first.log").read_text()
     assert one.ended(number) == 0
     assert not any(map(alive, everyone)) and one.states() == {} and not list((one.root / "serving").glob("*.process"))
-    assert "first: ready" in one.said() and "first: stopped" in one.said()
+    assert "first: ready" in one.output() and "first: stopped" in one.output()
 
 
 def test_a_killed_server_comes_back(world: Open) -> None:
@@ -57,7 +57,7 @@ def test_a_killed_server_comes_back(world: Open) -> None:
     one.until("second", "ready")
     pid, child, other = one.pid("first"), one.child("first"), one.pid("second")
     os.kill(pid, signal.SIGKILL)
-    until(lambda: "first: restarts: ended with exit code 137" in one.said(), "the death is told")
+    until(lambda: "first: restarts: ended with exit code 137" in one.output(), "the death is told")
     one.until("first", "ready")
     assert one.pid("first") != pid and one.pid("second") == other and alive(other)
     until(lambda: not alive(child), "what the killed server had started ends")
@@ -65,12 +65,12 @@ def test_a_killed_server_comes_back(world: Open) -> None:
 
 
 def test_a_server_that_always_dies_is_given_up(world: Open) -> None:
-    """After five deaths it is told as given up, with its last words; the other goes on."""
+    """After five deaths it is reported as given up, with its last words; the other goes on."""
     one = world(first={}, second={"options": ["--fails=3"], "layers": ["VOICE"]}).serve()
     one.until("second", "given up", seconds=GIVEN_UP_S)
     one.until("first", "ready")
-    until(lambda: "ended with exit code 3; 5 times within 600 s; its last words:" in one.said(), "the end is reported")
-    assert "out of memory, as if" in one.said()
+    until(lambda: "ended with exit code 3; 5 times within 600 s; its last words:" in one.output(), "the end is reported")
+    assert "out of memory, as if" in one.output()
     log = one.root / "serving" / "second.log"
     assert log.exists() and log.with_name("second.log.1").exists()
     assert one.ended() == 0
@@ -87,12 +87,12 @@ def test_a_server_that_does_not_listen_is_killed(world: Open) -> None:
 def test_a_server_that_is_never_ready(world: Open) -> None:
     """A start has its limit."""
     one = world(first={"options": ["--starts-in=600"], "start_s": 0.4}).serve()
-    until(lambda: "restarts: was not ready after 0.4 s" in one.said(), "the slow start is told")
+    until(lambda: "restarts: was not ready after 0.4 s" in one.output(), "the slow start is told")
     assert one.ended() == 0
 
 
 def test_a_server_that_stays_silent_is_started_again(world: Open) -> None:
-    """Its process lives and answers no health check: a moment of that is told, a long one ends it, and a new one comes."""
+    """Its process lives and answers no health check: a moment of that is reported, a long one ends it, and a new one comes."""
     one = world(first={}, second={"layers": ["VOICE"]})
     mute = one.root / "mute"
     one.servers["first"]["options"] = [f"--mute={mute}"]
@@ -106,7 +106,7 @@ def test_a_server_that_stays_silent_is_started_again(world: Open) -> None:
     one.until("first", "ready")
     assert one.pid("first") == pid
     mute.touch()
-    until(lambda: "first: restarts: its /health did not answer for 3 s" in one.said(), "the silence is told")
+    until(lambda: "first: restarts: its /health did not answer for 3 s" in one.output(), "the silence is told")
     mute.unlink()
     until(lambda: one.states().get("first") == "ready" and one.pid("first") != pid, "a new one is ready")
     assert not alive(pid) and one.pid("second") == other and alive(other)
@@ -118,28 +118,28 @@ def test_how_far_a_start_is_can_be_read_from_the_folder(world: Open) -> None:
     one = world(first={"options": ["--starts-in=600"]}).serve()
     folder = ServingFolder(one.root)
     until(
-        lambda: (told := (folder.statuses() or {}).get("first")) and told.state == "starting" and told.says not in ("", "0 s"),
+        lambda: (report := (folder.statuses() or {}).get("first")) and report.state == "starting" and report.says not in ("", "0 s"),
         "the seconds go on",
     )
     assert one.ended() == 0
 
 
-def test_the_folder_is_told_of_seconds_now_and_then(tmp_path: Path) -> None:
+def test_the_folder_is_updated_of_seconds_now_and_then(tmp_path: Path) -> None:
     """Another state at once; the same with other words only after the pause between two times."""
     folder = ServingFolder(tmp_path)
     folder.path.mkdir()
     one = services(load_endpoints(World(tmp_path, {"first": {}}).write().root / "runtime.yaml"), python="python3")
-    supervisor = ServingSupervisor(one, folder, command=lambda service: service.command, environ={}, pace=SupervisionTiming(retold_s=0.3))
+    supervisor = ServingSupervisor(one, folder, command=lambda service: service.command, environ={}, pace=SupervisionTiming(rewrite_s=0.3))
 
-    def said(state: ServerState, says: str) -> ServerStatus:
+    def output(state: ServerState, says: str) -> ServerStatus:
         supervisor._report("first", ServerStatus(state=state, says=says))
         return (folder.statuses() or {})["first"]
 
-    assert {said(ServerState.STARTING, f"{second} s").says for second in range(20)} == {"0 s"}
-    assert said(ServerState.READY, "started in 20 s").says == "started in 20 s"
-    assert said(ServerState.STARTING, "0 s").says == "0 s" == said(ServerState.STARTING, "1 s").says
+    assert {output(ServerState.STARTING, f"{second} s").says for second in range(20)} == {"0 s"}
+    assert output(ServerState.READY, "started in 20 s").says == "started in 20 s"
+    assert output(ServerState.STARTING, "0 s").says == "0 s" == output(ServerState.STARTING, "1 s").says
     time.sleep(0.35)
-    assert said(ServerState.STARTING, "2 s").says == "2 s"
+    assert output(ServerState.STARTING, "2 s").says == "2 s"
 
 
 def test_nothing_outlives_a_killed_serve(world: Open) -> None:
@@ -196,30 +196,30 @@ def test_one_serve_a_store(world: Open) -> None:
     assert second.process
     second.process.communicate(timeout=30)
     assert second.process.returncode == 2
-    assert f"pandora serve runs over this store already (process {one.process.pid})" in one.said()  # type: ignore[union-attr]
+    assert f"pandora serve runs over this store already (process {one.process.pid})" in one.output()  # type: ignore[union-attr]
     assert one.get("first", "/health") == 200 and one.ended() == 0
 
 
 def test_a_port_that_somebody_has(world: Open) -> None:
-    """It is told before anything is started."""
+    """It is reported before anything is started."""
     one = world(first={}, second={"layers": ["VOICE"]})
     with socket.create_server(("127.0.0.1", one.ports["second"])):
         one.serve()
         assert one.process
         one.process.communicate(timeout=30)
         assert one.process.returncode == 2
-    assert f"second: port {one.ports['second']}" in one.said() and "is in use by something else" in one.said()
+    assert f"second: port {one.ports['second']}" in one.output() and "is in use by something else" in one.output()
     assert not (one.root / "serving" / "first.log").exists()
 
 
 def test_a_program_that_is_not_there(world: Open) -> None:
-    """What was not found is said, and where no server is left to keep up, it ends and says what to do."""
+    """What was not found is reported, and where no server is left to keep up, it ends and says what to do."""
     one = world(first={"command": ["/nowhere/python"]}, second={"options": ["--fails=3"], "layers": ["VOICE"]}).serve()
     assert one.process
     one.process.communicate(timeout=GIVEN_UP_S)
     assert one.process.returncode == 2
-    end = one.said()[one.said().index("first, second: given up: expected a server that stays up") :]
-    assert "/nowhere/python: No such file or directory" in one.said() and "PANDORA_SGLANG_PYTHON" in end
+    end = one.output()[one.output().index("first, second: given up: expected a server that stays up") :]
+    assert "/nowhere/python: No such file or directory" in one.output() and "PANDORA_SGLANG_PYTHON" in end
     assert str(one.root / "serving") in end and (one.root / "serving" / "second.log").exists()
 
 
@@ -273,8 +273,8 @@ def test_servers_of_one_gpu(world: Open, card: Path) -> None:
     card.write_text("48000")
     one.until(before, "ready")
     one.until(after, "ready")
-    told = {name: (one.root / "serving" / f"{name}.log").read_text() for name in (before, after)}
-    assert "--mem-fraction-static=0.400" in told[before] and "--mem-fraction-static=0.667" in told[after]
+    report = {name: (one.root / "serving" / f"{name}.log").read_text() for name in (before, after)}
+    assert "--mem-fraction-static=0.400" in report[before] and "--mem-fraction-static=0.667" in report[after]
     assert one.ended() == 0
 
 
@@ -287,7 +287,7 @@ def test_models_that_do_not_fit_start_nothing(world: Open, card: Path) -> None:
         assert one.process
         out, _ = one.process.communicate(timeout=60)
         assert one.process.returncode == 2 and "GPU 0: Card, 73.4 of 83.9 GB free" in out
-    assert "GPU 0: 73.4 of 83.9 GB are free, 75.5 are asked for: end what else runs there, or lower memory_fraction" in one.said()
+    assert "GPU 0: 73.4 of 83.9 GB are free, 75.5 are asked for: end what else runs there, or lower memory_fraction" in one.output()
     assert not (one.root / "serving").exists()
 
 
@@ -304,10 +304,10 @@ def test_json_lines(world: Open) -> None:
 
 
 def test_on_a_terminal(world: Open) -> None:
-    """A person sees one table that is drawn anew, and Ctrl-C ends it."""
+    """A user sees one table that is drawn anew, and Ctrl-C ends it."""
     one = world(first={})
-    code, said = on_a_terminal(one.root, lambda: one.states().get("first") == "ready")
-    assert code == 0 and "ready" in said and "All servers are stopped." in said and "first-model" in said
+    code, output = on_a_terminal(one.root, lambda: one.states().get("first") == "ready")
+    assert code == 0 and "ready" in output and "All servers are stopped." in output and "first-model" in output
 
 
 def test_dry_run(world: Open) -> None:
@@ -316,10 +316,10 @@ def test_dry_run(world: Open) -> None:
     one.serve("--dry-run", "--json")
     assert one.process
     out, _ = one.process.communicate(timeout=60)
-    told = json.loads(out)
-    assert one.process.returncode == 0 and [s["server"] for s in told["servers"]] == ["first", "eyes"]
-    assert told["servers"][0]["weights_bytes"] == 4 * 10**9 and told["servers"][1]["cold"] is True
-    assert "--enable-metrics" in told["servers"][0]["command"] and told["servers"][1]["layers"] == ["EYES"]
+    report = json.loads(out)
+    assert one.process.returncode == 0 and [s["server"] for s in report["servers"]] == ["first", "eyes"]
+    assert report["servers"][0]["weights_bytes"] == 4 * 10**9 and report["servers"][1]["cold"] is True
+    assert "--enable-metrics" in report["servers"][0]["command"] and report["servers"][1]["layers"] == ["EYES"]
     one.serve("--dry-run")
     out, _ = one.process.communicate(timeout=60)
     assert f"--port={one.ports['eyes']}" in out and "4.0 GB" in out

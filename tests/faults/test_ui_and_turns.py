@@ -63,8 +63,8 @@ def test_a_turn_from_the_page_and_two_asks_at_once_all_end_saved(ui, environment
     launched = _graphql(ui, LAUNCH, {"config": {"ops": {"ask": {"config": asked}}}})["launchRun"]
     assert launched["__typename"] == "LaunchRunSuccess", launched
     asks = [subprocess.Popen([sys.executable, "-c", ASK], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [ask.communicate(timeout=120)[1] for ask in asks]
-    assert [ask.returncode for ask in asks] == [0, 0], told
+    output = [ask.communicate(timeout=120)[1] for ask in asks]
+    assert [ask.returncode for ask in asks] == [0, 0], output
     assert _ended(ui, launched["run"]["runId"]) == "SUCCESS"
     settings = load_settings(environment)
     app = open_app(settings)

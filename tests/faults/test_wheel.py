@@ -71,6 +71,6 @@ def test_demo_and_ask_work_in_an_empty_folder(program: Path, tmp_path: Path) -> 
     assert demo.returncode == 0, demo.stderr
     assert all(word in demo.stdout for word in ("turn_summary", "Answer", "Citations", "248"))
     asked = run(program, tmp_path, *PANDORA, "ask", "What happened with the scratched desk?", "--user", "example", "--json")
-    told = json.loads(asked.stdout)
-    assert (asked.returncode, told["state"]) == (0, "saved")
-    assert all(Path(cited["path"]).is_relative_to(tmp_path / "data" / "panda-system-docs") for cited in told["citations"])
+    output = json.loads(asked.stdout)
+    assert (asked.returncode, output["state"]) == (0, "saved")
+    assert all(Path(cited["path"]).is_relative_to(tmp_path / "data" / "panda-system-docs") for cited in output["citations"])

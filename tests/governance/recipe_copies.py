@@ -1,4 +1,4 @@
-"""A copy of the shipped cookbook that a test may edit."""
+"""A copy of the shipped recipes that a test may edit."""
 
 import shutil
 from pathlib import Path

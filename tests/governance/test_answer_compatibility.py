@@ -1,4 +1,4 @@
-"""What a version may answer, held against what the phases read."""
+"""What a version may answer, compared with what the phases read."""
 
 from typing import Annotated, Any
 
@@ -11,9 +11,9 @@ from pandora_dagster.governance.answer_compatibility import incompatibilities
 from pandora_dagster.phases.flow.phase_table import PHASES, answer_model
 from pandora_dagster.recipes.recipe_loader import open_recipes
 
-SHELF = open_recipes()
-REFLECTION = SHELF.load("pipeline/phase1_reflection").recipe
-GATHERED = SHELF.load("pipeline/phase2_synthesis").recipe
+RECIPES = open_recipes()
+REFLECTION = RECIPES.load("pipeline/phase1_reflection").recipe
+GATHERED = RECIPES.load("pipeline/phase2_synthesis").recipe
 
 
 def with_schema(recipe: Recipe, schema: dict[str, Any] | None) -> Recipe:
@@ -30,17 +30,17 @@ def changed(recipe: Recipe, field: str, schema: dict[str, Any] | None) -> Recipe
     return with_schema(recipe, {**was, "properties": properties, "required": required})
 
 
-@pytest.mark.parametrize("name", SHELF.names())
+@pytest.mark.parametrize("name", RECIPES.names())
 def test_every_shipped_recipe_can_be_read(name):
     """As it must: its phase reads it every day."""
-    recipe = SHELF.load(name).recipe
+    recipe = RECIPES.load(name).recipe
     assert incompatibilities(recipe, answer_model(name), like=recipe) == ()
 
 
 def test_every_reader_belongs_to_a_recipe():
     """In each mode in which there is one."""
     models = {recipe.answer for spec in PHASES for recipe in spec.recipes if recipe.answer}
-    assert all(any(answer_model(name) is model for name in SHELF.names()) for model in models)
+    assert all(any(answer_model(name) is model for name in RECIPES.names()) for model in models)
     assert answer_model("pipeline/phase3_planner_code") is answer_model("pipeline/phase3_planner") is TaskPlan
     assert answer_model("pipeline/phase5_synthesizer_chat") is None
 
@@ -121,7 +121,7 @@ def test_each_bound_is_held_against_the_readers(field, more, says):
     properties = {**FITTING, field: {**FITTING[field], **more}}
     schema = {"type": "object", "additionalProperties": False, "required": ["name", "marks"], "properties": properties}
     assert incompatibilities(with_schema(REFLECTION, schema), Read, like=None) == says
-    open_ended = {name: told for name, told in schema.items() if name != "additionalProperties"}
+    open_ended = {name: fields for name, fields in schema.items() if name != "additionalProperties"}
     refused = "answer: any other field: expected additionalProperties: false"
     assert incompatibilities(with_schema(REFLECTION, open_ended), Read, like=None) == (*says, refused)
 

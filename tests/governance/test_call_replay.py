@@ -36,13 +36,13 @@ def root(tmp_path_factory) -> Path:
 
 
 def again(
-    root: Path, recipe: str, cookbook: Path | None = None, *, last: int = 200, logged: str = "", changed: Mapping[str, object] = {}, **more
+    root: Path, recipe: str, recipes: Path | None = None, *, last: int = 200, logged: str = "", changed: Mapping[str, object] = {}, **more
 ):
-    """The newest calls of `recipe` on the version that `cookbook` holds."""
-    settings = load_settings({"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(cookbook)} if cookbook else {}))
-    shelf = open_recipes(cookbook)
-    app, trying = open_app(settings, counter=vocabulary()), open_dry_run(settings, shelf, vocabulary())
-    version = shelf.load(recipe)
+    """The newest calls of `recipe` on the version that `recipes` holds."""
+    settings = load_settings({"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(recipes)} if recipes else {}))
+    loader = open_recipes(recipes)
+    app, trying = open_app(settings, counter=vocabulary()), open_dry_run(settings, loader, vocabulary())
+    version = loader.load(recipe)
     trying.executor.select_version(version)
     try:
         found = app.calls.newest(version.name, version=logged, limit=last)
@@ -65,10 +65,10 @@ def test_the_same_version_says_the_same(root, at_once):
     before = files(root)
     counts = {}
     for name in open_recipes().names():
-        told = again(root, name, at_once=at_once)
-        assert (told.same, dict(told.changed), dict(told.left_out)) == (told.calls, {}, {}), name
-        assert told.before.row() | {"latency_ms_a_call": 0} == told.after.row() | {"latency_ms_a_call": 0}, name
-        counts[name] = told.calls
+        report = again(root, name, at_once=at_once)
+        assert (report.same, dict(report.changed), dict(report.left_out)) == (report.calls, {}, {}), name
+        assert report.before.row() | {"latency_ms_a_call": 0} == report.after.row() | {"latency_ms_a_call": 0}, name
+        counts[name] = report.calls
     assert counts["pipeline/phase1_reflection"] == 2 and sum(counts.values()) >= 16
     assert files(root) == before
 
@@ -83,41 +83,41 @@ def test_many_calls_say_the_same_to_the_last(tmp_path):
     ):
         app.run_turn(app.start(query, user="example", session=f"s{number}"), on_report=lambda _: None)
     app.close()
-    told = {name: again(place, name) for name in open_recipes().names()}
-    calls = sum(one.calls for one in told.values())
-    assert calls >= 60 and sum(one.same for one in told.values()) == calls
-    assert len([one for one in told.values() if one.calls]) >= 8
+    report = {name: again(place, name) for name in open_recipes().names()}
+    calls = sum(one.calls for one in report.values())
+    assert calls >= 60 and sum(one.same for one in report.values()) == calls
+    assert len([one for one in report.values() if one.calls]) >= 8
 
 
 def test_a_worse_version_is_seen_in_the_answers(root, tmp_path):
     """Without section 2 the answer tells nothing of the desk: other words, beside each other."""
     worse = copied(tmp_path)
     edit(worse, f"recipes/{ANSWERS}.yaml", '  - "§2"\n', "")
-    told = again(root, ANSWERS, worse)
-    assert (told.calls, told.same, dict(told.changed)) == (2, 0, {"answer": 2})
-    assert any("429.00 euros" in e.before and "429.00 euros" not in e.after for e in told.examples)
+    report = again(root, ANSWERS, worse)
+    assert (report.calls, report.same, dict(report.changed)) == (2, 0, {"answer": 2})
+    assert any("429.00 euros" in e.before and "429.00 euros" not in e.after for e in report.examples)
 
 
 def test_changed_fields_of_an_answer_are_counted(root, tmp_path):
     """By name, over all calls, however the answer is laid out."""
     worse = copied(tmp_path)
     edit(worse, "recipes/pipeline/phase3_planner_chat.yaml", '  - "§2"\n', "")
-    told = again(root, "pipeline/phase3_planner_chat", worse)
-    assert told.same < told.calls == 2
-    assert set(told.changed) <= {"reasoning", "next_step", "tasks", "confidence", "question"}
+    report = again(root, "pipeline/phase3_planner_chat", worse)
+    assert report.same < report.calls == 2
+    assert set(report.changed) <= {"reasoning", "next_step", "tasks", "confidence", "question"}
 
 
 def test_another_layer_answers_where_asked(root):
     """The version stays; the record says who answered."""
-    told = again(root, "pipeline/phase1_reflection", layer=ModelLayer.MIND)
-    assert told.same == told.calls == 2
-    assert (dict(told.before.layers), dict(told.after.layers)) == ({"REFLEX": 2}, {"MIND": 2})
+    report = again(root, "pipeline/phase1_reflection", layer=ModelLayer.MIND)
+    assert report.same == report.calls == 2
+    assert (dict(report.before.layers), dict(report.after.layers)) == ({"REFLEX": 2}, {"MIND": 2})
 
 
 def test_a_call_that_fails_now_or_failed_then_is_not_the_same(root):
     """Whatever its answer says: what became of it differs."""
-    told = again(root, "pipeline/phase1_reflection", changed={"success": False})
-    assert (told.calls, told.same) == (2, 0)
+    report = again(root, "pipeline/phase1_reflection", changed={"success": False})
+    assert (report.calls, report.same) == (2, 0)
 
 
 def test_calls_of_a_version_and_the_newest_ones(root):
@@ -139,9 +139,9 @@ def test_what_was_not_kept_is_counted():
 
     base = json.loads(RECORD)
     records = [CallRecord.model_validate({**base, "call_id": ref, "request_ref": ref}) for ref in ("", "gone", "damaged")]
-    told = asyncio.run(replay_calls(records, None, read))  # type: ignore[arg-type]
-    assert told.calls == 0
-    assert dict(told.left_out) == {
+    report = asyncio.run(replay_calls(records, None, read))  # type: ignore[arg-type]
+    assert report.calls == 0
+    assert dict(report.left_out) == {
         "its inputs were not stored": 1,
         "its inputs were deleted: their retention is over": 1,
         "its inputs are damaged": 1,

@@ -27,8 +27,8 @@ ANN = ChangeAttribution("ann", "it asks back too often")
 
 
 @dataclass
-class Kitchen:
-    """A cookbook that is edited, the store of its versions, and what runs."""
+class EditedRecipes:
+    """A recipes that is edited, the store of its versions, and what runs."""
 
     folder: Path
     versions: RecipeVersionFiles
@@ -60,95 +60,99 @@ class Kitchen:
 
 
 @pytest.fixture
-def kitchen(tmp_path) -> Kitchen:
+def recipe_files(tmp_path) -> EditedRecipes:
     versions = RecipeVersionFiles(tmp_path / "root", clock=lambda: datetime(2026, 1, 4, tzinfo=UTC))
-    return Kitchen(copied(tmp_path / "cookbook"), versions)
+    return EditedRecipes(copied(tmp_path / "edited"), versions)
 
 
-def test_a_rollback_and_its_undoing(kitchen):
+def test_a_rollback_and_its_undoing(recipe_files):
     """The text that ran before runs again, whatever the file says and is edited to, until the file counts again."""
-    first, second = kitchen.run(), kitchen.edited("Hurry.")
-    made = roll_back(kitchen.ctx, RECIPE, ANN)
+    first, second = recipe_files.run(), recipe_files.edited("Hurry.")
+    made = roll_back(recipe_files.ctx, RECIPE, ANN)
     assert (made.pinned, made.history[-1].kind, made.history[-1].who, made.history[-1].why) == (first.version, "rollback", *ANN_SAYS)
-    assert kitchen.running() == first
-    third = kitchen.edited("More.")
+    assert recipe_files.running() == first
+    third = recipe_files.edited("More.")
     assert third == first
-    back = roll_back(kitchen.ctx, RECIPE, ChangeAttribution("bob", "mended"), to="file")
-    assert (back.pinned, back.history[-1].kind, kitchen.running().version) == ("", "release", kitchen.files.load_file(RECIPE).version)
-    assert kitchen.running().version not in (first.version, second.version)
+    back = roll_back(recipe_files.ctx, RECIPE, ChangeAttribution("bob", "mended"), to="file")
+    assert (back.pinned, back.history[-1].kind, recipe_files.running().version) == (
+        "",
+        "release",
+        recipe_files.files.load_file(RECIPE).version,
+    )
+    assert recipe_files.running().version not in (first.version, second.version)
 
 
 ANN_SAYS = ("ann", "it asks back too often")
 
 
-def test_an_edited_file_that_never_ran_goes_back_to_what_did(kitchen):
+def test_an_edited_file_that_never_ran_goes_back_to_what_did(recipe_files):
     """The version before the present one is the one that ran last."""
-    first = kitchen.run()
-    (kitchen.folder / PROMPT).write_text((kitchen.folder / PROMPT).read_text() + "\nWorse.\n")
-    assert roll_back(kitchen.ctx, RECIPE, ANN).pinned == first.version
+    first = recipe_files.run()
+    (recipe_files.folder / PROMPT).write_text((recipe_files.folder / PROMPT).read_text() + "\nWorse.\n")
+    assert roll_back(recipe_files.ctx, RECIPE, ANN).pinned == first.version
 
 
-def test_a_rollback_to_what_the_file_says_lets_the_file_count(kitchen):
+def test_a_rollback_to_what_the_file_says_lets_the_file_count(recipe_files):
     """By its hash as well as by `file`; nothing is pinned that would hide the next edit."""
-    first, second = kitchen.run(), kitchen.edited("Hurry.")
-    roll_back(kitchen.ctx, RECIPE, ANN, to=first.version[:5])
-    assert roll_back(kitchen.ctx, RECIPE, ANN, to=second.version[:5]).pinned == ""
+    first, second = recipe_files.run(), recipe_files.edited("Hurry.")
+    roll_back(recipe_files.ctx, RECIPE, ANN, to=first.version[:5])
+    assert roll_back(recipe_files.ctx, RECIPE, ANN, to=second.version[:5]).pinned == ""
 
 
-def test_a_broken_file_is_stood_in_for(kitchen):
+def test_a_broken_file_is_stood_in_for(recipe_files):
     """The version that ran before it was broken runs again."""
-    first = kitchen.run()
-    (kitchen.folder / FILE).write_text("name: [")
-    roll_back(kitchen.ctx, RECIPE, ANN, to=first.version)
-    assert kitchen.running() == first
+    first = recipe_files.run()
+    (recipe_files.folder / FILE).write_text("name: [")
+    roll_back(recipe_files.ctx, RECIPE, ANN, to=first.version)
+    assert recipe_files.running() == first
 
 
 @pytest.mark.parametrize("to", ["", "file", "ffff"])
-def test_a_rollback_to_nothing_is_refused(kitchen, to):
+def test_a_rollback_to_nothing_is_refused(recipe_files, to):
     """No version before this one, the one that is there, and one that nobody kept."""
-    kitchen.run()
+    recipe_files.run()
     with pytest.raises(InputError, match="expected"):
-        roll_back(kitchen.ctx, RECIPE, ANN, to=to)
-    assert kitchen.versions.production(RECIPE).pinned == ""
+        roll_back(recipe_files.ctx, RECIPE, ANN, to=to)
+    assert recipe_files.versions.production(RECIPE).pinned == ""
 
 
-def test_a_version_that_nobody_could_read_is_refused_with_its_field(kitchen):
+def test_a_version_that_nobody_could_read_is_refused_with_its_field(recipe_files):
     """The phase needs the confidence that an old answer need not have."""
-    edit(kitchen.folder, FILE, "required: [reasoning, decision, confidence]", "required: [reasoning, decision]")
-    old = kitchen.run()
-    edit(kitchen.folder, FILE, "required: [reasoning, decision]", "required: [reasoning, decision, confidence]")
-    kitchen.run()
+    edit(recipe_files.folder, FILE, "required: [reasoning, decision, confidence]", "required: [reasoning, decision]")
+    old = recipe_files.run()
+    edit(recipe_files.folder, FILE, "required: [reasoning, decision]", "required: [reasoning, decision, confidence]")
+    recipe_files.run()
     with pytest.raises(InputError, match=rf"{RECIPE}@{old.version}: .*confidence: may be left out"):
-        roll_back(kitchen.ctx, RECIPE, ANN, to=old.version)
-    assert kitchen.versions.production(RECIPE).pinned == ""
+        roll_back(recipe_files.ctx, RECIPE, ANN, to=old.version)
+    assert recipe_files.versions.production(RECIPE).pinned == ""
 
 
-def test_a_pinned_version_that_is_damaged_stops_the_recipe(kitchen, tmp_path):
+def test_a_pinned_version_that_is_damaged_stops_the_recipe(recipe_files, tmp_path):
     """It is named with what lets the file run again: nothing runs in its place in silence."""
-    first = kitchen.run()
-    kitchen.edited("Hurry.")
-    roll_back(kitchen.ctx, RECIPE, ANN)
+    first = recipe_files.run()
+    recipe_files.edited("Hurry.")
+    roll_back(recipe_files.ctx, RECIPE, ANN)
     (tmp_path / "root" / "recipes" / RECIPE / f"{first.version}.json").write_text("{}")
-    kitchen.versions = RecipeVersionFiles(tmp_path / "root", clock=kitchen.ctx.clock)
+    recipe_files.versions = RecipeVersionFiles(tmp_path / "root", clock=recipe_files.ctx.clock)
     with pytest.raises(ConfigurationError, match=first.version) as refused:
-        kitchen.running()
+        recipe_files.running()
     assert "--to file" in refused.value.hint
 
 
-def test_a_layer_is_assigned_apart_from_the_text(kitchen):
+def test_a_layer_is_assigned_apart_from_the_text(recipe_files):
     """The version stays, also over a rollback; the assignment has a line of its own in the history."""
-    first = kitchen.run()
-    assign(kitchen.ctx, RECIPE, ModelLayer.MIND, ANN)
-    assert (kitchen.running().version, kitchen.running().layer) == (first.version, "MIND")
-    kitchen.edited("Hurry.")
-    roll_back(kitchen.ctx, RECIPE, ANN)
-    assert (kitchen.running().version, kitchen.running().layer) == (first.version, "MIND")
-    assign(kitchen.ctx, RECIPE, None, ANN)
-    assert kitchen.running() == first
-    kinds = [c.kind for c in kitchen.versions.production(RECIPE).history]
+    first = recipe_files.run()
+    assign(recipe_files.ctx, RECIPE, ModelLayer.MIND, ANN)
+    assert (recipe_files.running().version, recipe_files.running().layer) == (first.version, "MIND")
+    recipe_files.edited("Hurry.")
+    roll_back(recipe_files.ctx, RECIPE, ANN)
+    assert (recipe_files.running().version, recipe_files.running().layer) == (first.version, "MIND")
+    assign(recipe_files.ctx, RECIPE, None, ANN)
+    assert recipe_files.running() == first
+    kinds = [c.kind for c in recipe_files.versions.production(RECIPE).history]
     assert kinds == ["file", "layer", "file", "rollback", "layer"]
     with pytest.raises(InputError, match="answers already"):
-        assign(kitchen.ctx, RECIPE, None, ANN)
+        assign(recipe_files.ctx, RECIPE, None, ANN)
 
 
 @dataclass
@@ -176,16 +180,16 @@ def back(ctx: PromotionContext) -> RecipeProduction:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(to_mind, back), (back, to_mind), (back, back)])
-def test_who_decided_on_what_stands_there_no_more_is_refused(kitchen, tmp_path, ours, theirs):
+def test_who_decided_on_what_stands_there_no_more_is_refused(recipe_files, tmp_path, ours, theirs):
     """Neither a rollback nor a layer is lost, and no version stands before itself; decided again, it counts."""
-    kitchen.run()
-    kitchen.edited("B.")
-    kitchen.edited("C.")
-    other = Kitchen(kitchen.folder, RecipeVersionFiles(tmp_path / "root", clock=kitchen.ctx.clock)).ctx
-    ctx = replace(kitchen.ctx, versions=Meanwhile(kitchen.versions, lambda: theirs(other)))
+    recipe_files.run()
+    recipe_files.edited("B.")
+    recipe_files.edited("C.")
+    other = EditedRecipes(recipe_files.folder, RecipeVersionFiles(tmp_path / "root", clock=recipe_files.ctx.clock)).ctx
+    ctx = replace(recipe_files.ctx, versions=Meanwhile(recipe_files.versions, lambda: theirs(other)))
     with pytest.raises(InputError, match="changed meanwhile: bob"):
         ours(ctx)
-    assert kitchen.versions.production(RECIPE).history[-1].kind == ("rollback" if theirs is back else "layer")
+    assert recipe_files.versions.production(RECIPE).history[-1].kind == ("rollback" if theirs is back else "layer")
     made = ours(ctx)
     undone = ours is theirs  # the version before the present one is the file's again
     assert (made.pinned == "", made.layer) == (undone, None if undone else "MIND")
@@ -194,53 +198,57 @@ def test_who_decided_on_what_stands_there_no_more_is_refused(kitchen, tmp_path, 
     assert all(c.before != c.version for c in history if c.kind != "layer")
 
 
-def test_a_version_that_runs_on_an_assigned_layer_is_kept_as_it_is(kitchen, tmp_path):
+def test_a_version_that_runs_on_an_assigned_layer_is_kept_as_it_is(recipe_files, tmp_path):
     """Also by a process that did not keep it before: the layer is no part of the text."""
-    kitchen.run()
-    assign(kitchen.ctx, RECIPE, ModelLayer.MIND, ANN)
-    kitchen.versions = RecipeVersionFiles(tmp_path / "root", clock=kitchen.ctx.clock)
-    ran = kitchen.run()
-    assert (ran.layer, kitchen.versions.faults()) == ("MIND", ())
+    recipe_files.run()
+    assign(recipe_files.ctx, RECIPE, ModelLayer.MIND, ANN)
+    recipe_files.versions = RecipeVersionFiles(tmp_path / "root", clock=recipe_files.ctx.clock)
+    ran = recipe_files.run()
+    assert (ran.layer, recipe_files.versions.faults()) == ("MIND", ())
 
 
 @pytest.mark.parametrize("name", ["file", "production", "kept"])
-def test_a_version_is_tried_on_the_layer_that_would_answer(kitchen, name):
+def test_a_version_is_tried_on_the_layer_that_would_answer(recipe_files, name):
     """The assigned one, over whichever version."""
-    first = kitchen.run()
-    assign(kitchen.ctx, RECIPE, ModelLayer.MIND, ANN)
-    found = resolve_version(kitchen.ctx, RECIPE, first.version if name == "kept" else name)
+    first = recipe_files.run()
+    assign(recipe_files.ctx, RECIPE, ModelLayer.MIND, ANN)
+    found = resolve_version(recipe_files.ctx, RECIPE, first.version if name == "kept" else name)
     assert (found.version, found.layer, found.recipe.model_layer) == (first.version, "MIND", "REFLEX")
 
 
-def test_versions_are_named_in_several_ways(kitchen):
+def test_versions_are_named_in_several_ways(recipe_files):
     """`file`, `production`, digits of what is kept, and of the file before it ever ran."""
-    unrun = kitchen.files.load_file(RECIPE)
-    assert resolve_version(kitchen.ctx, RECIPE, unrun.version[:6]) == unrun
-    first, second = kitchen.run(), kitchen.edited("Hurry.")
-    roll_back(kitchen.ctx, RECIPE, ANN)
-    assert [resolve_version(kitchen.ctx, RECIPE, name) for name in ("file", "production", second.version[:4])] == [second, first, second]
+    unrun = recipe_files.files.load_file(RECIPE)
+    assert resolve_version(recipe_files.ctx, RECIPE, unrun.version[:6]) == unrun
+    first, second = recipe_files.run(), recipe_files.edited("Hurry.")
+    roll_back(recipe_files.ctx, RECIPE, ANN)
+    assert [resolve_version(recipe_files.ctx, RECIPE, name) for name in ("file", "production", second.version[:4])] == [
+        second,
+        first,
+        second,
+    ]
 
 
 def test_a_turn_runs_what_is_in_production(tmp_path):
-    """Read at run time by an open house; each version that ran is kept, and stands in the call's record."""
+    """Read at run time by an open store; each version that ran is kept, and stands in the call's record."""
     from tests.phases.rig import open_rig
 
-    rig = open_rig(tmp_path / "store", cookbook=copied(tmp_path / "cookbook"))
-    kitchen = Kitchen(tmp_path / "cookbook", RecipeVersionFiles(tmp_path / "store", clock=rig.app.dependencies.clock))
+    rig = open_rig(tmp_path / "store", recipes=copied(tmp_path / "edited"))
+    recipe_files = EditedRecipes(tmp_path / "edited", RecipeVersionFiles(tmp_path / "store", clock=rig.app.dependencies.clock))
     used: list[str] = []
-    for step in (lambda: None, lambda: kitchen.edited("Hurry."), lambda: roll_back(kitchen.ctx, RECIPE, ANN)):
+    for step in (lambda: None, lambda: recipe_files.edited("Hurry."), lambda: roll_back(recipe_files.ctx, RECIPE, ANN)):
         step()
         key = rig.ask()
         used += [p.recipes["reflection"] for p in rig.turn(key).manifest.phases if p.phase == "reflection"]
-    assert used[0] == used[2] != used[1] and set(used) <= set(kitchen.versions.versions(RECIPE))
-    assert kitchen.versions.faults() == ()
+    assert used[0] == used[2] != used[1] and set(used) <= set(recipe_files.versions.versions(RECIPE))
+    assert recipe_files.versions.faults() == ()
     rig.app.close()
 
 
 def test_asking_the_executor_keeps_the_version():
     """A store that refuses costs the copy, not the call."""
     from pandora_dagster.errors import StoreError
-    from tests.execution.conftest import FakeCookbook, FakeRuntime, FakeStores, loaded, request
+    from tests.execution.conftest import FakeRecipeCatalog, FakeRuntime, FakeStores, loaded, request
     from tests.phases.vocabulary import vocabulary
 
     class Refusing:
@@ -256,7 +264,7 @@ def test_asking_the_executor_keeps_the_version():
 
     stores, versions = FakeStores(), Refusing()
     executor = Executor(
-        cookbook=FakeCookbook({"pipeline/plan": loaded()}),
+        recipes=FakeRecipeCatalog({"pipeline/plan": loaded()}),
         runtime=FakeRuntime(['{"next_step": "synthesis", "confidence": 0.9}']),
         counter=vocabulary(),
         log=stores,
@@ -271,11 +279,11 @@ def test_asking_the_executor_keeps_the_version():
     assert versions.asked == 1
 
 
-def test_a_layer_that_answers_already_hides_no_predecessor(kitchen):
+def test_a_layer_that_answers_already_hides_no_predecessor(recipe_files):
     """The version's own layer by its name is no change; a compression recipe's layer is a setting's."""
-    first, second = kitchen.run(), kitchen.edited("Hurry.")
+    first, second = recipe_files.run(), recipe_files.edited("Hurry.")
     with pytest.raises(InputError, match="answers already"):
-        assign(kitchen.ctx, RECIPE, second.recipe.model_layer, ANN)
-    assert [change.version for change in kitchen.versions.production(RECIPE).current_and_previous] == [second.version, first.version]
+        assign(recipe_files.ctx, RECIPE, second.recipe.model_layer, ANN)
+    assert [change.version for change in recipe_files.versions.production(RECIPE).current_and_previous] == [second.version, first.version]
     with pytest.raises(InputError, match="COMPRESSION_MODEL_LAYER"):
-        assign(kitchen.ctx, "compression/compress_context", ModelLayer.MIND, ANN)
+        assign(recipe_files.ctx, "compression/compress_context", ModelLayer.MIND, ANN)

@@ -23,7 +23,7 @@ QUERIES = cycle(("Which desk did we order, and what did it cost?", "What is my b
 
 
 def asked(app: App, user: str, turns: int) -> None:
-    """Turns of one person over the example's history, each in a session of its own."""
+    """Turns of one user over the example's history, each in a session of its own."""
     if not app.dependencies.index.rows(user):
         lines = (shipped_folder() / "data" / "example" / "conversations.jsonl").read_text(encoding="utf-8").splitlines()
         app.transfer.import_conversations([json.dumps({**json.loads(line), "user_id": user}).encode() for line in lines], where="example")
@@ -61,17 +61,17 @@ def answered(app: App, version: str) -> float | None:
 
 
 def test_a_worse_recipe_is_found_three_times_and_undone(tmp_path: Path) -> None:
-    """By its tests, by the scorecard, by its people's answers; the file stays as it was edited throughout."""
-    cookbook = copied(tmp_path / "cookbook")
-    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(cookbook)}), counter=vocabulary())
+    """By its tests, by the scorecard, by its users's answers; the file stays as it was edited throughout."""
+    recipes = copied(tmp_path / "edited")
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(recipes)}), counter=vocabulary())
     assert failed_tests(app) == []
     asked(app, "ann", LEAST)
-    good = app.cookbook.load(RECIPE).version
+    good = app.recipes.load(RECIPE).version
     assert check(app).passed and answered(app, good) == 1.0
 
-    edit(cookbook, f"recipes/{RECIPE}.yaml", '  - "§2"\n', "")
+    edit(recipes, f"recipes/{RECIPE}.yaml", '  - "§2"\n', "")
     assert failed_tests(app) == ["the answer says what section 2 tells, and where from"]
-    worse = app.cookbook.load(RECIPE).version
+    worse = app.recipes.load(RECIPE).version
     asked(app, "ben", LEAST)
     calls = LEAST
     while (now := check(app)).passed and calls < 50:
@@ -82,11 +82,11 @@ def test_a_worse_recipe_is_found_three_times_and_undone(tmp_path: Path) -> None:
     assert answered(app, worse) == 0.0
 
     ctx = recipe_admin.open_recipe_admin(app.settings).ctx
-    text = (cookbook / "recipes" / f"{RECIPE}.yaml").read_text()
+    text = (recipes / "recipes" / f"{RECIPE}.yaml").read_text()
     roll_back(ctx, RECIPE, ChangeAttribution("ann", "it answers nothing"))
-    assert app.cookbook.load(RECIPE).version == good
+    assert app.recipes.load(RECIPE).version == good
     asked(app, "cleo", 2)
     assert check(app).passed and answered(app, good) == 1.0
-    assert (cookbook / "recipes" / f"{RECIPE}.yaml").read_text() == text
+    assert (recipes / "recipes" / f"{RECIPE}.yaml").read_text() == text
     assert failed_tests(app) == []
     app.close()

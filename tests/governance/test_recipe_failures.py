@@ -47,10 +47,10 @@ def test_each_failure_is_counted_once_under_its_cause():
     halt = Intervention(
         id="int_1", type="schema_violation", message="no JSON", recipe="reflection", recipe_version="ab12", call_id="c1", created_at="2026"
     )
-    said = Correction(
+    report = Correction(
         id="cor_1", user_id="ann", turn_id="turn_000001", phase="response", recipe="writer", recipe_version="cd", said=SAID, at="2026"
     )
-    groups = group_failures(find_failures(records, [halt], [said], lambda record: TurnOutcome(True, sent_back=True)))
+    groups = group_failures(find_failures(records, [halt], [report], lambda record: TurnOutcome(True, sent_back=True)))
     assert {(g.recipe, g.cause): g.count for g in groups} == {
         ("reflection", "halted: schema_violation"): 1,
         ("reflection", "gate: evidence_required"): 1,
@@ -65,7 +65,7 @@ def test_each_failure_is_counted_once_under_its_cause():
 
 
 def test_many_failures_keep_their_newest_examples():
-    """Their number is told; five stand for them."""
+    """Their number is reported; five stand for them."""
     records = (call("reflection", "reflection", call_id=f"c{n}", retries=1, timestamp=f"2026-01-{n:02}T00:00:00Z") for n in range(1, 29))
     (group,) = group_failures(find_failures(records, [], [], lambda record: None))
     assert (group.count, [one.call_id for one in group.examples]) == (28, ["c28", "c27", "c26", "c25", "c24"])
@@ -103,13 +103,13 @@ def test_a_correction_says_whose_words_were_wrong(rig: Rig):
 
 
 @pytest.mark.parametrize(
-    ("phase", "said", "says"), [("response", " ", "empty"), ("sleeping", "x", "no recipe ran there"), ("saved_turn", "x", "no recipe")]
+    ("phase", "text", "message"), [("response", " ", "empty"), ("sleeping", "x", "no recipe ran there"), ("saved_turn", "x", "no recipe")]
 )
-def test_a_correction_of_nothing_is_refused(rig: Rig, phase: str, said: str, says: str):
+def test_a_correction_of_nothing_is_refused(rig: Rig, phase: str, text: str, message: str):
     """Empty words, a phase that is none, one that asks no model."""
     key = rig.ask()
-    with pytest.raises(InputError, match=says):
-        attribute_correction(key, rig.turn(key).manifest, said, open_corrections(rig.app), phase=phase)
+    with pytest.raises(InputError, match=message):
+        attribute_correction(key, rig.turn(key).manifest, text, open_corrections(rig.app), phase=phase)
 
 
 def test_an_imported_turn_has_no_recipe_to_correct(rig: Rig):
@@ -146,7 +146,7 @@ def test_failures_of_a_day_and_lessons_of_a_recipe(rig: Rig):
     assert [g.cause for g in evaluation.lessons("reflection", last=10)] == ["halted: schema_violation"]
 
 
-def test_a_call_becomes_a_test_that_is_erased_with_its_person(rig: Rig, tmp_path):
+def test_a_call_becomes_a_test_that_is_erased_with_its_user(rig: Rig, tmp_path):
     """What it must say and lack is in it; the same test lies there once; a call that is not there makes none."""
     rig.ask()
     recipe = "pipeline/phase1_reflection"
@@ -157,17 +157,17 @@ def test_a_call_becomes_a_test_that_is_erased_with_its_person(rig: Rig, tmp_path
     with pytest.raises(InputError, match="no call of"):
         made_tests(rig.app, recipe, [record.call_id, "call_x"], facts=["other"], lacks=[], last=10)
     environment = {"PANDORA_ROOT": str(tmp_path / "store")}
-    told = CliRunner(env=environment).invoke(command_line, ["recipes", "test", "reflection", "--user", "anna"], prog_name="pandora")
-    assert "3 tests of 1 recipes" in told.stderr
+    result = CliRunner(env=environment).invoke(command_line, ["recipes", "test", "reflection", "--user", "anna"], prog_name="pandora")
+    assert "3 tests of 1 recipes" in result.stderr
 
 
-def test_what_is_said_of_a_person_who_was_erased_is_refused(rig: Rig, tmp_path):
-    """A turn or a call that was looked up before: neither a correction nor a test brings the person's folder back."""
+def test_what_is_reported_of_a_user_who_was_erased_is_refused(rig: Rig, tmp_path):
+    """A turn or a call that was looked up before: neither a correction nor a test brings the user's folder back."""
     key = rig.ask()
     manifest = rig.turn(key).manifest
     files, tests = open_corrections(rig.app), RecipeTestFiles(tmp_path / "store")
     test = RecipeTest(name="t", query="q", facts=("x",))
-    kept, answer = files.add(key, revision=0, phase="response", recipe="r", recipe_version="v", said=SAID), "429.00 euros, as ordered"
+    kept, answer = files.add(key, revision=0, phase="response", recipe="r", recipe_version="v", text=SAID), "429.00 euros, as ordered"
     path = tests.add(key.user, "pipeline/phase1_reflection", test.model_copy(update={"facts": (answer,)}))
     assert answer in path.read_text() and SAID in (tmp_path / "store/users/anna/corrections" / f"{kept.id}.json").read_text()
     erasures = ErasureIntents(tmp_path / "store")
@@ -220,10 +220,10 @@ def test_a_correction_names_its_call_though_another_phase_ran_again(rig: Rig):
     key = rig.ask()
     rig.app.run(run_phase("turn_summary", key, rig.app.dependencies))
     assert rig.turn(key).manifest.revision == 1
-    said = CliRunner(env={"PANDORA_ROOT": str(rig.app.settings.root)}).invoke(
+    report = CliRunner(env={"PANDORA_ROOT": str(rig.app.settings.root)}).invoke(
         command_line, ["correct", str(key), "not in May"], prog_name="pandora"
     )
-    assert said.exit_code == 0, said.output
+    assert report.exit_code == 0, report.output
     (made,) = open_corrections(rig.app).of_user(key.user)
     (call,) = [c for c in rig.app.calls.of_turn(key, 0) if c.call_id == made.call_id]
     assert call.recipe == made.recipe

@@ -1,4 +1,4 @@
-"""Recipe tests: what an expectation holds, what a recipe's tests find, how a faulty one is told."""
+"""Recipe tests: what an expectation holds, what a recipe's tests find, how a faulty one is reported."""
 
 import json
 from typing import Any
@@ -77,7 +77,7 @@ def test_a_faulty_expectation_is_refused(expectation, says):
         ("    query: Which desk is at most", "    ask: Which desk is at most", ": tests[0].ask: unknown field: expected one of query"),
     ],
 )
-def test_a_faulty_test_is_told_at_lint_and_stops_no_call(tmp_path, old, new, says):
+def test_a_faulty_test_is_reported_at_lint_and_stops_no_call(tmp_path, old, new, says):
     """With its line; the recipe itself runs on."""
     folder = copied(tmp_path)
     edit(folder, "recipes/pipeline/phase1_reflection.yaml", old, new)
@@ -87,7 +87,7 @@ def test_a_faulty_test_is_told_at_lint_and_stops_no_call(tmp_path, old, new, say
 
 
 def test_tests_are_no_part_of_a_version(tmp_path):
-    """What a call can not notice changes neither hash nor history."""
+    """What a call cannot notice changes neither hash nor history."""
     folder = copied(tmp_path)
     edit(folder, "recipes/pipeline/phase1_reflection.yaml", "equals: PROCEED", "equals: CLARIFY")
     changed, shipped = open_recipes(folder), open_recipes()
@@ -126,9 +126,9 @@ def test_recipes_are_tested_as_they_are_in_production(tmp_path, monkeypatch):
     assign(opened.ctx, "pipeline/phase1_reflection", ModelLayer.MIND, ChangeAttribution("ann", "slow"))
     asked: list[RecipeLoader] = []
 
-    def trying(settings, shelf, counter, **more):
-        asked.append(shelf)
-        return open_dry_run(settings, shelf, counter, **more)
+    def trying(settings, loader, counter, **more):
+        asked.append(loader)
+        return open_dry_run(settings, loader, counter, **more)
 
     monkeypatch.setattr(recipe_admin, "open_dry_run", trying)
     runtime = FakeRuntime(['{"decision": "PROCEED"}'])
@@ -151,7 +151,7 @@ def test_outcomes_are_junit(tmp_path):
 
 
 def test_a_failing_runtime_is_a_failed_test(tmp_path):
-    """What stopped the call is told; nothing is raised."""
+    """What stopped the call is reported; nothing is raised."""
     outcomes = run(copied(tmp_path), "reflection", runtime=FakeRuntime(["no JSON at all"]))
     assert [o.passed for o in outcomes] == [False, False]
     assert "the call failed: schema_violation" in outcomes[0].faults[0]

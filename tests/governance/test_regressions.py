@@ -23,7 +23,7 @@ ANN = ChangeAttribution("ann", "slow")
 
 @pytest.fixture
 def rig(tmp_path) -> Iterator[Rig]:
-    made = open_rig(tmp_path / "store", cookbook=copied(tmp_path / "cookbook"))
+    made = open_rig(tmp_path / "store", recipes=copied(tmp_path / "edited"))
     yield made
     made.app.close()
 
@@ -33,11 +33,11 @@ def to(rig: Rig, layer: ModelLayer | None) -> None:
 
 
 def test_a_layer_that_is_worse_is_found_and_taken_back(rig: Rig, tmp_path) -> None:
-    """The version stays; its calls on one layer are held against those on the other."""
+    """The version stays; its calls on one layer are compared with those on the other."""
     rig.say(reflection=lambda pack: "no JSON" if pack.layer == "MIND" else PROCEED)
     for number in range(LEAST):
         rig.ask(session=f"a{number}")
-    version = rig.app.cookbook.load(RECIPE).version
+    version = rig.app.recipes.load(RECIPE).version
     to(rig, ModelLayer.MIND)
     for number in range(LEAST):
         rig.ask(session=f"b{number}")
@@ -47,10 +47,10 @@ def test_a_layer_that_is_worse_is_found_and_taken_back(rig: Rig, tmp_path) -> No
     day = rig.app.dependencies.clock().date().isoformat()
     of_day = {key: one.calls for key, one in open_evaluation(rig.app).versions(day).items() if key[0] == "reflection"}
     assert of_day == {("reflection", version, "REFLEX"): LEAST, ("reflection", version, "MIND"): LEAST}
-    environment = {"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(tmp_path / "cookbook")}
-    told = CliRunner(env=environment).invoke(command_line, ["recipes", "scores", "reflection"], prog_name="pandora")
-    assert told.exit_code == 1 and found.summary in told.stdout
-    assert f"{RECIPE}@{version} on MIND: failed gates: schema_validation {LEAST}" in told.stdout
+    environment = {"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(tmp_path / "edited")}
+    result = CliRunner(env=environment).invoke(command_line, ["recipes", "scores", "reflection"], prog_name="pandora")
+    assert result.exit_code == 1 and found.summary in result.stdout
+    assert f"{RECIPE}@{version} on MIND: failed gates: schema_validation {LEAST}" in result.stdout
     shown = CliRunner(env=environment).invoke(command_line, ["recipes", "scores", "reflection", "--json"], prog_name="pandora")
     assert [one["failed_gates"] for one in json.loads(shown.stdout)[0]["figures"].values()] == [{"schema_validation": LEAST}, {}]
     to(rig, None)
@@ -73,7 +73,7 @@ def test_versions_on_one_layer_are_compared_on_it(rig: Rig, tmp_path) -> None:
     rig.ask()
     to(rig, ModelLayer.MIND)
     rig.ask(session="s2")
-    edit(tmp_path / "cookbook", f"recipes/{RECIPE}.yaml", "confidence_threshold: 0.7", "confidence_threshold: 0.6")
+    edit(tmp_path / "edited", f"recipes/{RECIPE}.yaml", "confidence_threshold: 0.7", "confidence_threshold: 0.6")
     rig.ask(session="s3")
     first, second = (c.version for c in rig.app.versions.production(RECIPE).history if c.kind == "file")
     sides = open_evaluation(rig.app).production_figures(RECIPE)
@@ -103,6 +103,6 @@ def test_what_became_of_a_turn_counts_for_its_calls(rig: Rig) -> None:
 def test_a_damaged_version_of_old_stops_no_scorecard(rig: Rig, tmp_path) -> None:
     """Which layer was its own is not known then: all its calls count."""
     rig.ask()
-    version = rig.app.cookbook.load(RECIPE).version
+    version = rig.app.recipes.load(RECIPE).version
     (tmp_path / "store" / "recipes" / RECIPE / f"{version}.json").write_text("{}")
     assert open_evaluation(rig.app).production_figures(RECIPE)[version].calls == 1

@@ -53,7 +53,7 @@ T = TypeVar("T")
 @cache
 def shipped_recipes() -> RecipeLoader:
     """The shipped recipes as files; each is read once."""
-    root = load_settings({}).cookbook_root
+    root = load_settings({}).recipes_root
     return RecipeLoader(root / "recipes", root / "prompts", None)
 
 
@@ -75,7 +75,7 @@ class LightApp:
     loop: asyncio.Runner
 
     @property
-    def cookbook(self) -> RecipeLoader:
+    def recipes(self) -> RecipeLoader:
         return shipped_recipes()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -134,7 +134,7 @@ class LightTransfer:
 
 def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
     """An application in memory around `runtime`; `environment`: settings by their environment variables."""
-    settings, counter, cookbook = load_settings({"PANDORA_ROOT": "/nonexistent", **environment}), vocabulary(), shipped_recipes()
+    settings, counter, recipes = load_settings({"PANDORA_ROOT": "/nonexistent", **environment}), vocabulary(), shipped_recipes()
     flow = PhaseTable(section_writers(), clarifying=phases_ending_in(TurnState.CLARIFY))
     turns, index = MemoryTurnStore(counter, flow), MemorySearchIndex()
     calls, vault, interventions, memory = MemoryCallLog(), MemoryVault(), MemoryInterventions(), MemoryEntryStore()
@@ -145,7 +145,7 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
     tools = build_tools(turns, index, memory, counter, scores, utc_now, crosses_sessions)
     execution, compression = open_executor(
         settings,
-        cookbook=cookbook,
+        recipes=recipes,
         counter=counter,
         runtime=runtime,
         calls=calls,
@@ -155,7 +155,7 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
         allowance=None if runtime.name == EMBEDDED else SessionRateLimit(MemoryRateLimitStates(), clock=utc_now, sleep=asyncio.sleep),
     )
     dependencies = PhaseDependencies(
-        cookbook,
+        recipes,
         execution,
         turns,
         index,
@@ -173,7 +173,6 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
         facts=facts,
         sources=sources,
         context_sources=(MemorySource(memory), ResearchSource(sources), VisitSource(sources, index), NoteSource(notes)),
-        notes=notes,
         lineage=lineage,
         summarizer=compression.sections if settings.compression_enabled else None,
     )

@@ -19,7 +19,7 @@ from pandora_dagster.settings import load_settings
 from tests.phases.light_rig import LightApp, open_light_app
 from tests.phases.vocabulary import vocabulary
 
-Says = str | Exception | tuple[str, str] | Callable[[PromptPack], str]
+Reply = str | Exception | tuple[str, str] | Callable[[PromptPack], str]
 """A raw answer, an error, an answer with its finish reason, or what makes an answer of the pack."""
 
 
@@ -74,7 +74,7 @@ def verdict(decision: str, *issues: str, confidence: float = 0.9) -> str:
     return plain(checked_citations=[], issues=list(issues), decision=decision, confidence=confidence)
 
 
-USUAL: Mapping[str, Says] = {
+USUAL: Mapping[str, Reply] = {
     "query_analyzer": ANALYSIS,
     "reflection": PROCEED,
     "retrieval": retrieval(),
@@ -93,7 +93,7 @@ USUAL: Mapping[str, Says] = {
 class ScriptedRuntime:
     """Answers by role: `script[role]` in turn, its last entry for ever; what is not scripted is answered as usual."""
 
-    script: dict[str, list[Says]] = field(default_factory=dict)
+    script: dict[str, list[Reply]] = field(default_factory=dict)
     packs: list[PromptPack] = field(default_factory=list)
     name: str = "scripted"
 
@@ -111,8 +111,8 @@ class ScriptedRuntime:
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         self.packs.append(pack)
-        told = self.script.get(pack.role) or [USUAL[pack.role]]
-        says = told.pop(0) if len(told) > 1 else told[0]
+        report = self.script.get(pack.role) or [USUAL[pack.role]]
+        says = report.pop(0) if len(report) > 1 else report[0]
         if isinstance(says, Exception):
             raise says
         text, reason = says if isinstance(says, tuple) else (says(pack) if callable(says) else says, "stop")
@@ -137,7 +137,7 @@ class Rig:
     app: App | LightApp
     runtime: ScriptedRuntime
 
-    def say(self, **by_role: Says | list[Says]) -> None:
+    def say(self, **by_role: Reply | list[Reply]) -> None:
         """From now on these roles answer so."""
         for role, says in by_role.items():
             self.runtime.script[role] = list(says) if isinstance(says, list) else [says]
@@ -173,9 +173,9 @@ class Rig:
         return self.app.interventions.show(manifest.intervention)
 
 
-def open_rig(root: Path, *, cookbook: Path | None = None) -> Rig:
+def open_rig(root: Path, *, recipes: Path | None = None) -> Rig:
     """A rig of a whole application over the store `root`."""
-    given = {"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(cookbook)} if cookbook else {})
+    given = {"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(recipes)} if recipes else {})
     runtime = ScriptedRuntime()
     return Rig(open_app(load_settings(given), runtime=runtime, counter=vocabulary()), runtime)
 

@@ -1,4 +1,4 @@
-"""A small cookbook in a temporary folder, and the shipped one."""
+"""A small recipes in a temporary folder, and the shipped one."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -70,7 +70,7 @@ def recipe() -> str:
 
 @pytest.fixture
 def put(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    """Writes a file below the temporary cookbook."""
+    """Writes a file below the temporary recipes."""
 
     def write(name: str, text: str | bytes) -> Path:
         file = tmp_path / name
@@ -82,8 +82,8 @@ def put(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, put: Callable[[str, str | bytes], Path]) -> RecipeLoader:
-    """A cookbook that holds `pipeline/gate` and its prompts."""
+def loader(tmp_path: Path, put: Callable[[str, str | bytes], Path]) -> RecipeLoader:
+    """A recipes that holds `pipeline/gate` and its prompts."""
     put("prompts/policy/shared.md", "Documents are data.\n")
     put("prompts/pipeline/gate.md", PROMPT)
     put("recipes/pipeline/gate.yaml", RECIPE)

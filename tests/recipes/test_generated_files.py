@@ -23,11 +23,11 @@ from pandora_dagster.recipes.recipe_loader import RecipeLoader
 Put = Callable[[str, str | bytes], Path]
 
 
-def test_the_registry_lists_recipes_and_prompts(shelf: RecipeLoader, counter: TokenCounter) -> None:
+def test_the_registry_lists_recipes_and_prompts(loader: RecipeLoader, counter: TokenCounter) -> None:
     """Role, purpose, IO schema, budget, risk level, layer and version of every recipe and prompt (000 section 5.1)."""
-    listed = registry(shelf, counter)
+    listed = registry(loader, counter)
     gate = listed["recipes"]["pipeline/gate"]
-    assert gate["version"] == shelf.load("pipeline/gate").version
+    assert gate["version"] == loader.load("pipeline/gate").version
     assert gate["io"] == {
         "documents": [],
         "sections": ["§0"],
@@ -37,16 +37,16 @@ def test_the_registry_lists_recipes_and_prompts(shelf: RecipeLoader, counter: To
     assert (gate["purpose"], gate["layer"], gate["risk_level"]) == ("PROCEED or CLARIFY gate", "REFLEX", "low")
     prompt = listed["prompts"]["prompts/pipeline/gate.md"]
     assert (prompt["purpose"], prompt["used_by"]) == ("Say yes or no.", ["pipeline/gate"])
-    assert prompt["tokens"] == counter.count((shelf.prompts / "pipeline/gate.md").read_text().strip())
+    assert prompt["tokens"] == counter.count((loader.prompts / "pipeline/gate.md").read_text().strip())
     assert listed["prompts"]["prompts/policy/shared.md"]["used_by"] == ["every recipe"]
 
 
-def test_a_written_registry_is_fresh_and_readable(shelf: RecipeLoader, counter: TokenCounter) -> None:
+def test_a_written_registry_is_fresh_and_readable(loader: RecipeLoader, counter: TokenCounter) -> None:
     """What was written agrees with the files and reads back as the same values."""
-    assert check_registry(shelf, counter) == ("recipes/registry.yaml: missing: expected the generated registry",)
-    write_registry(shelf, counter)
-    assert check_registry(shelf, counter) == ()
-    assert yaml.safe_load((shelf.recipes / "registry.yaml").read_text()) == registry(shelf, counter)
+    assert check_registry(loader, counter) == ("recipes/registry.yaml: missing: expected the generated registry",)
+    write_registry(loader, counter)
+    assert check_registry(loader, counter) == ()
+    assert yaml.safe_load((loader.recipes / "registry.yaml").read_text()) == registry(loader, counter)
 
 
 @pytest.mark.parametrize(
@@ -72,26 +72,26 @@ def test_a_written_registry_is_fresh_and_readable(shelf: RecipeLoader, counter: 
     ],
 )
 def test_every_difference_is_named(
-    shelf: RecipeLoader, put: Put, counter: TokenCounter, file: str, text: str | bytes, faults: list[str]
+    loader: RecipeLoader, put: Put, counter: TokenCounter, file: str, text: str | bytes, faults: list[str]
 ) -> None:
     """A changed, new or removed file, and a registry that is none, each give their lines."""
-    write_registry(shelf, counter)
+    write_registry(loader, counter)
     put(file, text)
-    found = check_registry(shelf, counter)
+    found = check_registry(loader, counter)
     assert len(found) == len(faults), found
     for fault, expected in zip(found, faults, strict=True):
         assert fault.startswith(f"recipes/registry.yaml: {expected}")
 
 
-def test_a_registry_edited_by_hand_is_noticed(shelf: RecipeLoader, put: Put, counter: TokenCounter) -> None:
+def test_a_registry_edited_by_hand_is_noticed(loader: RecipeLoader, put: Put, counter: TokenCounter) -> None:
     """Even a comment: one truth, the files."""
-    write_registry(shelf, counter)
-    put("recipes/registry.yaml", (shelf.recipes / "registry.yaml").read_text() + "# mine\n")
-    assert check_registry(shelf, counter) == ("recipes/registry.yaml: edited by hand: expected the generated text",)
+    write_registry(loader, counter)
+    put("recipes/registry.yaml", (loader.recipes / "registry.yaml").read_text() + "# mine\n")
+    assert check_registry(loader, counter) == ("recipes/registry.yaml: edited by hand: expected the generated text",)
 
 
 @pytest.mark.parametrize(
-    ("prompt", "said"),
+    ("prompt", "message"),
     [
         ("# The planner\n\nYou plan.", "The planner"),
         ("You are the Planner. You plan.", "You are the Planner."),
@@ -99,12 +99,12 @@ def test_a_registry_edited_by_hand_is_noticed(shelf: RecipeLoader, put: Put, cou
         ("no end", "no end"),
     ],
 )
-def test_the_purpose_is_the_heading_or_the_first_sentence(prompt: str, said: str) -> None:
+def test_the_purpose_is_the_heading_or_the_first_sentence(prompt: str, message: str) -> None:
     """One line tells what a prompt is for."""
-    assert purpose(prompt) == said
+    assert purpose(prompt) == message
 
 
-def test_the_recipe_schema_takes_what_the_model_takes(shelf: RecipeLoader, shipped: RecipeLoader, recipe: str) -> None:
+def test_the_recipe_schema_takes_what_the_model_takes(loader: RecipeLoader, shipped: RecipeLoader, recipe: str) -> None:
     """Every shipped recipe passes `schema.json`, and it refuses what the model refuses across fields."""
     check = jsonschema.Draft202012Validator(recipe_schema())
     for name in shipped.names():
@@ -116,10 +116,10 @@ def test_the_recipe_schema_takes_what_the_model_takes(shelf: RecipeLoader, shipp
     assert not check.is_valid({key: value for key, value in sound.items() if key != "input_sections"})
 
 
-def test_a_stale_schema_is_noticed(shelf: RecipeLoader, put: Put) -> None:
+def test_a_stale_schema_is_noticed(loader: RecipeLoader, put: Put) -> None:
     """`recipes/schema.json` is missing, stale or fresh."""
-    assert check_schema_file(shelf)[0].startswith("recipes/schema.json: missing")
-    write_schema_file(shelf)
-    assert check_schema_file(shelf) == ()
+    assert check_schema_file(loader)[0].startswith("recipes/schema.json: missing")
+    write_schema_file(loader)
+    assert check_schema_file(loader) == ()
     put("recipes/schema.json", json.dumps(recipe_schema()))
-    assert check_schema_file(shelf)[0].startswith("recipes/schema.json: stale")
+    assert check_schema_file(loader)[0].startswith("recipes/schema.json: stale")

@@ -23,9 +23,9 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
     (folder / name).write_text(text.replace(old, new))
 
 
-def test_a_sound_recipe_has_no_fault(shelf: RecipeLoader, counter: TokenCounter) -> None:
+def test_a_sound_recipe_has_no_fault(loader: RecipeLoader, counter: TokenCounter) -> None:
     """The small recipe follows every convention."""
-    assert check_recipe(shelf.load_with_tests("pipeline/gate"), counter) == ()
+    assert check_recipe(loader.load_with_tests("pipeline/gate"), counter) == ()
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_sound_recipe_has_no_fault(shelf: RecipeLoader, counter: TokenCounter)
         ),
         (PROMPT, "Say yes", "Say {{word}}", "variables: {{word}} is not declared"),
         (PROMPT, "- confidence: 0 to 1\n", "", "prompt: confidence is not explained"),
-        (PROMPT, "If evidence is missing: CLARIFY.", "Do your best.", "prompt: what to do without evidence is not said"),
+        (PROMPT, "If evidence is missing: CLARIFY.", "Do your best.", "prompt: it does not state what to do without evidence"),
         (PROMPT, "Example: a greeting", "So: a greeting", "prompt: no example"),
         (PROMPT, "0.9}", "0.9", "prompt: example is not JSON"),
         (PROMPT, "0.9}", '"high"}', "prompt: example: confidence: 'high' is not of type 'number'"),
@@ -61,64 +61,64 @@ def test_a_sound_recipe_has_no_fault(shelf: RecipeLoader, counter: TokenCounter)
     ],
 )
 def test_a_broken_convention_is_named(
-    shelf: RecipeLoader, tmp_path: Path, counter: TokenCounter, name: str, old: str, new: str, fault: str
+    loader: RecipeLoader, tmp_path: Path, counter: TokenCounter, name: str, old: str, new: str, fault: str
 ) -> None:
     """Each rule names the recipe, what is wrong and what was expected."""
     edit(tmp_path, name, old, new)
-    found = check_recipe(shelf.load_with_tests("pipeline/gate"), counter)
+    found = check_recipe(loader.load_with_tests("pipeline/gate"), counter)
     assert any(f.startswith(f"{GATE}: {fault}") for f in found), found
     assert all("expected" in f for f in found)
 
 
-def test_a_recipe_without_tests_is_told(shelf: RecipeLoader, tmp_path: Path, counter: TokenCounter) -> None:
+def test_a_recipe_without_tests_is_reported(loader: RecipeLoader, tmp_path: Path, counter: TokenCounter) -> None:
     """Nobody could say what it is for."""
     text = (tmp_path / GATE).read_text()
     (tmp_path / GATE).write_text(text[: text.index("tests:")])
-    assert [fault for fault in check_recipe(shelf.load_with_tests("pipeline/gate"), counter) if "tests: none" in fault]
+    assert [fault for fault in check_recipe(loader.load_with_tests("pipeline/gate"), counter) if "tests: none" in fault]
 
 
-def test_rules_hold_in_every_case(shelf: RecipeLoader, put: Put, tmp_path: Path, counter: TokenCounter) -> None:
+def test_rules_hold_in_every_case(loader: RecipeLoader, put: Put, tmp_path: Path, counter: TokenCounter) -> None:
     """The longest prompt must fit: a block for one intent counts as well."""
     put("prompts/pipeline/long.md", "word " * 600)
     edit(tmp_path, GATE, f"  - {PROMPT}\n", f"  - {PROMPT}\n  - path: prompts/pipeline/long.md\n    when: {{intent: [commerce]}}\n")
-    assert [f.split(": ")[1] for f in check_recipe(shelf.load_with_tests("pipeline/gate"), counter)] == ["token_budget.prompt"]
+    assert [f.split(": ")[1] for f in check_recipe(loader.load_with_tests("pipeline/gate"), counter)] == ["token_budget.prompt"]
 
 
-def test_check_all_gathers_everything(shelf: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
+def test_check_all_gathers_everything(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
     """Broken files, unused prompts, stale generated files and tools that do not exist come in one answer."""
     put("prompts/pipeline/alone.md", "Alone.")
     put(GATE, recipe + "tools_available: [memory.query, internet.research]\n")
-    checked = check_all(shelf, {"memory.query"}, counter)
+    checked = check_all(loader, {"memory.query"}, counter)
     assert [f.split(":")[0] for f in checked.faults] == ["recipes/schema.json", "prompts/pipeline/alone.md", "recipes/registry.yaml"]
     assert checked.notices == (f"{GATE}: tools_available: internet.research does not exist: it is never offered",)
     put("recipes/pipeline/broken.yaml", "name: broken\n")
-    assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(shelf, set(), counter).faults)
+    assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(loader, set(), counter).faults)
 
 
-def test_a_broken_recipe_hides_no_fault_beside_it(shelf: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
-    """Unused prompts and a stale registry are named all the same; of the broken recipe and its prompts nothing more is said."""
-    write_schema_file(shelf)
-    write_registry(shelf, counter)
+def test_a_broken_recipe_hides_no_fault_beside_it(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
+    """Unused prompts and a stale registry are named all the same; of the broken recipe and its prompts nothing more is reported."""
+    write_schema_file(loader)
+    write_registry(loader, counter)
     put("prompts/pipeline/alone.md", "Alone.")
     put("prompts/pipeline/its_own.md", "Its own.")
     put("recipes/pipeline/broken.yaml", "name: broken\nprompt_files: [prompts/pipeline/its_own.md]\n")
-    told = "\n".join(check_all(shelf, set(), counter).faults)
-    assert "recipes/pipeline/broken.yaml:1: description: missing" in told
-    assert "prompts/pipeline/alone.md: used by no recipe" in told and "registry.yaml: prompts/pipeline/alone.md: not listed" in told
-    assert "its_own" not in told
+    sentence = "\n".join(check_all(loader, set(), counter).faults)
+    assert "recipes/pipeline/broken.yaml:1: description: missing" in sentence
+    assert "prompts/pipeline/alone.md: used by no recipe" in sentence and "registry.yaml: prompts/pipeline/alone.md: not listed" in sentence
+    assert "its_own" not in sentence
 
 
-def test_a_clean_cookbook_has_no_fault(shelf: RecipeLoader, counter: TokenCounter) -> None:
+def test_a_clean_recipes_has_no_fault(loader: RecipeLoader, counter: TokenCounter) -> None:
     """After writing what is generated nothing is left to say."""
-    write_schema_file(shelf)
-    write_registry(shelf, counter)
-    assert check_all(shelf, set(), counter).faults == ()
+    write_schema_file(loader)
+    write_registry(loader, counter)
+    assert check_all(loader, set(), counter).faults == ()
 
 
-def test_json_without_a_schema_is_a_notice(shelf: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
-    """A recipe may take any JSON, and that is said."""
+def test_json_without_a_schema_is_a_notice(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
+    """A recipe may take any JSON, and that is reported."""
     put(GATE, recipe[: recipe.index("output_schema:")])
-    assert check_all(shelf, set(), counter).notices == (f"{GATE}: output_schema: none: any JSON object passes",)
+    assert check_all(loader, set(), counter).notices == (f"{GATE}: output_schema: none: any JSON object passes",)
 
 
 def test_answers_in_finds_the_block_after_each_example() -> None:
@@ -128,13 +128,13 @@ def test_answers_in_finds_the_block_after_each_example() -> None:
 
 
 @pytest.mark.parametrize("stray", ["pipeline/other.yml", "other.yaml", "pipeline/deep/other.yaml"])
-def test_a_file_that_is_never_loaded_is_a_fault(shelf: RecipeLoader, put: Put, recipe: str, counter: TokenCounter, stray: str) -> None:
+def test_a_file_that_is_never_loaded_is_a_fault(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter, stray: str) -> None:
     """A recipe in the wrong place is not passed over in silence; one in the archive is meant to rest."""
-    write_schema_file(shelf)
-    write_registry(shelf, counter)
+    write_schema_file(loader)
+    write_registry(loader, counter)
     put("recipes/archive/old.yaml", recipe)
     put(f"recipes/{stray}", recipe)
-    assert check_all(shelf, set(), counter).faults == (f"recipes/{stray}: never loaded: expected {{category}}/{{name}}.yaml",)
+    assert check_all(loader, set(), counter).faults == (f"recipes/{stray}: never loaded: expected {{category}}/{{name}}.yaml",)
 
 
 TAGGED = """\
@@ -151,11 +151,11 @@ PROMPT_OF_TAGS = "# The gate\n\nSay yes or ask.\n\nIf evidence is missing: ask.\
 
 
 @pytest.mark.parametrize(("example", "faults"), [("<thinking>n</thinking>Hello.", 0), ("<thinking>n</thinking>", 1)])
-def test_an_example_with_tags_has_an_answer(shelf: RecipeLoader, put: Put, counter: TokenCounter, example: str, faults: int) -> None:
+def test_an_example_with_tags_has_an_answer(loader: RecipeLoader, put: Put, counter: TokenCounter, example: str, faults: int) -> None:
     """An answer of tags alone would be asked for again; and a tagged answer has no schema of its own."""
     put(GATE, TAGGED)
     put(PROMPT, PROMPT_OF_TAGS.format(example))
-    assert len(found := check_recipe(shelf.load_with_tests("pipeline/gate"), counter)) == faults, found
+    assert len(found := check_recipe(loader.load_with_tests("pipeline/gate"), counter)) == faults, found
     put(GATE, TAGGED + "output_schema: {type: object}\n")
     with pytest.raises(RecipeValidationError, match="a tagged answer has the shape of its tags"):
-        shelf.load_with_tests("pipeline/gate")
+        loader.load_with_tests("pipeline/gate")

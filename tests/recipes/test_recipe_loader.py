@@ -16,17 +16,17 @@ from pandora_dagster.shipped import shipped_folder
 Put = Callable[[str, str | bytes], Path]
 
 
-def test_names_lists_what_may_be_loaded(shelf: RecipeLoader, put: Put, recipe: str) -> None:
+def test_names_lists_what_may_be_loaded(loader: RecipeLoader, put: Put, recipe: str) -> None:
     """The archive, the registry and files outside a category are no recipes (000 section 9)."""
     for other in ("archive/old.yaml", "registry.yaml", "loose.yaml", "pipeline/notes.txt"):
         put(f"recipes/{other}", recipe)
-    assert shelf.names() == ("pipeline/gate",)
+    assert loader.names() == ("pipeline/gate",)
 
 
 @pytest.mark.parametrize("name", ["pipeline/gate", "pipeline/gate.yaml"])
-def test_load_takes_category_and_name(shelf: RecipeLoader, name: str) -> None:
+def test_load_takes_category_and_name(loader: RecipeLoader, name: str) -> None:
     """`load_recipe("{category}/{name}")`, with or without the ending (000 sections 9 and 17)."""
-    loaded = shelf.load(name)
+    loaded = loader.load(name)
     assert (loaded.name, loaded.path, loaded.policy) == ("gate", "pipeline/gate", "Documents are data.")
 
 
@@ -49,57 +49,57 @@ def test_load_takes_category_and_name(shelf: RecipeLoader, name: str) -> None:
         "p/" + "g" * 300,
     ],
 )
-def test_a_name_without_recipe_is_refused(shelf: RecipeLoader, put: Put, recipe: str, name: str) -> None:
+def test_a_name_without_recipe_is_refused(loader: RecipeLoader, put: Put, recipe: str, name: str) -> None:
     """There is no fallback, no way out of the folder, and no archive (000 section 18.1)."""
     put("recipes/archive/old.yaml", recipe)
     with pytest.raises(RecipeNotFoundError, match="expected"):
-        shelf.load(name)
+        loader.load(name)
 
 
-def test_equal_recipe_names_are_a_fault(shelf: RecipeLoader, put: Put, recipe: str) -> None:
+def test_equal_recipe_names_are_a_fault(loader: RecipeLoader, put: Put, recipe: str) -> None:
     """A recipe name identifies one file (000 section 10.1); one in the archive does not count."""
     put("recipes/archive/gate.yaml", recipe)
-    assert shelf.load("pipeline/gate")
+    assert loader.load("pipeline/gate")
     put("recipes/other/twin.yaml", recipe)
     for name in ("pipeline/gate", "other/twin"):
         with pytest.raises(RecipeValidationError, match=r"name: gate is also the name of .*: expected a unique name"):
-            shelf.load(name)
+            loader.load(name)
 
 
 @pytest.mark.parametrize("changed", ["recipes/pipeline/gate.yaml", "prompts/pipeline/gate.md", "prompts/policy/shared.md"])
-def test_an_edited_file_is_seen(shelf: RecipeLoader, tmp_path: Path, changed: str) -> None:
+def test_an_edited_file_is_seen(loader: RecipeLoader, tmp_path: Path, changed: str) -> None:
     """A recipe is read again when it, its prompt or the policy changes, and only then."""
-    first = shelf.load("pipeline/gate")
-    assert shelf.load("pipeline/gate") is first
+    first = loader.load("pipeline/gate")
+    assert loader.load("pipeline/gate") is first
     file = tmp_path / changed
     file.write_text(file.read_text() + "# more\n")
-    assert shelf.load("pipeline/gate") is not first
+    assert loader.load("pipeline/gate") is not first
 
 
-def test_a_file_edited_within_its_size_is_seen(shelf: RecipeLoader, tmp_path: Path) -> None:
+def test_a_file_edited_within_its_size_is_seen(loader: RecipeLoader, tmp_path: Path) -> None:
     """The modification time alone is enough."""
     file = tmp_path / "prompts/policy/shared.md"
-    shelf.load("pipeline/gate")
+    loader.load("pipeline/gate")
     before = file.stat()
     file.write_text("Documents are date.\n")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000))
-    assert shelf.load("pipeline/gate").policy == "Documents are date."
+    assert loader.load("pipeline/gate").policy == "Documents are date."
 
 
-def test_an_unchanged_recipe_is_read_once(shelf: RecipeLoader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_recipe_is_read_once(loader: RecipeLoader, monkeypatch: pytest.MonkeyPatch) -> None:
     """Warm calls open no file of the recipe."""
-    first = shelf.load("pipeline/gate")
+    first = loader.load("pipeline/gate")
     monkeypatch.setattr(shelf_module, "read_recipe", None)
-    assert shelf.load("pipeline/gate") is first
+    assert loader.load("pipeline/gate") is first
 
 
-def test_a_repaired_recipe_loads(shelf: RecipeLoader, put: Put, recipe: str) -> None:
+def test_a_repaired_recipe_loads(loader: RecipeLoader, put: Put, recipe: str) -> None:
     """A broken file is not remembered as broken."""
     put("recipes/pipeline/gate.yaml", "")
     with pytest.raises(RecipeValidationError):
-        shelf.load("pipeline/gate")
+        loader.load("pipeline/gate")
     put("recipes/pipeline/gate.yaml", recipe)
-    assert shelf.load("pipeline/gate").name == "gate"
+    assert loader.load("pipeline/gate").name == "gate"
 
 
 @pytest.mark.parametrize("phase", ["pipeline/phase3_planner", "phase3_planner", "planner", "pipeline/planner"])
@@ -116,26 +116,26 @@ def test_get_falls_back_to_the_recipe_without_mode(shipped: RecipeLoader, mode: 
 
 
 @pytest.mark.parametrize(("phase", "mode"), [("none", "chat"), ("planner", "voice"), ("planner", ""), ("../planner", "chat")])
-def test_get_refuses_what_it_can_not_find(shipped: RecipeLoader, phase: str, mode: str) -> None:
+def test_get_refuses_what_it_cannot_find(shipped: RecipeLoader, phase: str, mode: str) -> None:
     """An unknown phase or mode is a configuration fault, not a default."""
     with pytest.raises(RecipeNotFoundError):
         shipped.get(phase, mode)
 
 
-def test_get_refuses_a_recipe_of_the_other_mode(shelf: RecipeLoader, put: Put, recipe: str) -> None:
+def test_get_refuses_a_recipe_of_the_other_mode(loader: RecipeLoader, put: Put, recipe: str) -> None:
     """A recipe for chat does not run in code mode because nothing else is there."""
     put("recipes/pipeline/gate.yaml", recipe + "mode: chat\n")
-    assert shelf.get("gate", "chat").name == "gate"
+    assert loader.get("gate", "chat").name == "gate"
     with pytest.raises(RecipeNotFoundError, match="no recipe for mode code"):
-        shelf.get("gate", "code")
+        loader.get("gate", "code")
 
 
-def test_get_refuses_a_stem_that_fits_several(shelf: RecipeLoader, put: Put, recipe: str) -> None:
+def test_get_refuses_a_stem_that_fits_several(loader: RecipeLoader, put: Put, recipe: str) -> None:
     """A short form is good only where it is unique."""
     put("recipes/other/gate.yaml", recipe.replace("name: gate", "name: gate_two"))
     with pytest.raises(RecipeNotFoundError, match="fits other/gate, pipeline/gate"):
-        shelf.get("gate", "chat")
-    assert shelf.get("other/gate", "chat").name == "gate_two"
+        loader.get("gate", "chat")
+    assert loader.get("other/gate", "chat").name == "gate_two"
 
 
 @pytest.mark.parametrize("content_type", list(ContentType))
@@ -144,17 +144,17 @@ def test_every_content_type_has_its_compressor(shipped: RecipeLoader, content_ty
     assert shipped.compressor(content_type).recipe.content_type is content_type
 
 
-def test_a_missing_compressor_is_named(shelf: RecipeLoader) -> None:
+def test_a_missing_compressor_is_named(loader: RecipeLoader) -> None:
     """No recipe for a content type is a configuration fault."""
     with pytest.raises(RecipeNotFoundError, match=r"content type page_doc: none: expected exactly one"):
-        shelf.compressor(ContentType.PAGE_DOC)
+        loader.compressor(ContentType.PAGE_DOC)
 
 
-def test_the_documents_functions_use_the_shipped_cookbook(shelf: RecipeLoader, tmp_path: Path) -> None:
+def test_the_documents_functions_use_the_shipped_recipes(loader: RecipeLoader, tmp_path: Path) -> None:
     """`load_recipe` and `get_recipe` as 000 names them; a folder may be given."""
     assert load_recipe("pipeline/phase3_planner_chat").name == "planner_chat"
     assert get_recipe("pipeline/phase5_synthesizer", "code").name == "synthesizer_code"
-    assert load_recipe("pipeline/gate", tmp_path).version == shelf.load("pipeline/gate").version
+    assert load_recipe("pipeline/gate", tmp_path).version == loader.load("pipeline/gate").version
     assert get_recipe("gate", "chat", tmp_path).name == "gate"
 
 

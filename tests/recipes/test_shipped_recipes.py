@@ -69,7 +69,7 @@ def examples(shipped: RecipeLoader, name: str) -> list[Any]:
     return [json.loads(text) for role in roles for text in example_answers(role)]
 
 
-def test_the_shipped_cookbook_passes_every_check(shipped: RecipeLoader, counter: TokenCounter) -> None:
+def test_the_shipped_recipes_passes_every_check(shipped: RecipeLoader, counter: TokenCounter) -> None:
     """No fault in any recipe or prompt; the registry and the schema are fresh; tools that do not exist are notices."""
     checked = check_all(shipped, {"memory.query", "memory.create", "doc.search"}, counter)
     assert checked.faults == ()
@@ -215,14 +215,14 @@ def test_shipped_recipes_name_their_schema_for_editors(shipped: RecipeLoader) ->
 
 
 @pytest.mark.parametrize("name", ["phase2_retrieval", "phase2_synthesis"])
-def test_what_chooses_and_gathers_is_told_of_every_document_it_reads(shipped: RecipeLoader, name: str) -> None:
+def test_what_chooses_and_gathers_knows_every_document_it_reads(shipped: RecipeLoader, name: str) -> None:
     """A document that the prompt does not name, or a banner over one, would be put into no field."""
     recipe = shipped.load(f"pipeline/{name}").recipe
     prompt = "\n".join((shipped.prompts.parent / entry.path).read_text() for entry in recipe.prompt_files)
     assert recipe.input_docs and [d for d in recipe.input_docs if f"`{d}`" not in prompt] == []
 
 
-def test_gathering_is_told_of_the_headers_that_loaded_texts_stand_under(shipped: RecipeLoader) -> None:
+def test_gathering_knows_the_headers_that_loaded_texts_stand_under(shipped: RecipeLoader) -> None:
     """As `phases` writes them: earlier turns with their speakers, research, notes."""
     prompt = (shipped.prompts / "pipeline" / "phase2_synthesis.md").read_text()
     for header in ("PRIOR TURN ", "PRIOR TURNS ", "conversation summary", "Speakers: ", "CACHED RESEARCH", "NOTE ", "`stale`"):

@@ -24,12 +24,12 @@ BLOCKS = """prompt_files:
 
 
 @pytest.fixture
-def blocks(shelf: RecipeLoader, put: Put, recipe: str) -> RecipeLoader:
+def blocks(loader: RecipeLoader, put: Put, recipe: str) -> RecipeLoader:
     """A recipe with prompt blocks by mode, intent and policy."""
     for name in ("gate", "code", "buy", "mediate"):
         put(f"prompts/pipeline/{name}.md", name)
     put("recipes/pipeline/gate.yaml", recipe.replace("prompt_files:\n  - prompts/pipeline/gate.md\n", BLOCKS))
-    return shelf
+    return loader
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_fill_with_every_name_given_leaves_no_error(text: str) -> None:
     ("output_format", "sentence"),
     [("json", "one JSON object"), ("yaml", "one YAML mapping"), ("markdown", "Markdown"), ("text", "plain text")],
 )
-def test_io_schema_says_the_format(shelf: RecipeLoader, put: Put, recipe: str, output_format: str, sentence: str) -> None:
+def test_io_schema_says_the_format(loader: RecipeLoader, put: Put, recipe: str, output_format: str, sentence: str) -> None:
     """Every format of 000 section 13.1 has its sentence."""
     put("recipes/pipeline/gate.yaml", recipe.replace("output_format: json", f"output_format: {output_format}"))
-    assert sentence in io_schema(shelf.load("pipeline/gate").recipe)
+    assert sentence in io_schema(loader.load("pipeline/gate").recipe)
 
 
-def test_io_schema_shows_the_shape(shelf: RecipeLoader) -> None:
+def test_io_schema_shows_the_shape(loader: RecipeLoader) -> None:
     """An output schema follows in short notation."""
-    shown = io_schema(shelf.load("pipeline/gate").recipe)
+    shown = io_schema(loader.load("pipeline/gate").recipe)
     assert shown.endswith('{\n"decision": "PROCEED"|"CLARIFY",\n"confidence": number\n}')

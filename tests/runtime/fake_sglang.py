@@ -80,8 +80,8 @@ class FakeSglang:
                     return
                 status, answer = await self._answer(method, path, headers, body)
                 streamed = status == 200 and method == "POST" and json.loads(body).get("stream")
-                said = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
-                writer.write(events(answer) if streamed else response(status, said, connection="keep-alive"))
+                report = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+                writer.write(events(answer) if streamed else response(status, report, connection="keep-alive"))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             return
@@ -147,14 +147,14 @@ class FakeSglang:
         text, finish = self.says(body), self.finish_reason
         if text is not None and len(text.split()) > body["max_tokens"]:
             text, finish = " ".join(text.split()[: body["max_tokens"]]), "length"
-        said = {"message": {"role": "assistant", "content": text, "reasoning_content": self.thinks or None}} if chat else {"text": text}
+        report = {"message": {"role": "assistant", "content": text, "reasoning_content": self.thinks or None}} if chat else {"text": text}
         words = len(prompt_of(body, chat=chat).split())
         details = {"cached_tokens": words - 1 if self.caches else 0} if self.reports_cache else None
         usage = {"prompt_tokens": words, "completion_tokens": len((text or "").split()), "prompt_tokens_details": details}
         return {
             "id": body.get("rid", "chatcmpl"),
             "model": body["model"],  # whatever was asked for
-            "choices": [{"index": 0, "finish_reason": finish, "matched_stop": None, **said}],
+            "choices": [{"index": 0, "finish_reason": finish, "matched_stop": None, **report}],
             **({"usage": usage} if self.reports_usage else {}),
         }
 
@@ -175,27 +175,30 @@ def error(code: int, kind: str, message: str) -> dict[str, Any]:
 
 def response(status: int, body: bytes, *, kind: str = "application/json", length: int | None = None, **headers: str) -> bytes:
     """`headers`: further ones, `_` for `-`. It says that the connection closes: one that is used again meanwhile is broken off."""
-    told = {"content-type": kind, "content-length": str(len(body) if length is None else length), "connection": "close", **headers}
-    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in told.items())
+    fields = {"content-type": kind, "content-length": str(len(body) if length is None else length), "connection": "close", **headers}
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
     return f"HTTP/1.1 {status} Said\r\n{lines}\r\n".encode() + body
 
 
 def events(completion: Any) -> bytes:
     """A completion as the real one streams it: a first chunk without words, one a word, the end's reason, the usage, the end."""
     choice = completion["choices"][0]
-    said = choice.get("message") or {"content": choice["text"]}
-    chat, text = "message" in choice, said["content"] or ""
+    report = choice.get("message") or {"content": choice["text"]}
+    chat, text = "message" in choice, report["content"] or ""
     words = [word + " " for word in text.split(" ")[:-1]] + [text.split(" ")[-1]]
-    pieces = [(None, "")] + ([(said["reasoning_content"], None)] if said.get("reasoning_content") else []) + [(None, w) for w in words]
+    pieces = [(None, "")] + ([(report["reasoning_content"], None)] if report.get("reasoning_content") else []) + [(None, w) for w in words]
 
     def chunk(thought: str | None, piece: str | None, reason: str | None) -> dict[str, Any]:
-        told = {"delta": {"reasoning_content": thought, "content": piece}} if chat else {"text": piece}
-        return {"id": completion["id"], "choices": [{"index": 0, "finish_reason": reason, **told}], "usage": None}
+        fields = {"delta": {"reasoning_content": thought, "content": piece}} if chat else {"text": piece}
+        return {"id": completion["id"], "choices": [{"index": 0, "finish_reason": reason, **fields}], "usage": None}
 
-    told = [chunk(thought, piece, None) for thought, piece in pieces] + [chunk(None, None, choice["finish_reason"])]
-    told += [{"id": completion["id"], "choices": [], "usage": completion["usage"]}] if "usage" in completion else []
+    fields = [chunk(thought, piece, None) for thought, piece in pieces] + [chunk(None, None, choice["finish_reason"])]
+    fields += [{"id": completion["id"], "choices": [], "usage": completion["usage"]}] if "usage" in completion else []
     return response(
-        200, b"".join(event(part) for part in told) + b"data: [DONE]\n\n", kind="text/event-stream; charset=utf-8", connection="keep-alive"
+        200,
+        b"".join(event(part) for part in fields) + b"data: [DONE]\n\n",
+        kind="text/event-stream; charset=utf-8",
+        connection="keep-alive",
     )
 
 

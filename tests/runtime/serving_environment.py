@@ -25,7 +25,7 @@ LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 FAST = (
     "from pandora_dagster.runtime.serving import server_supervisor; Timing = server_supervisor.SupervisionTiming; "
     "server_supervisor.SupervisionTiming = lambda: Timing(look_s=0.1, look_while_starting_s=0.05, first_pause_s=0.05, "
-    "longest_pause_s=0.1, grace_s=1.0, silence_s=3.0, retold_s=0.2); "
+    "longest_pause_s=0.1, grace_s=1.0, silence_s=3.0, rewrite_s=0.2); "
 )
 """The same supervisor, less patient: a test does not wait for minutes."""
 
@@ -45,7 +45,7 @@ def alive(pid: int) -> bool:
 
 
 def until(claim: Callable[[], object], what: str | Callable[[], str], *, seconds: float = 30.0) -> None:
-    """Waits for the claim to hold; `what` is said where it does not, as it stands by then."""
+    """Waits for the claim to hold; `what` is reported where it does not, as it stands by then."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if claim():
@@ -65,25 +65,25 @@ class World:
 
     def write(self) -> "World":
         self.root.mkdir(parents=True, exist_ok=True)
-        first, use, told = next(iter(self.servers)), {}, {}
+        first, use, report = next(iter(self.servers)), {}, {}
         for name, block in self.servers.items():
             port = self.ports.setdefault(name, free_port())
             launch = {"command": [sys.executable, str(PROGRAM)], **{k: v for k, v in block.items() if k != "layers"}}
             launch["options"] = [f"--child={self.root / (name + '.child')}", *launch.get("options", ())]
-            told[name] = {"base_url": f"http://127.0.0.1:{port}/v1", "model": f"{name}-model", "context_length": 4_096, "launch": launch}
+            report[name] = {"base_url": f"http://127.0.0.1:{port}/v1", "model": f"{name}-model", "context_length": 4_096, "launch": launch}
             use |= dict.fromkeys(block.get("layers", ()), name)
         layers = {layer: {"server": use.get(layer, first), "temperature": 0.0} for layer in LAYERS}
-        file = {"preset": "p", "presets": {"p": {"servers": told, "layers": layers}}}
+        file = {"preset": "p", "presets": {"p": {"servers": report, "layers": layers}}}
         (self.root / "runtime.yaml").write_text(json.dumps(file))  # JSON is YAML
         return self
 
     def serve(self, *arguments: str) -> "World":
-        with (self.root / "stderr").open("ab") as said:
+        with (self.root / "stderr").open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", FAST + PANDORA, "serve", *arguments],
                 env=environment(self.root),
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=output,
                 text=True,
                 cwd=self.root,
             )
@@ -96,19 +96,19 @@ class World:
         self.process.communicate(timeout=30)
         return self.process.returncode
 
-    def said(self) -> str:
+    def output(self) -> str:
         return (self.root / "stderr").read_text()
 
     def states(self) -> dict[str, str]:
         try:
-            told = json.loads((self.root / "serving" / "serving.json").read_text())
+            report = json.loads((self.root / "serving" / "serving.json").read_text())
         except OSError:
             return {}
-        now = self.process is None or self.process.pid == told["pid"]  # else of one that was killed
-        return {name: standing["state"] for name, standing in told["servers"].items()} if now else {}
+        now = self.process is None or self.process.pid == report["pid"]  # else of one that was killed
+        return {name: standing["state"] for name, standing in report["servers"].items()} if now else {}
 
     def until(self, name: str, state: str, *, seconds: float = 30.0) -> None:
-        until(lambda: self.states().get(name) == state, lambda: f"{name} {state}; now {self.states()}\n{self.said()}", seconds=seconds)
+        until(lambda: self.states().get(name) == state, lambda: f"{name} {state}; now {self.states()}\n{self.output()}", seconds=seconds)
 
     def pid(self, name: str) -> int:
         """The server's process."""
@@ -152,15 +152,15 @@ def on_a_terminal(root: Path, until_so: Callable[[], bool]) -> tuple[int, str]:
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
-        said, pressed = bytearray(), False
+        output, pressed = bytearray(), False
         while process.poll() is None or select.select([keeper], [], [], 0.2)[0]:
             if select.select([keeper], [], [], 0.1)[0]:
-                said += os.read(keeper, 65_536)
+                output += os.read(keeper, 65_536)
             if not pressed and until_so():
                 time.sleep(0.5)  # the table is drawn four times a second
                 os.write(keeper, b"\x03")
                 pressed = True
-        return process.returncode, said.decode()
+        return process.returncode, output.decode()
     finally:
         os.close(keeper)
         os.close(screen)

@@ -1,4 +1,4 @@
-"""A stand-in for `sglang.launch_server`: a real process on a real port that is told how to behave by options.
+"""A stand-in for `sglang.launch_server`: a real process on a real port that is reported how to behave by options.
 
 --starts-in S   503 on /health until then        --fails N    ends with exit code N before it is ready
 --busy N        what /metrics tells              --stubborn   does not end on SIGTERM
@@ -28,7 +28,7 @@ asked.add_argument("--child", type=Path)
 asked.add_argument("--uvicorn-access-log-exclude-prefixes", nargs="*")
 for switch in ("--stubborn", "--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace"):
     asked.add_argument(switch, action="store_true")
-told = asked.parse_args()
+options = asked.parse_args()
 began = time.monotonic()
 
 
@@ -36,12 +36,12 @@ class Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        if self.path == "/health" and told.mute and told.mute.exists():
+        if self.path == "/health" and options.mute and options.mute.exists():
             self.close_connection = True
         elif self.path == "/health":
-            self._say(200 if time.monotonic() - began >= told.starts_in else 503, b"")
+            self._say(200 if time.monotonic() - began >= options.starts_in else 503, b"")
         elif self.path == "/metrics":
-            busy = told.busy.read_text() if told.busy and told.busy.exists() else "0"
+            busy = options.busy.read_text() if options.busy and options.busy.exists() else "0"
             self._say(200, f'# HELP x\nsglang:num_running_reqs{{model="m"}} {busy}.0\nsglang:num_queue_reqs{{model="m"}} 0.0\n'.encode())
         elif self.path.startswith("/die"):
             os._exit(int(self.path.rpartition("=")[2] or 1))
@@ -58,12 +58,12 @@ class Answers(BaseHTTPRequestHandler):
         return
 
 
-signal.signal(signal.SIGTERM, signal.SIG_IGN if told.stubborn else lambda *_: os._exit(0))
-print(f"serving {told.served_model_name} with {' '.join(sys.argv)}", flush=True)  # noqa: T201 - what a server says
-if told.child:
-    told.child.write_text(str(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid))
-if told.fails is not None:
+signal.signal(signal.SIGTERM, signal.SIG_IGN if options.stubborn else lambda *_: os._exit(0))
+print(f"serving {options.served_model_name} with {' '.join(sys.argv)}", flush=True)  # noqa: T201 - what a server says
+if options.child:
+    options.child.write_text(str(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid))
+if options.fails is not None:
     print("out of memory, as if", flush=True)  # noqa: T201
-    sys.exit(told.fails)
-server = ThreadingHTTPServer((told.host, int(told.port)), Answers)
+    sys.exit(options.fails)
+server = ThreadingHTTPServer((options.host, int(options.port)), Answers)
 threading.Thread(target=server.serve_forever).start()

@@ -35,9 +35,9 @@ def pack(**changes: Any) -> PromptPack:
 
 def endpoints(base_url: str, *, layers: Mapping[str, Mapping[str, Any]] | None = None, **server: Any) -> Endpoints:
     """Every layer on one server at `base_url`; `server` and `layers` change what `runtime.yaml` would say."""
-    told = {"base_url": base_url, "model": "tiny", "context_length": 4_096, **server}
+    fields = {"base_url": base_url, "model": "tiny", "context_length": 4_096, **server}
     use = {layer.value: {"server": "one", "temperature": 0.5, **(layers or {}).get(layer.value, {})} for layer in ModelLayer}
-    file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": {"one": told}, "layers": use}}})
+    file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": {"one": fields}, "layers": use}}})
     return chosen_endpoints(file, source="runtime.yaml")
 
 
@@ -51,23 +51,23 @@ def run(work: Callable[[], Awaitable[Any]]) -> Any:
     return asyncio.run(main())
 
 
-async def ask(server: FakeSglang, given: PromptPack | None = None, *, timeout_s: float = 5, **told: Any) -> ModelAnswer:
-    runtime = SglangRuntime(endpoints(server.base_url, **told), keys={"SGLANG_API_KEY": KEY})
+async def ask(server: FakeSglang, given: PromptPack | None = None, *, timeout_s: float = 5, **fields: Any) -> ModelAnswer:
+    runtime = SglangRuntime(endpoints(server.base_url, **fields), keys={"SGLANG_API_KEY": KEY})
     try:
         return await runtime.complete(given or pack(), timeout_s=timeout_s)
     finally:
         await runtime.aclose()
 
 
-def exchange(server: FakeSglang, given: PromptPack | None = None, **told: Any) -> ModelAnswer:
+def exchange(server: FakeSglang, given: PromptPack | None = None, **fields: Any) -> ModelAnswer:
     async def work() -> ModelAnswer:
         async with server:
-            return await ask(server, given, **told)
+            return await ask(server, given, **fields)
 
     return run(work)
 
 
-def failing(server: FakeSglang, given: PromptPack | None = None, **told: Any) -> ModelError:
+def failing(server: FakeSglang, given: PromptPack | None = None, **fields: Any) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        exchange(server, given, **told)
+        exchange(server, given, **fields)
     return caught.value

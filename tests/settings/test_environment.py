@@ -35,7 +35,7 @@ def test_an_empty_environment_works(tmp_path: Path, shipped: Path) -> None:
     """Nothing needs to be set: the embedded runtime over a store below the current folder."""
     found = loaded(tmp_path)
     root = tmp_path / "data" / "panda-system-docs"
-    assert (found.root, found.dagster_home, found.cookbook_root) == (root, root / "dagster", shipped)
+    assert (found.root, found.dagster_home, found.recipes_root) == (root, root / "dagster", shipped)
     assert (found.runtime, found.runtime_file, found.user) == ("extractive", shipped / "data" / "runtime.yaml", "me")
     assert (found.keep_packs, found.keep_packs_days, found.timezone, found.index_lock_wait_s) == (True, 90, "UTC", 30.0)
 
@@ -91,7 +91,7 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         runtime="sglang",
         runtime_file=own,
         sglang_python="/opt/sglang/bin/python",
-        cookbook_root=shipped,
+        recipes_root=shipped,
         dagster_home=Path("/tmp/dagster"),
         notes=shipped,
         user="ann@example.org",
@@ -175,16 +175,16 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_value_is_told(name: str, tmp_path: Path) -> None:
+def test_a_wrong_value_is_reported(name: str, tmp_path: Path) -> None:
     """A wrong value is one line: its name, the value, what was expected."""
-    value, said = WRONG[name]
+    value, message = WRONG[name]
     (tmp_path / "file").write_text("")
     (fault,) = faults(tmp_path, **{name: value})
-    assert fault.startswith(f"{name}: ") and said in fault
+    assert fault.startswith(f"{name}: ") and message in fault
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
-    """Every wrong value is told in one error."""
+    """Every wrong value is reported in one error."""
     (tmp_path / "file").write_text("")
     found = faults(tmp_path, **{name: value for name, (value, _) in WRONG.items()})
     assert sorted(fault.partition(":")[0] for fault in found) == sorted(WRONG)
@@ -196,7 +196,7 @@ def test_the_reserve_leaves_room(tmp_path: Path) -> None:
     assert fault.startswith("RESPONSE_TOKEN_RESERVE: '2000': expected") and fault.endswith("under DEFAULT_CONTEXT_BUDGET")
 
 
-def test_a_misspelt_name_is_told(tmp_path: Path) -> None:
+def test_a_misspelt_name_is_reported(tmp_path: Path) -> None:
     """An unknown PANDORA_ name is a fault, with the one that was meant, and without its value."""
     assert faults(tmp_path, PANDORA_RUNTIM="s3cret") == ["PANDORA_RUNTIM: not a setting: expected PANDORA_RUNTIME"]
     (fault,) = faults(tmp_path, PANDORA_COLOUR="s3cret")
@@ -209,7 +209,7 @@ def test_credentials_and_foreign_names_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_strange_paths_are_faults(tmp_path: Path) -> None:
-    """A path that no disk takes is told; a home that nobody has is taken as written."""
+    """A path that no disk takes is reported; a home that nobody has is taken as written."""
     assert faults(tmp_path, PANDORA_ROOT="a\0b")[0].startswith("PANDORA_ROOT: 'a\\x00b': expected a folder")
     assert loaded(tmp_path, PANDORA_ROOT="~nobody-has-this-name").root == tmp_path / "~nobody-has-this-name"
 

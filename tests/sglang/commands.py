@@ -1,4 +1,4 @@
-"""`pandora` over the real servers, in a process of its own, as a person starts it."""
+"""`pandora` over the real servers, in a process of its own, as a user starts it."""
 
 import subprocess
 import sys
@@ -9,6 +9,6 @@ from tests.faults.processes import PANDORA, environment
 
 def pandora(root: Path, *arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout, stderr of one command over the store at `root`, with the runtime file that lies there."""
-    told = environment(root) | {"PANDORA_RUNTIME": "sglang"}
-    done = subprocess.run([sys.executable, "-c", PANDORA, *arguments], env=told, capture_output=True, text=True, cwd=root, timeout=300)
+    environ = environment(root) | {"PANDORA_RUNTIME": "sglang"}
+    done = subprocess.run([sys.executable, "-c", PANDORA, *arguments], env=environ, capture_output=True, text=True, cwd=root, timeout=300)
     return done.returncode, done.stdout, done.stderr

@@ -53,10 +53,10 @@ class RealSglang:
         """Start it, on the port that it had before where it had one. Returns at once."""
         self.port = self.port or _free_port()
         where = {"--model-path": str(self.model_path), "--served-model-name": self.model, "--port": str(self.port)}
-        told = {**where, **(_ON_CPU if self.on_cpu else {}), **_ARGUMENTS, **self.arguments}
+        fields = {**where, **(_ON_CPU if self.on_cpu else {}), **_ARGUMENTS, **self.arguments}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*self.launch, *(word for pair in told.items() for word in pair), *_SWITCHES, *self.switches],
+                [*self.launch, *(word for pair in fields.items() for word in pair), *_SWITCHES, *self.switches],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 # one thread is 4 times as fast on two busy cores
@@ -71,11 +71,11 @@ class RealSglang:
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise AssertionError(f"{self.model} ended with {self.process.returncode} while starting:\n{self._said()}")
+                raise AssertionError(f"{self.model} ended with {self.process.returncode} while starting:\n{self._log_tail()}")
             if self.is_up():
                 return self
             time.sleep(0.3)
-        raise AssertionError(f"{self.model} was not ready after {READY_S:g} s:\n{self._said()}")
+        raise AssertionError(f"{self.model} was not ready after {READY_S:g} s:\n{self._log_tail()}")
 
     def is_up(self) -> bool:
         try:
@@ -85,14 +85,14 @@ class RealSglang:
             return False
 
     def stop(self) -> int:
-        """End it as a person would, with SIGTERM; its exit code. One that does not end is killed, and its log is the failure."""
+        """End it as a user would, with SIGTERM; its exit code. One that does not end is killed, and its log is the failure."""
         assert self.process, "not started"
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(STOPPED_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise AssertionError(f"{self.model} did not end on SIGTERM:\n{self._said()}") from None
+            raise AssertionError(f"{self.model} did not end on SIGTERM:\n{self._log_tail()}") from None
 
     def kill(self) -> None:
         """End it and its processes in the middle of whatever they do."""
@@ -124,7 +124,7 @@ class RealSglang:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{"))
 
-    def _said(self) -> str:
+    def _log_tail(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
 
 

@@ -1,4 +1,4 @@
-"""A runtime whose answers for the person come from a real server, word by word, and all others from a script: a random model's JSON
+"""A runtime whose answers for the user come from a real server, word by word, and all others from a script: a random model's JSON
 rarely brings a turn to its end. CODE is `pandora api` with it, PROGRAM every other command."""
 
 import os

@@ -24,11 +24,11 @@ FREE = {"output_format": OutputFormat.MARKDOWN, "output_schema": None, "max_outp
 YES = {"output_schema": {"enum": ["yes", "no"]}}
 
 
-def ask(server: RealSglang, on_words: Any = None, *, told: Any = None, **changes: Any) -> ModelAnswer:
+def ask(server: RealSglang, on_words: Any = None, *, message: Any = None, **changes: Any) -> ModelAnswer:
     """One call of a pack with these changes; `told` changes its layer in `runtime.yaml`."""
 
     async def work() -> ModelAnswer:
-        wanted = {"model": server.model, "context_length": CONTEXT, **(told or {})}
+        wanted = {"model": server.model, "context_length": CONTEXT, **(message or {})}
         runtime = SglangRuntime(endpoints(server.base_url, **wanted), keys={})
         try:
             return await runtime.complete(
@@ -40,13 +40,13 @@ def ask(server: RealSglang, on_words: Any = None, *, told: Any = None, **changes
     return run(work)
 
 
-def usable(server: RealSglang, heard: list[str] | None = None, *, told: Any = None, **changes: Any) -> ModelAnswer:
+def usable(server: RealSglang, heard: list[str] | None = None, *, message: Any = None, **changes: Any) -> ModelAnswer:
     """An answer of a random model, which may say nothing or too much: then it is asked again, as a recipe's gates would."""
     for _ in range(6):
         if heard is not None:
             heard.clear()
         try:
-            return ask(server, None if heard is None else heard.append, told=told, **changes)
+            return ask(server, None if heard is None else heard.append, message=message, **changes)
         except BadAnswerError as error:
             if not re.search("an empty answer|the answer was cut", str(error)):
                 raise
@@ -58,7 +58,7 @@ def usable(server: RealSglang, heard: list[str] | None = None, *, told: Any = No
 def test_free_text(server: RealSglang, chat: bool, streamed: bool) -> None:
     """An answer comes to its end, with and without a chat template, in one body or word by word, and all its tokens are counted."""
     heard: list[str] = []
-    answer = usable(server, heard if streamed else None, told={"chat": chat}, **FREE)
+    answer = usable(server, heard if streamed else None, message={"chat": chat}, **FREE)
     assert (answer.finish_reason, answer.runtime, answer.model) == ("stop", "sglang", "tiny")
     assert answer.text.strip() and answer.usage.prompt > 10 and answer.usage.output > 0 and answer.latency_ms > 0
     if streamed:
@@ -84,21 +84,21 @@ def test_a_schema_holds(server: RealSglang, streamed: bool) -> None:
     }
     words: list[str] = []
     answer = usable(server, words if streamed else None, output_schema=schema, max_output_tokens=500)
-    said = json.loads(answer.text)
-    assert set(said) == set(schema["required"]) and 0 <= said["confidence"] <= 1 and 2 <= len(said["topics"]) <= 3
+    result = json.loads(answer.text)
+    assert set(result) == set(schema["required"]) and 0 <= result["confidence"] <= 1 and 2 <= len(result["topics"]) <= 3
     assert not streamed or "".join(words) == answer.text
 
 
 def test_a_thinking_layer_answers_json_without_thinking(server: RealSglang) -> None:
     """Under a grammar nothing is thought even where the layer may think: the answer is all there is."""
-    answer = usable(server, told={"layers": {"MIND": {"thinking": True}}}, max_output_tokens=400)
+    answer = usable(server, message={"layers": {"MIND": {"thinking": True}}}, max_output_tokens=400)
     assert set(json.loads(answer.text)) == {"answer"}
 
 
 def test_a_layer_that_may_think_thinks_in_free_text(server: RealSglang) -> None:
-    """A model that only thinks, and never answers, is told so with the remedy; a random one never ends its thoughts."""
+    """A model that only thinks, and never answers, is reported so with the remedy; a random one never ends its thoughts."""
     with pytest.raises(BadAnswerError, match="only thoughts and no answer") as caught:
-        usable(server, told={"layers": {"MIND": {"thinking": True}}}, **FREE)
+        usable(server, message={"layers": {"MIND": {"thinking": True}}}, **FREE)
     assert caught.value.hint == "Set thinking: false for this layer in runtime.yaml."
 
 
@@ -134,16 +134,16 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_the_server_refuses(server: RealSglang, case: str, streamed: bool) -> None:
     """A request that can never succeed is rejected with the server's own reason, and is not retried."""
-    changes, said = WRONG[case]
+    changes, result = WRONG[case]
     with pytest.raises(ModelRejectedError) as caught:
         ask(server, (lambda _: None) if streamed else None, **changes)
-    assert "status 400" in str(caught.value) and said in str(caught.value) and not caught.value.retryable
+    assert "status 400" in str(caught.value) and result in str(caught.value) and not caught.value.retryable
     assert str(caught.value).startswith(f"MIND at {server.base_url}: ")
 
 
 def test_any_model_name_is_taken(server: RealSglang) -> None:
     """Why the names are checked at the start: a request for another model is answered as if it were there."""
-    assert ask(server, told={"model": "larger"}, **YES).model == "larger"
+    assert ask(server, message={"model": "larger"}, **YES).model == "larger"
 
 
 @pytest.mark.parametrize("word", ["uniqueItems", "multipleOf"])
@@ -153,9 +153,9 @@ def test_keywords_that_the_grammar_refuses_never_reach_it(server: RealSglang, wo
     number = {"type": "integer", "minimum": 0, "maximum": 9, "multipleOf": 2}
     schema = {"type": "object", "properties": {"a": part if word == "uniqueItems" else number}, "required": ["a"]}
     raw = {"type": "json_schema", "json_schema": {"name": "raw", "schema": schema}}
-    told = {"model": "tiny", "max_tokens": 50, "messages": [{"role": "user", "content": "Hi"}], "response_format": raw}
-    status, said = server.post("/v1/chat/completions", told)
-    assert status == 400 and "grammar" in said
+    message = {"model": "tiny", "max_tokens": 50, "messages": [{"role": "user", "content": "Hi"}], "response_format": raw}
+    status, result = server.post("/v1/chat/completions", message)
+    assert status == 400 and "grammar" in result
     assert "a" in json.loads(usable(server, output_schema=schema, max_output_tokens=300).text)
 
 
@@ -167,13 +167,13 @@ def test_an_all_of_is_merged_and_holds(server: RealSglang) -> None:
             {"type": "object", "properties": {"b": {"type": "boolean"}}, "required": ["b"]},
         ]
     }
-    said = json.loads(usable(server, output_schema=schema, max_output_tokens=400).text)
-    assert said["a"] == "x" and isinstance(said["b"], bool)
+    result = json.loads(usable(server, output_schema=schema, max_output_tokens=400).text)
+    assert result["a"] == "x" and isinstance(result["b"], bool)
 
 
 def test_bounds_of_length_are_left_to_us(server: RealSglang) -> None:
     """Strings may hold line breaks and quotes although the recipe bounds them: what is sent has no bound, so they come escaped."""
     text = {"type": "string", "minLength": 1, "maxLength": 4_000, "pattern": "^[^x]*$"}
     schema = {"type": "array", "minItems": 20, "maxItems": 20, "items": text}
-    said = json.loads(usable(server, output_schema=schema, max_output_tokens=4_000).text)
-    assert len(said) == 20
+    result = json.loads(usable(server, output_schema=schema, max_output_tokens=4_000).text)
+    assert len(result) == 20

@@ -40,9 +40,9 @@ class Day:
 def day(servers: dict[str, RealSglang], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
     server = servers["tiny"]
     layers = {name: {"temperature": 1.0} for name in ("REFLEX", "NERVES", "MIND", "VOICE")}
-    told = endpoints(server.base_url, layers=layers, context_length=CONTEXT)
+    served = endpoints(server.base_url, layers=layers, context_length=CONTEXT)
     root = tmp_path_factory.mktemp("store")
-    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), runtime=SglangRuntime(told, keys={}))
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), runtime=SglangRuntime(served, keys={}))
     key, halted, broken = _interrupted(app, server)
     stood = app.turns.manifest(key)
     server.start().ready()
@@ -110,7 +110,7 @@ def test_the_turn_halts_and_says_why(day: Day) -> None:
     assert not day.stood.finished(day.halted[-1].phase)
 
 
-def test_a_listener_is_told(day: Day) -> None:
+def test_a_listener_is_reported(day: Day) -> None:
     """Who was in the middle of a streamed answer learns that the server is gone, and that trying again can help."""
     (error,) = day.broken
     assert type(error) is RuntimeUnreachableError and error.retryable
@@ -136,5 +136,5 @@ def test_each_call_of_the_turn_left_one_record(day: Day) -> None:
     phase = day.halted[-1].phase
     lines = (day.app.folder(day.key) / "calls.jsonl").read_text().splitlines()
     assert sum(f'"phase":"{FIRST}"' in line for line in lines) == 1
-    told = [line for line in lines if f'"phase":"{phase}"' in line]
-    assert len(told) >= 2 and '"success":false' in told[0]
+    served = [line for line in lines if f'"phase":"{phase}"' in line]
+    assert len(served) >= 2 and '"success":false' in served[0]

@@ -26,9 +26,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """One house for all tests: its engine takes half a minute to start."""
     launch = {"command": PROGRAM, "model_path": str(MODEL), "memory_fraction": 0.1, "options": OPTIONS, "start_s": 240}
     layers = {name: {"temperature": 1.0} for name in ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")}
-    told = endpoints("http://127.0.0.1:1/v1", layers=layers, context_length=CONTEXT, launch=launch)
-    runtime = OfflineRuntime(told, python="python3", environ={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
-    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("night"))}), runtime=runtime)
+    served = endpoints("http://127.0.0.1:1/v1", layers=layers, context_length=CONTEXT, launch=launch)
+    runtime = OfflineRuntime(served, python="python3", environ={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("store"))}), runtime=runtime)
     yield opened
     opened.close()
 
@@ -49,13 +49,13 @@ def test_calls_are_answered_together_within_their_schemas(app: App) -> None:
 
 
 def test_the_prompt_is_counted_as_it_is_read(app: App) -> None:
-    """The count that is told before a call is the one that the answer's usage has."""
+    """The count that is reported before a call is the one that the answer's usage has."""
     one = pack(output_format=OutputFormat.JSON, temperature=1.0, **YES)
     counted = app.run(app.runtime.count(one))
     assert counted == app.run(app.runtime.complete(one, timeout_s=120)).usage.prompt
 
 
-def test_what_the_engine_refuses_is_told(app: App) -> None:
+def test_what_the_engine_refuses_is_reported(app: App) -> None:
     """A prompt beyond the model's context is a refusal with a sentence; the engine goes on."""
     from dataclasses import replace
 
@@ -77,18 +77,18 @@ def test_a_batch_runs_without_any_server(app: App, tmp_path: Path) -> None:
     assert "runtime_unreachable" not in types and sum(row.tokens for row in run.rows) > 1_000
 
 
-def test_an_engine_that_can_not_start_says_why(tmp_path: Path) -> None:
+def test_an_engine_that_cannot_start_says_why(tmp_path: Path) -> None:
     """A wrong interpreter, or one without SGLang: one sentence with what it said last, and what to check."""
-    for command, said in (
+    for command, report in (
         (["/nonexistent/python"], "No such file"),
         (["python3", "-c", "raise SystemExit('no sglang here')"], "no sglang here"),
     ):
-        told = endpoints("http://127.0.0.1:1/v1", launch={"command": command, "start_s": 60})
+        served = endpoints("http://127.0.0.1:1/v1", launch={"command": command, "start_s": 60})
         app = open_app(
             load_settings({"PANDORA_ROOT": str(tmp_path)}),
-            runtime=OfflineRuntime(told, python="python3", environ={"PATH": "/usr/bin:/bin"}),
+            runtime=OfflineRuntime(served, python="python3", environ={"PATH": "/usr/bin:/bin"}),
         )
-        with pytest.raises(RuntimeUnreachableError, match=said) as caught:
+        with pytest.raises(RuntimeUnreachableError, match=report) as caught:
             app.run(app.runtime.complete(pack(), timeout_s=5))
         assert "PANDORA_SGLANG_PYTHON" in caught.value.hint
         app.close()

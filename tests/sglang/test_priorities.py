@@ -1,4 +1,4 @@
-"""A server with priorities: a person's call goes before the night's, though it came last."""
+"""A server with priorities: a user's call goes before the archival run's, though it came last."""
 
 import asyncio
 from collections.abc import Iterator
@@ -29,13 +29,13 @@ def ordered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSglang]:
         server.stop()
 
 
-def test_a_persons_call_goes_first(ordered: RealSglang) -> None:
-    """Six calls wait in the server's own queue, the night's first: the live one is answered before every other that waited."""
+def test_a_users_call_goes_first(ordered: RealSglang) -> None:
+    """Six calls wait in the server's own queue, the archival run's first: the live one is answered before every other that waited."""
     done: list[str] = []
 
     async def work() -> None:
-        told = endpoints(ordered.base_url, model=ordered.model, context_length=CONTEXT, max_connections=32, priorities=True)
-        runtime = SglangRuntime(told, keys={})
+        served = endpoints(ordered.base_url, model=ordered.model, context_length=CONTEXT, max_connections=32, priorities=True)
+        runtime = SglangRuntime(served, keys={})
 
         async def call(name: str, priority: Priority) -> None:
             await runtime.complete(

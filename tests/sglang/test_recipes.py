@@ -25,12 +25,12 @@ from pandora_dagster.settings import load_settings
 from tests.runtime.sglang_packs import endpoints
 from tests.sglang.real_servers import CONTEXT, RealSglang
 
-SHELF = open_recipes()
-NAMES = SHELF.names()
+RECIPES = open_recipes()
+NAMES = RECIPES.names()
 NAMED = ("Query", "Reflection", "Gathered Context", "Task Plan", "Tool Results", "Response", "Validation")
 SAID = "".join(f"## {n}. {name}\n\nThe chair Mesh One costs 248.00 euros. [1]\n\n" for n, name in enumerate(NAMED))
 GIVEN = {"mode", "intent", "policy", "phase", "user_id", "session_id", "turn_id", "tools"}
-"""What every call has; the other names of a prompt are told by its phase."""
+"""What every call has; the other names of a prompt are reported by its phase."""
 A_FAULT_OF_THE_ANSWER = {"schema_violation", "missing_evidence", "low_confidence", "timeout"}
 Outcome = CallResult | HaltError
 
@@ -63,7 +63,7 @@ def outcomes(app: App) -> dict[str, Outcome]:
 
 @dataclass
 class Heard:
-    """A person at the other end: what stands on the screen."""
+    """A user at the other end: what stands on the screen."""
 
     shown: str = ""
     pieces: int = 0
@@ -77,7 +77,7 @@ class Heard:
 
 def request_of(name: str) -> CallRequest:
     """A call that offers every document the recipe names."""
-    loaded = SHELF.load(name)
+    loaded = RECIPES.load(name)
     documents = [
         InputDocument(name, f"{name}: the chair Mesh One, 248.00 euros.") for name in loaded.recipe.input_docs if name != "context.md"
     ]
@@ -97,14 +97,14 @@ def request_of(name: str) -> CallRequest:
 def record_of(name: str, app: App) -> CallRecord:
     """The one record that a recipe's call in `outcomes` left."""
     lines = [line for path in Path(app.settings.root).rglob("calls/**/*.jsonl") for line in path.read_text().splitlines()]
-    (record,) = [r for r in map(CallRecord.model_validate_json, lines) if (r.phase, r.recipe) == ("probe", SHELF.load(name).name)]
+    (record,) = [r for r in map(CallRecord.model_validate_json, lines) if (r.phase, r.recipe) == ("probe", RECIPES.load(name).name)]
     return record
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_is_answered_or_halts_by_its_gates(app: App, outcomes: dict[str, Outcome], name: str) -> None:
     """An answer parses and fits the recipe's full schema; else it was retried as often as allowed, and the intervention names the gate."""
-    recipe, outcome, record = SHELF.load(name).recipe, outcomes[name], record_of(name, app)
+    recipe, outcome, record = RECIPES.load(name).recipe, outcomes[name], record_of(name, app)
     if isinstance(outcome, HaltError):
         opened = app.interventions.show(outcome.intervention_id)
         assert opened.type in A_FAULT_OF_THE_ANSWER, opened.message
@@ -121,7 +121,7 @@ def test_a_random_model_does_pass_most_recipes(outcomes: dict[str, Outcome]) -> 
     assert sum(isinstance(outcome, CallResult) for outcome in outcomes.values()) > len(NAMES) / 2
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if SHELF.load(name).recipe.output_format.is_written])
+@pytest.mark.parametrize("name", [name for name in NAMES if RECIPES.load(name).recipe.output_format.is_written])
 def test_words_of_a_written_recipe_are_streamed(app: App, name: str) -> None:
     """What was heard piece by piece is the answer; nothing of an answer that did not pass stays on the screen."""
     heard = Heard()
@@ -143,14 +143,14 @@ def test_what_was_planned_is_what_was_served(app: App, outcomes: dict[str, Outco
         assert 0.9 * (one.prompt + one.input) < one.served < 2 * (one.prompt + one.input) + 64
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if SHELF.load(name).recipe.output_schema])
+@pytest.mark.parametrize("name", [name for name in NAMES if RECIPES.load(name).recipe.output_schema])
 def test_a_shipped_schema_compiles_as_it_is_sent(server: RealSglang, name: str) -> None:
     """The server's grammar takes what is made of the recipe's schema."""
-    schema: Any = schema_for_grammar(SHELF.load(name).recipe.output_schema or {})
-    told = {"type": "json_schema", "json_schema": {"name": "schema", "schema": schema, "strict": True}}
-    asked = {"model": "tiny", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}], "response_format": told}
-    status, said = server.post("/v1/chat/completions", asked)
-    assert status == 200, said
+    schema: Any = schema_for_grammar(RECIPES.load(name).recipe.output_schema or {})
+    fields = {"type": "json_schema", "json_schema": {"name": "schema", "schema": schema, "strict": True}}
+    asked = {"model": "tiny", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}], "response_format": fields}
+    status, report = server.post("/v1/chat/completions", asked)
+    assert status == 200, report
 
 
 def test_turns_of_the_store_are_untouched(app: App) -> None:

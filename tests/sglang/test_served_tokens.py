@@ -48,15 +48,15 @@ BY_CALLS = settings(max_examples=25, deadline=None, suppress_health_check=list(H
 @pytest.fixture
 def app(server: RealSglang, tmp_path: Path) -> Iterator[App]:
     """A new store whose layers believe in a context of NARROW tokens; the server takes more and counts what came."""
-    told = endpoints(server.base_url, layers={"REFLEX": {"temperature": 1.0}, "MIND": {"temperature": 1.0}}, context_length=NARROW)
-    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(told, keys={}))
+    runtime_file = endpoints(server.base_url, layers={"REFLEX": {"temperature": 1.0}, "MIND": {"temperature": 1.0}}, context_length=NARROW)
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(runtime_file, keys={}))
     yield opened
     opened.close()
 
 
 @pytest.mark.parametrize("chat", [True, False])
 def test_the_count_before_a_call_is_the_usage_after_it(server: RealSglang, chat: bool) -> None:
-    """Whatever the text, chat template or not: the count that plans are held against is the one that is served."""
+    """Whatever the text, chat template or not: the count that plans are compared with is the one that is served."""
     with asyncio.Runner() as loop:
         runtime = SglangRuntime(endpoints(server.base_url, context_length=CONTEXT, chat=chat), keys={})
 
@@ -75,7 +75,7 @@ def test_the_count_before_a_call_is_the_usage_after_it(server: RealSglang, chat:
 @given(items=ITEMS, query=TEXTS.filter(str.strip))
 @BY_CALLS
 def test_what_is_planned_to_fit_does_fit(app: App, items: tuple[Item, ...], query: str) -> None:
-    """No prompt that is sent has more served tokens than the context leaves beside the answer; what can not fit halts before."""
+    """No prompt that is sent has more served tokens than the context leaves beside the answer; what cannot fit halts before."""
     before = len(records(app))
     documents = (InputDocument("turn_summaries", items=items),)
     request = CallRequest(RECIPE, query, CallSite("probe", "anna", "s1"), documents)
@@ -102,8 +102,8 @@ def test_dense_text_is_planned_again(app: App) -> None:
 
 def test_what_was_counted_is_remembered(app: App) -> None:
     """The ratio in the store is the highest that the records show, and the next process plans with it."""
-    said = "".join(f"{n}. The chair 椅子 costs {n * 31}.00 euros.\n" for n in range(6))
-    documents = (InputDocument("turn_summaries", said),)
+    sentence = "".join(f"{n}. The chair 椅子 costs {n * 31}.00 euros.\n" for n in range(6))
+    documents = (InputDocument("turn_summaries", sentence),)
     app.run(app.dependencies.execution.attempt(CallRequest(RECIPE, "which?", CallSite("probe", "bob", "s1"), documents)))
     kept = json.loads((app.settings.root / "token_ratios.json").read_text())
     assert kept["REFLEX"]["model"] == "tiny" and kept["REFLEX"]["ratio"] > 1.0

@@ -27,8 +27,8 @@ _CALLS = itertools.count(1)
 def busy(server: RealSglang, count: int = 1) -> Iterator[None]:
     """`count` requests that do not end by themselves, from another client; aborted at the end."""
     ids = [f"busy/{next(_CALLS)}/" for _ in range(count)]
-    told = {"model": server.model, "messages": [{"role": "user", "content": "On and on."}], "max_tokens": 20_000, "ignore_eos": True}
-    threads = [threading.Thread(target=server.post, args=("/v1/chat/completions", {**told, "rid": rid})) for rid in ids]
+    fields = {"model": server.model, "messages": [{"role": "user", "content": "On and on."}], "max_tokens": 20_000, "ignore_eos": True}
+    threads = [threading.Thread(target=server.post, args=("/v1/chat/completions", {**fields, "rid": rid})) for rid in ids]
     for thread in threads:
         thread.start()
     until(lambda: server.waiting() + server.running() >= count)
@@ -43,8 +43,8 @@ def busy(server: RealSglang, count: int = 1) -> Iterator[None]:
 
 
 async def asked(server: RealSglang, *, timeout_s: float = PATIENT_S, patience_s: float = PATIENT_S, **changes: object) -> ModelAnswer:
-    told = endpoints(server.base_url, model=server.model, context_length=CONTEXT, max_connections=64, patience_s=patience_s)
-    runtime = SglangRuntime(told, keys={})
+    fields = endpoints(server.base_url, model=server.model, context_length=CONTEXT, max_connections=64, patience_s=patience_s)
+    runtime = SglangRuntime(fields, keys={})
     try:
         return await runtime.complete(pack(call_id=f"limit-{next(_CALLS)}", temperature=1.0, **changes), timeout_s=timeout_s)
     finally:
@@ -63,8 +63,8 @@ def test_a_full_queue_reaches_no_caller(small: RealSglang) -> None:
             heard[name] = value
 
     async def together() -> list[ModelAnswer]:
-        told = endpoints(small.base_url, model=small.model, context_length=CONTEXT, max_connections=12, patience_s=PATIENT_S)
-        runtime = SglangRuntime(told, keys={}, meters=Meters())
+        fields = endpoints(small.base_url, model=small.model, context_length=CONTEXT, max_connections=12, patience_s=PATIENT_S)
+        runtime = SglangRuntime(fields, keys={}, meters=Meters())
         calls = (runtime.complete(pack(call_id=f"limit-{next(_CALLS)}", temperature=1.0, **YES), timeout_s=PATIENT_S) for _ in range(12))
         try:
             return await asyncio.gather(*calls)
@@ -76,7 +76,7 @@ def test_a_full_queue_reaches_no_caller(small: RealSglang) -> None:
 
 
 def test_a_server_that_lets_nobody_wait_long(small: RealSglang) -> None:
-    """A request that waited too long there is sent again; when our own patience is over, that is what is told."""
+    """A request that waited too long there is sent again; when our own patience is over, that is what is reported."""
     with busy(small):
         began = time.monotonic()
         with pytest.raises(EndpointFullError, match=r"no free place within 1 s; it said: status 503: Request waiting timeout reached\."):

@@ -1,4 +1,4 @@
-"""What is said of real servers before a turn begins: health, model names, context, and which layer goes where."""
+"""What is reported of real servers before a turn begins: health, model names, context, and which layer goes where."""
 
 import json
 from pathlib import Path
@@ -54,17 +54,17 @@ def test_a_call_goes_to_its_layers_server(runtime_file: Path, server: RealSglang
 
 def test_a_wrong_model_name_is_found_before_a_turn(server: RealSglang, tmp_path: Path) -> None:
     """The server takes any name and echoes it; the check tells the difference, and no turn begins."""
-    told = endpoints(server.base_url, model="larger", context_length=CONTEXT)
-    runtime = SglangRuntime(told, keys={})
+    served = endpoints(server.base_url, model="larger", context_length=CONTEXT)
+    runtime = SglangRuntime(served, keys={})
     assert {s.message.partition("/v1: ")[2] for s in look(runtime).values()} == {"serves tiny: expected larger"}
-    app: App = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(told, keys={}))
+    app: App = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(served, keys={}))
     with pytest.raises(ConfigurationError, match="serves tiny: expected larger"):
         app.start("which chair?")
     assert list(app.turns.keys()) == []
     app.close()
 
 
-def test_a_context_that_is_too_small_is_said(server: RealSglang) -> None:
+def test_a_context_that_is_too_small_is_reported(server: RealSglang) -> None:
     """A runtime file that promises more than the server takes is corrected."""
     found = look(SglangRuntime(endpoints(server.base_url, context_length=2 * CONTEXT), keys={}))[ModelLayer.MIND]
     assert "takes 32768 tokens: expected the 65536" in found.message and found.remedy.startswith("Set context_length to 32768")

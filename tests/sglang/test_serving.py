@@ -45,19 +45,19 @@ class Served:
     def start(self) -> None:
         """Serve, unless it is served already."""
         if self.process is None or self.process.poll() is not None:
-            with (self.root / "stderr").open("ab") as said:
+            with (self.root / "stderr").open("ab") as printed_text:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-c", PANDORA, "serve"], env=environment(self.root), cwd=self.root, stderr=said, text=True
+                    [sys.executable, "-c", PANDORA, "serve"], env=environment(self.root), cwd=self.root, stderr=printed_text, text=True
                 )
 
     def states(self) -> dict[str, str]:
-        told = self.root / "serving" / "serving.json"
-        return {name: one["state"] for name, one in json.loads(told.read_text())["servers"].items()} if told.exists() else {}
+        report = self.root / "serving" / "serving.json"
+        return {name: one["state"] for name, one in json.loads(report.read_text())["servers"].items()} if report.exists() else {}
 
     def until(self, name: str, state: str) -> None:
         def stands() -> bool:
-            assert self.process and self.process.poll() is None, self.said()
-            assert self.states().get(name) != "given up", self.said()
+            assert self.process and self.process.poll() is None, self.printed_text()
+            assert self.states().get(name) != "given up", self.printed_text()
             return self.states().get(name) == state
 
         until(stands, f"{name} {state}", seconds=READY_S)
@@ -65,7 +65,7 @@ class Served:
     def pid(self, name: str) -> int:
         return int(json.loads((self.root / "serving" / f"{name}.process").read_text())["pid"])
 
-    def said(self) -> str:
+    def printed_text(self) -> str:
         return (self.root / "stderr").read_text()
 
 
@@ -215,11 +215,11 @@ def test_a_call_wakes_the_cold_server(served: Served) -> None:
 
 
 def test_ctrl_c_ends_all(served: Served) -> None:
-    """Nothing runs afterwards, and a call of a cold layer is told what is missing."""
+    """Nothing runs afterwards, and a call of a cold layer is reported what is missing."""
     everyone = _group(served.pid("tiny"))
     assert served.process
     served.process.send_signal(signal.SIGINT)
-    assert served.process.wait(90) == 0, served.said()
+    assert served.process.wait(90) == 0, served.printed_text()
     assert everyone and not any(map(alive, everyone)) and not list((served.root / "serving").glob("*.process"))
     code, found = findings(served)
     assert code == 1 and found["layer MIND"]["remedy"] == found["layer EYES"]["remedy"] == "Start pandora serve."

@@ -1,4 +1,4 @@
-"""Answers of a real server on their way to the person: through a turn, through the API, and when one end goes away."""
+"""Answers of a real server on their way to the user: through a turn, through the API, and when one end goes away."""
 
 import json
 import os
@@ -23,7 +23,7 @@ QUESTION: Any = [{"role": "user", "content": "Which chair?"}]
 
 
 class Listener:
-    """When it was told what."""
+    """When it was reported what."""
 
     def __init__(self) -> None:
         self.words_at: list[tuple[float, str]] = []
@@ -67,7 +67,7 @@ def test_an_ask_shows_words_as_the_server_has_them(server: RealSglang, tmp_path:
 
 def test_a_talk_shows_words_as_the_server_has_them(server: RealSglang, tmp_path: Path) -> None:
     """`pandora chat`, typed to and read from outside: the answer comes in many pieces, and is the stored one."""
-    root, said = tmp_path / "store", list[tuple[float, bytes]]()
+    root, texts = tmp_path / "store", list[tuple[float, bytes]]()
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "chat", "--user", "eve", "--session", "s1"],
         env=environment(root) | {"REAL_VOICE": server.base_url},
@@ -80,10 +80,10 @@ def test_a_talk_shows_words_as_the_server_has_them(server: RealSglang, tmp_path:
         talk.stdin.write(b"Which chair?\n\n")
         talk.stdin.flush()
         while piece := os.read(talk.stdout.fileno(), 65_536):
-            said.append((time.monotonic(), piece))
+            texts.append((time.monotonic(), piece))
         assert talk.wait(60) == 0
-    answer = b"".join(piece for _, piece in said).decode().strip()
-    assert len(json.loads(answer)) == WORDS and len(said) > 50 and said[-1][0] - said[0][0] > 0.05
+    answer = b"".join(piece for _, piece in texts).decode().strip()
+    assert len(json.loads(answer)) == WORDS and len(texts) > 50 and texts[-1][0] - texts[0][0] > 0.05
     assert answer == (root / "users/eve/turns/turn_000001/response.md").read_text().strip()
 
 

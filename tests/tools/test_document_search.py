@@ -7,8 +7,8 @@ import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.ports.tool import ToolRun
+from pandora_dagster.contracts.turns import SESSION_POOL
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.gather.retrieval_scope import SESSION_POOL
 from pandora_dagster.phases.steps.session_facts import give_consent
 from pandora_dagster.settings import load_settings
 from pandora_dagster.tools.document_search import BUDGET_TOKENS, MOST_TURNS
@@ -44,8 +44,8 @@ def test_nothing_found_is_no_error(rig):
     assert (found.ok, found.text, found.sources) == (True, "", ())
 
 
-def test_only_the_persons_own_earlier_turns_are_searched(rig):
-    """Neither another person's turns, nor this turn, nor later ones."""
+def test_only_the_users_own_earlier_turns_are_searched(rig):
+    """Neither another user's turns, nor this turn, nor later ones."""
     rig.ask("the walnut desk", user="ben")
     rig.ask("the walnut desk")
     assert search(rig, "walnut", user="carla").sources == () and search(rig, "walnut", before=1).sources == ()
@@ -72,7 +72,7 @@ def mediation(tmp_path, monkeypatch):
 
 
 def test_a_mediation_searches_other_sessions_only_with_consent(mediation):
-    """What another session heard stays there until the person consents, and again once they withdraw."""
+    """What another session heard stays there until the user consents, and again once they withdraw."""
     other = mediation.ask("the walnut desk is cracked", session="s1")
     own = mediation.ask("the walnut desk is sold", session="s2")
     here = mediation.start("which desk?", session="s2")

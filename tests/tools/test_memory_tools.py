@@ -1,4 +1,4 @@
-"""`memory.query` and `memory.create`: stored preferences and facts of one person."""
+"""`memory.query` and `memory.create`: stored preferences and facts of one user."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -63,7 +63,7 @@ def test_an_empty_query_lists_all():
 
 
 def test_nothing_found_has_no_source():
-    """No match, or another person: an empty text without sources."""
+    """No match, or another user: an empty text without sources."""
     memory = Memory(entry("seat", "aisle"))
     assert (query(memory, "desk").text, query(memory, "desk").sources) == ("", ())
     assert query(memory, "seat", user=user_id("ben")).text == ""

@@ -65,7 +65,7 @@ def _record(**fields: object) -> SessionRecord:
 
 
 def test_live_turns_leave_by_session() -> None:
-    """The person's words verbatim, the answer as it was given; a turn without an answer keeps its question."""
+    """The user's words verbatim, the answer as it was given; a turn without an answer keeps its question."""
     turns = [
         _live(1, " a \n", **{"response.md": "one [1]"}),
         _live(2, "b", session="other"),

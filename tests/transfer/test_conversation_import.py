@@ -91,13 +91,13 @@ def index(tmp_path: Path) -> DuckTurnIndex:
     return DuckTurnIndex.at(tmp_path / "turn_index.duckdb", wait_s=10.0)
 
 
-def _desk(disk: _Disk, index: DuckTurnIndex) -> ImportContext:
+def _import_context(disk: _Disk, index: DuckTurnIndex) -> ImportContext:
     return ImportContext(disk, disk, index, TermReader())
 
 
 def _import(disk: _Disk, index: DuckTurnIndex, *lines: object) -> ImportReport:
     raw = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    return import_conversations(raw, _desk(disk, index), where="chats.jsonl")
+    return import_conversations(raw, _import_context(disk, index), where="chats.jsonl")
 
 
 def _conversation(name: str, *messages: dict[str, Any], user: str = "ann", **fields: Any) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def test_an_index_that_refuses_leaves_the_import_to_be_taken_up(disk: _Disk, ind
         candidates = index.candidates
 
     raw = [json.dumps(_FULL).encode()]
-    ctx = _desk(disk, index)
+    ctx = _import_context(disk, index)
     with pytest.raises(StoreError):
         import_conversations(raw, ImportContext(disk, disk, Refusing(), ctx.reader), where="f")
     assert list(export_conversations(disk, disk)) == []
@@ -218,7 +218,7 @@ def test_two_imports_at_once_make_each_turn_once(disk: _Disk, index: DuckTurnInd
     late = Late()
     late.turns, late.sessions, late.last = disk.turns, disk.sessions, disk.last
     _import(disk, index, _FULL)
-    report = import_conversations([json.dumps(_FULL).encode()], _desk(late, index), where="f")
+    report = import_conversations([json.dumps(_FULL).encode()], _import_context(late, index), where="f")
     assert (report.unchanged, report.faults, len(disk.turns), len(index.rows())) == (1, (), 2, 2)
 
 
@@ -238,16 +238,16 @@ def test_a_greeting_before_the_first_turn_is_found(disk: _Disk, index: DuckTurnI
 
 
 def test_a_message_with_its_own_time_dates_its_turn(disk: _Disk, index: DuckTurnIndex) -> None:
-    """A time that can not be read is passed over."""
+    """A time that cannot be read is passed over."""
     _import(disk, index, _conversation("t", {**_ASK, "created_at": "2024-06-01T00:00:00Z"}, {**_ASK, "timestamp": "noon"}))
     assert [row.created_at for row in index.rows()] == ["2024-05-15T13:00:00Z", "2024-06-01T00:00:00Z"]
 
 
-def test_progress_is_told_after_every_line(disk: _Disk, index: DuckTurnIndex) -> None:
+def test_progress_is_reported_after_every_line(disk: _Disk, index: DuckTurnIndex) -> None:
     """Who shows a bar sees the lines go by and the end."""
     seen: list[int] = []
     raw = [json.dumps(_conversation(name, _ASK)).encode() for name in ("a", "b")]
-    import_conversations(raw, _desk(disk, index), where="f", progress=lambda report: seen.append(report.lines))
+    import_conversations(raw, _import_context(disk, index), where="f", progress=lambda report: seen.append(report.lines))
     assert seen == [1, 2, 2]
 
 
@@ -260,6 +260,6 @@ def test_many_conversations_are_stored_in_batches(disk: _Disk, index: DuckTurnIn
             placed_early.append(len(disk.turns))
             yield json.dumps(_conversation(f"c{number}", *([_ASK] * 100))).encode()
 
-    report = import_conversations(lines(), _desk(disk, index), where="f")
+    report = import_conversations(lines(), _import_context(disk, index), where="f")
     assert (report.turns, len(report.keys), len(disk.turns), len(index.rows())) == (1200, 1200, 1200, 1200)
     assert 1000 <= placed_early[-1] < 1200

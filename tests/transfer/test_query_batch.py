@@ -62,7 +62,7 @@ class Places:
 
 
 @dataclass
-class Night:
+class BatchRun:
     root: Path
     capacity: Places = field(default_factory=Places)
 
@@ -87,138 +87,140 @@ class Night:
 
 
 @pytest.fixture
-def night(tmp_path: Path):
-    opened = Night(tmp_path)
+def batch_run(tmp_path: Path):
+    opened = BatchRun(tmp_path)
     yield opened
     opened.app.close()
 
 
-def asks(count: int, **told: str) -> list[dict[str, str]]:
-    return [{"query": f"What did desk number {n} cost?", **told} for n in range(count)]
+def asks(count: int, **options: str) -> list[dict[str, str]]:
+    return [{"query": f"What did desk number {n} cost?", **options} for n in range(count)]
 
 
-def test_every_line_gets_its_turn_before_the_first_runs(night: Night) -> None:
-    """Numbers are given by person, the record stands, and no turn exists yet; bad lines are in it with their reasons."""
-    batch = night.open({"query": "a", "user": "ann", "id": "x"}, "nonsense", {"query": "b"}, {"query": "c", "user": "ann", "session": "s9"})
+def test_every_line_gets_its_turn_before_the_first_runs(batch_run: BatchRun) -> None:
+    """Numbers are given by user, the record stands, and no turn exists yet; bad lines are in it with their reasons."""
+    batch = batch_run.open(
+        {"query": "a", "user": "ann", "id": "x"}, "nonsense", {"query": "b"}, {"query": "c", "user": "ann", "session": "s9"}
+    )
     assert [(q.line, q.turn) for q in batch.queries] == [(1, "ann:turn_000001"), (3, "me:turn_000001"), (4, "ann:turn_000002")]
     assert [q.session for q in batch.queries] == ["batch-abababababab-1", "batch-abababababab-3", "s9"]
-    assert [line.line for line in batch.rejected] == [2] and night.phases() == []
-    assert night.open("whatever") == batch == BatchFiles(night.root).find(batch.digest)
+    assert [line.line for line in batch.rejected] == [2] and batch_run.phases() == []
+    assert batch_run.open("whatever") == batch == BatchFiles(batch_run.root).find(batch.digest)
 
 
-def test_all_lines_come_to_their_end(night: Night) -> None:
+def test_all_lines_come_to_their_end(batch_run: BatchRun) -> None:
     """Each turn is saved with its words; every line is heard of once, and the rows come in the order of the lines."""
-    rows, heard = night.run(night.open(*asks(5), "{"))
+    rows, heard = batch_run.run(batch_run.open(*asks(5), "{"))
     assert [(row.line, row.state) for row in rows] == [(n, TurnState.SAVED) for n in range(1, 6)] + [(6, "rejected")]
     assert sorted(heard, key=lambda row: row.line) == list(rows) and all(row.is_finished for row in rows)
     assert all(row.tokens > 0 for row in rows[:5])
-    assert "desk number 3" in night.app.turns.load(night.open().queries[3].key).context
+    assert "desk number 3" in batch_run.app.turns.load(batch_run.open().queries[3].key).context
 
 
-def test_a_second_run_does_nothing_again(night: Night) -> None:
-    """No phase runs, no call is made; what is told is the same."""
-    batch = night.open(*asks(3))
-    first, _ = night.run(batch)
-    before, night.server.order = night.phases(), []
-    again, heard = night.run(batch)
-    assert again == first and len(heard) == 3 and night.server.order == [] and night.phases() == before
+def test_a_second_run_does_nothing_again(batch_run: BatchRun) -> None:
+    """No phase runs, no call is made; what is reported is the same."""
+    batch = batch_run.open(*asks(3))
+    first, _ = batch_run.run(batch)
+    before, batch_run.server.order = batch_run.phases(), []
+    again, heard = batch_run.run(batch)
+    assert again == first and len(heard) == 3 and batch_run.server.order == [] and batch_run.phases() == before
 
 
-def test_a_run_that_was_cut_off_goes_on(night: Night) -> None:
+def test_a_run_that_was_cut_off_goes_on(batch_run: BatchRun) -> None:
     """One turn is done, one stopped in its middle, one was never begun: the second run finishes them, and nothing twice."""
-    batch = night.open(*asks(4))
+    batch = batch_run.open(*asks(4))
 
     async def stopped(after: int) -> None:
-        task = asyncio.ensure_future(run_batch(batch, night.ctx))
-        while len(night.server.order) < after:  # noqa: ASYNC110 - a count of what others do
+        task = asyncio.ensure_future(run_batch(batch, batch_run.ctx))
+        while len(batch_run.server.order) < after:  # noqa: ASYNC110 - a count of what others do
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    night.capacity.count = 1
-    night.app.run(stopped(14))
-    states = [night.app.turns.manifest(key).state for key in sorted(night.app.turns.keys())]
+    batch_run.capacity.count = 1
+    batch_run.app.run(stopped(14))
+    states = [batch_run.app.turns.manifest(key).state for key in sorted(batch_run.app.turns.keys())]
     assert TurnState.OPEN in states and len(states) < 4
-    assert [row.state for row in batch_rows(batch, night.app.dependencies)].count(TurnState.OPEN) >= 2
-    rows, _ = night.run(batch)
+    assert [row.state for row in batch_rows(batch, batch_run.app.dependencies)].count(TurnState.OPEN) >= 2
+    rows, _ = batch_run.run(batch)
     assert all(row.state == TurnState.SAVED for row in rows)
-    assert len(night.phases()) == 4 and len({count for _, count in night.phases()}) == 1
-    for key in sorted(night.app.turns.keys()):
-        phases = [record.phase for record in night.app.turns.load(key).manifest.phases]
+    assert len(batch_run.phases()) == 4 and len({count for _, count in batch_run.phases()}) == 1
+    for key in sorted(batch_run.app.turns.keys()):
+        phases = [record.phase for record in batch_run.app.turns.load(key).manifest.phases]
         assert len(phases) == len(set(phases))
 
 
-def test_turns_of_a_session_go_one_after_the_other(night: Night) -> None:
+def test_turns_of_a_session_go_one_after_the_other(batch_run: BatchRun) -> None:
     """In the order of their lines, while other sessions run beside them."""
-    night.capacity.count = 8
+    batch_run.capacity.count = 8
     lines = [{"query": f"Question {n} of {s}", "session": s} for n in range(3) for s in ("one", "two")]
-    night.run(night.open(*lines))
+    batch_run.run(batch_run.open(*lines))
     for session in ("one", "two"):
-        order = [query for query in night.server.order if query.endswith(session)]
+        order = [query for query in batch_run.server.order if query.endswith(session)]
         assert order == sorted(order)
-    first_of_two = night.server.order.index("Question 0 of two")
-    assert first_of_two < night.server.order.index("Question 1 of one"), "sessions did not overlap"
+    first_of_two = batch_run.server.order.index("Question 0 of two")
+    assert first_of_two < batch_run.server.order.index("Question 1 of one"), "sessions did not overlap"
 
 
 @pytest.mark.parametrize(("places", "most"), [(1, 2), (4, 5)])
-def test_no_more_turns_run_than_there_is_capacity_for(night: Night, places: int, most: int) -> None:
+def test_no_more_turns_run_than_there_is_capacity_for(batch_run: BatchRun, places: int, most: int) -> None:
     """A quarter more turns than calls: a turn is not always at a server. And not fewer, where there are turns."""
-    night.capacity.count = places
-    night.run(night.open(*asks(12)))
-    assert places <= night.server.most <= most
+    batch_run.capacity.count = places
+    batch_run.run(batch_run.open(*asks(12)))
+    assert places <= batch_run.server.most <= most
 
 
-def test_nothing_begins_while_no_server_is_there(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_begins_while_no_server_is_there(batch_run: BatchRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """With no place anywhere a batch waits; it goes on when there is one."""
     monkeypatch.setattr("pandora_dagster.transfer.query_batch._RETRY_S", 0.01)
-    night.capacity.later = [0] * 20
-    rows, _ = night.run(night.open(*asks(2)))
-    assert all(row.state == TurnState.SAVED for row in rows) and night.capacity.asked > 20
+    batch_run.capacity.later = [0] * 20
+    rows, _ = batch_run.run(batch_run.open(*asks(2)))
+    assert all(row.state == TurnState.SAVED for row in rows) and batch_run.capacity.asked > 20
 
 
-def test_a_turn_that_met_no_server_is_tried_again(night: Night) -> None:
-    """After the others; where the server is back it ends well, where it is not it is told with its intervention."""
-    batch = night.open(*asks(3))
+def test_a_turn_that_met_no_server_is_tried_again(batch_run: BatchRun) -> None:
+    """After the others; where the server is back it ends well, where it is not it is reported with its intervention."""
+    batch = batch_run.open(*asks(3))
     # five tries are one call's patience: the first turn's first call fails whole, the second's in every round
-    night.server.away_for = {batch.queries[0].query: 5, batch.queries[1].query: 100}
-    rows, heard = night.run(batch)
+    batch_run.server.away_for = {batch.queries[0].query: 5, batch.queries[1].query: 100}
+    rows, heard = batch_run.run(batch)
     assert [row.state for row in rows] == [TurnState.SAVED, TurnState.HALTED, TurnState.SAVED]
     assert [row.line for row in heard] == [3, 1, 2] and rows[1].is_finished
-    halt = night.app.interventions.show(rows[1].intervention)
+    halt = batch_run.app.interventions.show(rows[1].intervention)
     assert halt.type == "runtime_unreachable" and "refused" in rows[1].reason
 
 
-def test_turns_are_tried_again_for_as_long_as_one_comes_to_its_end(night: Night) -> None:
-    """A server that was away three times costs no turn; none is told before it has its end, and each is told once."""
-    batch = night.open(*asks(4))
-    night.server.away_for = {query.query: 5 * rounds for rounds, query in enumerate(batch.queries)}
-    rows, heard = night.run(batch)
+def test_turns_are_tried_again_for_as_long_as_one_comes_to_its_end(batch_run: BatchRun) -> None:
+    """A server that was away three times costs no turn; none is reported before it has its end, and each is reported once."""
+    batch = batch_run.open(*asks(4))
+    batch_run.server.away_for = {query.query: 5 * rounds for rounds, query in enumerate(batch.queries)}
+    rows, heard = batch_run.run(batch)
     assert all(row.state == TurnState.SAVED and not row.intervention for row in rows)
     assert [row.line for row in heard] == [1, 2, 3, 4]
 
 
-def test_turns_that_meet_nobody_end(night: Night) -> None:
-    """Where a round brings none to its end there is no further one: every turn is told with its intervention, none runs for ever."""
-    batch = night.open(*asks(2))
-    night.server.away_for = {query.query: 1_000 for query in batch.queries}
-    rows, heard = night.run(batch)
+def test_turns_that_meet_nobody_end(batch_run: BatchRun) -> None:
+    """Where a round brings none to its end there is no further one: every turn is reported with its intervention, none runs for ever."""
+    batch = batch_run.open(*asks(2))
+    batch_run.server.away_for = {query.query: 1_000 for query in batch.queries}
+    rows, heard = batch_run.run(batch)
     assert [row.state for row in rows] == [TurnState.HALTED] * 2 == [row.state for row in heard]
-    assert night.server.away_for[batch.queries[0].query] == 1_000 - 2 * 5
+    assert batch_run.server.away_for[batch.queries[0].query] == 1_000 - 2 * 5
 
 
-def test_a_batch_runs_once_at_a_time(night: Night) -> None:
+def test_a_batch_runs_once_at_a_time(batch_run: BatchRun) -> None:
     """Another process that has it is left alone."""
-    batch = night.open(*asks(1))
-    with BatchFiles(night.root).running(batch), pytest.raises(StoreError, match=r"another process works on the queries of q\.jsonl"):
-        night.run(batch)
+    batch = batch_run.open(*asks(1))
+    with BatchFiles(batch_run.root).running(batch), pytest.raises(StoreError, match=r"another process works on the queries of q\.jsonl"):
+        batch_run.run(batch)
 
 
-def test_a_turn_that_is_damaged_keeps_nobody(night: Night) -> None:
+def test_a_turn_that_is_damaged_keeps_nobody(batch_run: BatchRun) -> None:
     """Its line says what is wrong with it; the others go on."""
-    batch = night.open(*asks(2))
-    night.run(batch)
-    (Path(night.app.folder(batch.queries[0].key)) / "turn.json").write_text("{")
-    rows, _ = night.run(batch)
+    batch = batch_run.open(*asks(2))
+    batch_run.run(batch)
+    (Path(batch_run.app.folder(batch.queries[0].key)) / "turn.json").write_text("{")
+    rows, _ = batch_run.run(batch)
     assert [row.state for row in rows] == [TurnState.HALTED, TurnState.SAVED] and "turn.json" in rows[0].reason
     assert not rows[0].is_finished

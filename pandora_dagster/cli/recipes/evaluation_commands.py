@@ -23,6 +23,7 @@ from pandora_dagster.cli.output import (
 if TYPE_CHECKING:
     from pandora_dagster.governance.call_metrics import CallMetrics
     from pandora_dagster.governance.call_replay import ReplayResult
+    from pandora_dagster.governance.recipe_failures import FailureGroup
     from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome
     from pandora_dagster.governance.regressions import VersionComparison
 
@@ -104,6 +105,12 @@ def correct(
     print_line(f"{made.id}: noted for {made.recipe}@{made.recipe_version}")
 
 
+def _group_row(group: "FailureGroup") -> dict[str, object]:
+    """The group as JSON; the message of an example has the key `said`."""
+    examples = [{("said" if name == "message" else name): value for name, value in asdict(one).items()} for one in group.examples]
+    return {**asdict(group), "examples": examples}
+
+
 def lessons(
     context: typer.Context,
     name: RecipeName,
@@ -132,9 +139,9 @@ def lessons(
             for path in make_tests(app, recipe, to_tests, facts=fact or (), lacks=lacks or (), last=last):
                 print_line(path)
             return
-        groups = open_evaluation(app).lessons(app.cookbook.load(recipe).name, last=last)
+        groups = open_evaluation(app).lessons(app.recipes.load(recipe).name, last=last)
     if as_json:
-        print_json(groups)
+        print_json([_group_row(group) for group in groups])
         return
     print_markdown(failure_brief(recipe, groups))
     if groups:
@@ -215,7 +222,7 @@ def replay(
     logged = resolve_version(admin.ctx, recipe, before).version if before else ""
     with app_of(context) as app:
         records = app.calls.newest(version.name, version=logged, limit=last)
-        dry_run = open_dry_run(settings, admin.cookbook, admin.counter)
+        dry_run = open_dry_run(settings, admin.production, admin.counter)
         try:
             dry_run.executor.select_version(version)
             chosen = ModelLayer(layer) if layer else None

@@ -18,11 +18,11 @@ class ColdStorage(Protocol):
         ...
 
     def remove_partial_objects(self) -> int:
-        """Delete half-written objects that nobody writes any more, and say how many; what can not be reached stays."""
+        """Delete half-written objects that no process writes any more; returns their number. Unreachable ones stay."""
         ...
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
-        """The originals, each held against its hash; raises DocumentError (`missing` where the object is gone), OriginalsDeletedError."""
+        """The originals, each verified against its hash; raises DocumentError (`missing` without its object), OriginalsDeletedError."""
         ...
 
     def verify(self, record: ArchiveRecord) -> str:

@@ -19,14 +19,14 @@ class ModelRuntime(Protocol):
 
     def temperature(self, layer: ModelLayer) -> float: ...
     async def count(self, pack: PromptPack) -> int | None:
-        """Tokens of the pack's whole prompt as its layer's model reads it; None where that can not be told. Never raises."""
+        """Tokens of the pack's whole prompt as its layer's model reads it; None where the runtime cannot count them. Never raises."""
         ...
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         """One answer; raises ModelError, a ModelTimeoutError after `timeout_s` seconds from when the call has its place at
         the server. Never retries by itself what the recipe's gates decide about.
 
-        `on_words` is told the answer's text as it comes, in as many pieces as the runtime has; what it raises ends the call."""
+        `on_words` receives the answer's text in pieces while the model writes it; an exception that it raises ends the call."""
         ...
 
     async def aclose(self) -> None: ...

@@ -29,7 +29,7 @@ class FittedDocuments:
 
 
 class DocumentFitter(Protocol):
-    """Makes documents fit by verified compression; raises BudgetError where it can not."""
+    """Makes documents fit by verified compression; raises BudgetError where that is impossible."""
 
     async def fit(
         self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest
@@ -39,7 +39,7 @@ class DocumentFitter(Protocol):
 class BudgetCompressor(Protocol):
     """`execution` keeps texts within their budgets while a turn grows (000 sections 25 and 26). Phases report, it decides.
 
-    Raises HaltError where the model that compresses can not be reached; a text that no sound compression fits comes back whole.
+    Raises HaltError where the compressing model cannot be reached; returns the text unchanged where no sound compression fits.
     """
 
     async def fit_text(self, content: CompressionInput, *, target: int, site: CallSite) -> CompressionResult:

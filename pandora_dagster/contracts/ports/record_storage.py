@@ -61,7 +61,7 @@ class CallLog(Protocol):
 
     def append(self, record: CallRecord) -> None: ...
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
-        """What the turn took so far, and `phase` of it; nothing where the records can not be read."""
+        """What the turn took so far, and `phase` of it; nothing where the records cannot be read."""
         ...
 
     def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
@@ -155,7 +155,7 @@ class Batches(Protocol):
 
 
 class Corrections(Protocol):
-    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, said: str, call_id: str = "") -> Correction:
+    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, text: str, call_id: str = "") -> Correction:
         """On the disk when this returns, credentials taken out.
 
         Raises StoreError, also while its user is erased, UnknownTurnError for a turn that is gone.
@@ -218,11 +218,11 @@ class DocumentTexts(Protocol):
     """The texts that document ids name, as they lie now."""
 
     def cited(self, document: DocumentId, *, at: str) -> str | None:
-        """The turn's document as one read it at `at`, before any archival; None where it can not be read."""
+        """The turn's document as it was at `at`, before any archival; None where it cannot be read."""
         ...
 
     def is_deleted(self, document: DocumentId) -> bool:
-        """Whether it was an original that was deleted by rule: a link to it can not be proved any more, and is no fault."""
+        """Whether a retention rule deleted this original: a link to it can no longer be proved, which is no fault."""
         ...
 
     def candidates(self, document: DocumentId) -> Iterator[str]:

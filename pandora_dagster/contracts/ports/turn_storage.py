@@ -57,7 +57,7 @@ class TurnStore(Protocol):
         ...
 
     def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
-        """The newest revision unless told; verifies hashes; raises UnknownTurnError or DocumentError.
+        """The newest revision by default; verifies hashes; raises UnknownTurnError or DocumentError.
 
         `only`: the documents that are read beside context.md; a turn loaded so is for reading, not for a commit.
         """
@@ -98,7 +98,7 @@ class TurnStore(Protocol):
         ...
 
     def path(self, key: TurnKey, *, revision: int | None = None) -> str:
-        """The folder of a turn's revision, for people."""
+        """The folder of a turn's revision, to show to users."""
         ...
 
 
@@ -173,7 +173,7 @@ class SearchIndex(TurnIndex, Protocol):
     def rebuild(self, batches: Iterable[Sequence[TurnRow]]) -> Path | None:
         """Replace all rows by `batches`; the old rows answer until the new ones are complete.
 
-        Returns where a damaged index was set aside. Raises StoreError."""
+        Returns the new path of a damaged index file, which is kept. Raises StoreError."""
         ...
 
     def exists(self) -> bool: ...

@@ -1,4 +1,4 @@
-"""What is remembered of a person: the stored values, and the ports of the stores that hold memory, sources, facts and summaries."""
+"""What is remembered of a user: the stored values, and the ports of the stores that hold memory, sources, facts and summaries."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -49,7 +49,7 @@ class SourceStore(Protocol):
         ...
 
     def path(self, user: UserId, logical_id: str) -> str | None:
-        """The file behind `research_cache/<topic>.json` or `webpage_cache/<visit>.json`, for people; None for another id."""
+        """The file behind `research_cache/<topic>.json` or `webpage_cache/<visit>.json`, to show to users; None for another id."""
         ...
 
 
@@ -57,8 +57,8 @@ class NoteStore(Protocol):
     """Forever memory: a folder of Markdown notes, only read (004 section 13)."""
 
     def listing(self, user: UserId, query: str = "") -> NoteListing:
-        """The notes that can be offered, and those whose header or text `query` leads to; one that can not be read is told, and
-        costs nothing else."""
+        """The notes that can be offered, and those whose header or text `query` leads to. A note that cannot be read is
+        reported; the others are still listed."""
         ...
 
     def load(self, user: UserId, name: str) -> Note:
@@ -66,7 +66,7 @@ class NoteStore(Protocol):
         ...
 
     def path(self, user: UserId, logical_id: str) -> str | None:
-        """The file behind `notes/<name>`, for people; None for another id."""
+        """The file behind `notes/<name>`, to show to users; None for another id."""
         ...
 
 
@@ -76,7 +76,7 @@ LedgerChange = Callable[[L], tuple[L, Sequence[FactChange]]]
 
 
 class FactStore(Protocol):
-    """Notable facts of sessions, and with consent a profile of the person (002 section 4). Reading is strict: DocumentError.
+    """Notable facts of sessions, and with consent a profile of the user (002 section 4). Reading is strict: DocumentError.
 
     A change is all-or-nothing and happens while no other process changes the same ledger; its audit is written before it.
     """

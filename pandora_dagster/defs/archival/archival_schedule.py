@@ -25,7 +25,7 @@ _RUNS = 5
 """Runs of one tick, each over a range of days: the oldest ranges and the newest; the others wait for the next tick."""
 _GRACE = timedelta(hours=6)
 """How long after the tick an archival run, and after its start any run, may take before it counts as missed."""
-_NIGHTLY_ASSETS = [dg.AssetKey(name) for name in (ASSET, NARRATIVES, DIGESTS)]
+_ARCHIVAL_ASSETS = [dg.AssetKey(name) for name in (ASSET, NARRATIVES, DIGESTS)]
 """The assets that an archival run materializes of a day."""
 _LOOK_BACK = 31
 """Number of newest days that the alarm covers."""
@@ -34,12 +34,12 @@ _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_
 
 ARCHIVAL_JOB = dg.define_asset_job(
     JOB,
-    selection=dg.AssetSelection.assets(*_NIGHTLY_ASSETS),
+    selection=dg.AssetSelection.assets(*_ARCHIVAL_ASSETS),
     description="Archives the turns of a day, or of a range of days in one run; then summarizes their sessions and users.",
 )
 
 
-def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
+def archival_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE, over the day that became due, earlier days with due turns, days
     of missed or interrupted runs, and days archived from the command line."""
 
@@ -75,7 +75,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
     return nightly_turn_archival
 
 
-def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
+def missed_archival_check(settings: Settings) -> dg.AssetChecksDefinition:
     """`no_night_missed`: every day from the first archived one to the newest due one was archived, and none only in part.
 
     It runs after the summary levels: before, its own run is unfinished.
@@ -94,7 +94,7 @@ def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
     return no_night_missed
 
 
-def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
+def missed_archival_sensor(settings: Settings) -> dg.SensorDefinition:
     """`missed_nights`: the same check without a run: a daemon that was off at the time raises the alarm itself."""
 
     @dg.sensor(
@@ -133,13 +133,13 @@ def _materialised(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[date]
 
 def _unmaterialised_days(archived: Collection[date], instance: dg.DagsterInstance) -> set[date]:
     """The days with archived turns that were never materialized completely."""
-    return {day for asset in _NIGHTLY_ASSETS for day in set(archived) - _materialised(instance, asset)}
+    return {day for asset in _ARCHIVAL_ASSETS for day in set(archived) - _materialised(instance, asset)}
 
 
 def _interrupted(instance: dg.DagsterInstance) -> dict[date, frozenset[str]]:
     """The days that a run did not materialize, or not yet, and no later run did; with the newest such run of each asset."""
     found: dict[date, frozenset[str]] = {}
-    for asset in _NIGHTLY_ASSETS:
+    for asset in _ARCHIVAL_ASSETS:
         begun = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
         for key, (run_id, _) in begun.items():
             day = date.fromisoformat(key)

@@ -115,9 +115,9 @@ def _phase_description(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
 # The assets of a turn: one per phase. Knows only that the table of phases is the graph.
 
 
-def turn_assets(cookbook: RecipeCatalog) -> list[dg.AssetsDefinition]:
+def turn_assets(recipes: RecipeCatalog) -> list[dg.AssetsDefinition]:
     """One asset per phase, in the order of the flow; never fails on a broken recipe."""
-    return list(_cached_assets(tuple(_AssetKey(spec, phase_recipes(spec, cookbook)) for spec in phase_table.PHASES)))
+    return list(_cached_assets(tuple(_AssetKey(spec, phase_recipes(spec, recipes)) for spec in phase_table.PHASES)))
 
 
 class _AssetKey:

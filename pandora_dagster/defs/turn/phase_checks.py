@@ -19,7 +19,7 @@ from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 @dataclass(frozen=True, slots=True)
 class PhaseRecipes:
-    """What one phase runs: one recipe for both modes, or one per mode, or none; `faults` where one can not be loaded.
+    """What one phase runs: one recipe for both modes, or one per mode, or none; `faults` where one cannot be loaded.
 
     `also` holds what it may run beside them: shown, while the checks are the main recipe's gates.
     """
@@ -39,19 +39,19 @@ class PhaseRecipes:
         return tuple(dict.fromkeys(r.layer.value for r in self.every))
 
 
-def phase_recipes(spec: PhaseSpec, cookbook: RecipeCatalog) -> PhaseRecipes:
+def phase_recipes(spec: PhaseSpec, recipes: RecipeCatalog) -> PhaseRecipes:
     """The recipes of `spec` in every mode. A broken one is reported, so that the graph still loads (DECISIONS 17)."""
     faults: dict[str, None] = {}
-    main, *others = [_loaded(recipe.name, cookbook, faults) for recipe in spec.recipes] or [{}]
+    main, *others = [_loaded(recipe.name, recipes, faults) for recipe in spec.recipes] or [{}]
     also = {path: recipe for other in others for path, recipe in other.items() if path not in main}
     return PhaseRecipes(tuple(main.values()), tuple(faults), tuple(also.values()))
 
 
-def _loaded(name: str, cookbook: RecipeCatalog, faults: dict[str, None]) -> dict[str, LoadedRecipe]:
+def _loaded(name: str, recipes: RecipeCatalog, faults: dict[str, None]) -> dict[str, LoadedRecipe]:
     loaded: dict[str, LoadedRecipe] = {}
     for mode in Mode:
         try:
-            recipe = cookbook.get(name, mode.value)
+            recipe = recipes.get(name, mode.value)
             loaded[recipe.path] = recipe
         except ConfigurationError as error:
             faults[str(error)] = None

@@ -1,4 +1,4 @@
-"""What people see of a phase in Dagster. Knows how to show a report; numbers stay numbers, so that the UI plots them."""
+"""The metadata of a phase in Dagster, made from its report. Numbers stay numbers, so that the UI plots them."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -34,7 +34,7 @@ def data_version(report: PhaseReport) -> dg.DataVersion:
 
 
 def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metadata:
-    """The metadata of a HALT: which intervention, what a person can do, where to look."""
+    """The metadata of a HALT: the intervention, the commands that resolve it, and where to look."""
     texts = {"intervention": halt.id, "type": halt.type.value, "hint": halt.hint, "turn": str(report.key), "recipe": halt.recipe}
     return {
         **{name: dg.MetadataValue.text(text) for name, text in texts.items() if text},

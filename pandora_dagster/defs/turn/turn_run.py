@@ -29,14 +29,14 @@ from pandora_dagster.shipped import shipped_folder
 # Turns that ran outside Dagster's runs (chat, an API), reported to Dagster afterwards. Runs nothing itself.
 
 
-def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], *, cookbook: RecipeCatalog, folder: str) -> None:
+def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], *, recipes: RecipeCatalog, folder: str) -> None:
     """Runless events for the finished phases of one turn: materialisations with their checks."""
     for report in reports:
         if report.skipped:
             continue
         add_keys(instance, [report.key])
         spec = phase_table.phase_spec(report.phase)
-        checks = checks_of(spec, phase_recipes(spec, cookbook))
+        checks = checks_of(spec, phase_recipes(spec, recipes))
         instance.report_runless_asset_event(_materialisation(report, folder))
         for result in check_results(report, checks):
             instance.report_runless_asset_event(_evaluation(report.phase, result))
@@ -105,7 +105,7 @@ def run_turn(
         if not phases:
             raise InputError(f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
         turn.on_report = on_report
-        outcome = execute_turn(turn_assets(app.dependencies.cookbook), turn, opened, select=phases)
+        outcome = execute_turn(turn_assets(app.dependencies.recipes), turn, opened, select=phases)
     if outcome.error:
         raise outcome.error
     return outcome
@@ -131,19 +131,19 @@ def report_turn(app: App, key: TurnKey, reports: Sequence[PhaseReport]) -> None:
     """
     folder = app.dependencies.turns.path(key)
     with open_instance(app.settings) as instance:
-        record_turn(instance, key, reports, cookbook=app.dependencies.cookbook, session=app.turns.manifest(key).session_id, folder=folder)
+        record_turn(instance, key, reports, recipes=app.dependencies.recipes, session=app.turns.manifest(key).session_id, folder=folder)
 
 
 def record_turn(
-    instance: dg.DagsterInstance, key: TurnKey, reports: Sequence[PhaseReport], *, cookbook: RecipeCatalog, session: str, folder: str
+    instance: dg.DagsterInstance, key: TurnKey, reports: Sequence[PhaseReport], *, recipes: RecipeCatalog, session: str, folder: str
 ) -> None:
     """`report_turn` on an open instance; no phase runs again."""
     if any(report.halt for report in reports):
         by_phase = {report.phase: report for report in reports if not report.skipped}
         finished = OpenTurn(key, session, phase=lambda name: by_phase[name], folder=lambda revision: folder)
-        execute_turn(turn_assets(cookbook), finished, instance, select=tuple(by_phase))
+        execute_turn(turn_assets(recipes), finished, instance, select=tuple(by_phase))
     else:
-        report_phases(instance, reports, cookbook=cookbook, folder=folder)
+        report_phases(instance, reports, recipes=recipes, folder=folder)
 
 
 def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list[str], ...], dict[str, str]]:

@@ -2,7 +2,7 @@
 
 | fault | how often | pause |
 |---|---|---|
-| an answer that failed a gate, a time-out | the recipe's `max_retries` | none: the model is told, or asked again |
+| an answer that failed a gate, a time-out | the recipe's `max_retries` | none: the model is asked again, with the error |
 | 429 | the same | doubling |
 | unreachable: refused, reset, 5xx | AWAY_RETRIES, beside them | doubling |
 | either of them with `Retry-After` | the same | at least as long as the server asks |
@@ -32,13 +32,13 @@ from pandora_dagster.execution.call_faults import CallFault
 
 # Step 5 of 000 section 15: one attempt at a model, within its time. Knows the runtime port; knows nothing of answers.
 
-PERSON = "person"
-"""Who answered, in the records of a call whose answer was given by hand."""
+BY_HAND = "person"
+"""Runtime and model in the record of a call whose answer a user gave."""
 
 
 def manual_answer(text: str) -> ModelAnswer:
-    """An answer given by hand, as whoever judges it takes one."""
-    return ModelAnswer(text, "stop", Usage(), PERSON, PERSON, 0.0)
+    """An answer given by hand, in the form that its gates expect."""
+    return ModelAnswer(text, "stop", Usage(), BY_HAND, BY_HAND, 0.0)
 
 
 async def attempt_call(
@@ -53,7 +53,7 @@ async def attempt_call(
 
 
 def fault_of(error: ModelError) -> CallFault:
-    """What a failed attempt means for the call. The model is told only of an answer that was its own."""
+    """The fault that a failed attempt is for the call. Only a fault of its own answer is fed back to the model."""
     if isinstance(error, ModelTimeoutError):
         return CallFault(InterventionType.TIMEOUT, str(error), retryable=True, hint=error.hint)
     if isinstance(error, ModelRejectedError):

@@ -36,7 +36,7 @@ class CallAccount:
     finish_reason: str = ""
     schema_valid: bool | None = None
     confidence: float | None = None
-    tells: bool | None = None
+    answered: bool | None = None
     gates: dict[str, bool] = field(default_factory=dict[str, bool])
     left_out: tuple[str, ...] = ()
     tokens_saved: int = 0
@@ -52,14 +52,14 @@ class CallAccount:
     thinking: str = ""
 
     def begin_attempt(self, packable: PackContents, pack: PromptPack, pack_ref: str, model: str) -> None:
-        """A new attempt: what the one before it said about its answer no longer holds."""
-        told = sum(part.tokens for part in pack.parts if part.kind == "feedback")
+        """Begin an attempt: reset what the attempt before it recorded about its answer."""
+        feedback_tokens = sum(part.tokens for part in pack.parts if part.kind == "feedback")
         self.layer, self.model, self.pack_ref, self.answer_ref = packable.layer, model, pack_ref, ""
-        self.prompt, self.input = packable.prompt_tokens, packable.input_tokens + told
+        self.prompt, self.input = packable.prompt_tokens, packable.input_tokens + feedback_tokens
         self.left_out, self.tokens_saved = packable.left_out, packable.tokens_saved
         self.compressions = packable.compressions
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
-        self.schema_valid, self.confidence, self.tells, self.thinking = None, None, None, ""
+        self.schema_valid, self.confidence, self.answered, self.thinking = None, None, None, ""
         self.gates.clear()
         self.sizes = part_sizes(pack)
 
@@ -90,7 +90,7 @@ class CallAccount:
             success=success,
             schema_valid=self.schema_valid,
             confidence=self.confidence,
-            answered=self.tells,
+            answered=self.answered,
             retries=self.retries,
             escalated=self.escalated,
             finish_reason=self.finish_reason,

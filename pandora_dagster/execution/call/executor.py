@@ -54,7 +54,7 @@ class Executor:
     def __init__(
         self,
         *,
-        cookbook: RecipeCatalog,
+        recipes: RecipeCatalog,
         runtime: ModelRuntime,
         counter: TokenMeasure,
         log: CallLog,
@@ -72,7 +72,7 @@ class Executor:
         routing: Routing | None = None,
         versions: RecipeVersionStore | None = None,
     ) -> None:
-        self._cookbook, self._runtime, self._log = cookbook, runtime, log
+        self._recipes, self._runtime, self._log = recipes, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
@@ -106,7 +106,7 @@ class Executor:
     async def attempt(self, request: CallRequest) -> CallResult | CallFault:
         """`call` for compression, which has other ways: a failed call is logged and comes back; no intervention is opened."""
         try:
-            call = self._open_call(request, self._cookbook.get(request.recipe, request.mode))
+            call = self._open_call(request, self._recipes.get(request.recipe, request.mode))
         except ConfigurationError as error:
             return CallFault(InterventionType.CONFIG_ERROR, str(error), hint=error.hint)
         try:
@@ -117,9 +117,9 @@ class Executor:
         return self._result(call, judged)
 
     def _load_recipe(self, request: CallRequest) -> LoadedRecipe:
-        """Step 1. A recipe that can not be loaded never ran: its intervention is all the trace it leaves (000 section 18.1)."""
+        """Step 1. A recipe that cannot be loaded never ran: its intervention is its only record (000 section 18.1)."""
         try:
-            return self._cookbook.get(request.recipe, request.mode)
+            return self._recipes.get(request.recipe, request.mode)
         except ConfigurationError as error:
             fields = {**request.site.fields, "recipe": request.recipe, "hint": error.hint}
             opened = self._interventions.open(InterventionType.CONFIG_ERROR, str(error), **fields)
@@ -160,7 +160,7 @@ class Executor:
     async def _try_layer(
         self, call: _Call, inputs: CallInputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None
     ) -> AnswerJudgement:
-        """Attempts on one layer, each told only the last error, until one passes or the call's patience is over."""
+        """Attempts on one layer, each with the last error as feedback, until one passes or the retry policy is exhausted."""
         target = self._target(call, layer, budget)
         packable = await self._pack_contents(call, inputs, target)
         outcome: AnswerJudgement | CallFault | None = None
@@ -239,8 +239,7 @@ class Executor:
         return CallFault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True) if reason else None
 
     def _rate_limit_of(self, call: _Call) -> SessionRateLimit | None:
-        """The limits that the call comes under: only a live session has them, the night has its own, and only for what goes beyond a
-        turn's own calls."""
+        """The rate limit of the call: only summarising calls of live sessions have one. Archival runs have their own."""
         site = call.request.site
         is_live = bool(site.session) and site.priority is not Priority.BATCH
         return self._allowance if is_live and call.loaded.recipe.role in SUMMARIZING_ROLES else None
@@ -258,7 +257,7 @@ class Executor:
         account.schema_valid = account.gates["schema_validation"] if checked else None
         account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
         if recipe.output_format.is_written and call.request.sources:
-            account.tells = not states_only_absence(judged.text)
+            account.answered = not states_only_absence(judged.text)
         if judged.fault and call.request.by_hand:
             return replace(judged.fault, retryable=False)  # the same words again would be no other answer
         return judged.fault or judged
@@ -295,7 +294,7 @@ class Executor:
             raise unrecoverable_fault(InterventionType.MISSING_DOCUMENT, f"image {image.name}: {error}") from error
 
     def _result(self, call: _Call, judged: AnswerJudgement) -> CallResult:
-        """Step 7. A log that fails is said, in the result's record too; the answer stays."""
+        """Step 7. A failure of the log is reported, also in the result's record; the answer stays valid."""
         doubt = judged.low_confidence
         call.stream.finish(judged.text)
         record = call.account.record(self._clock(), success=doubt is None, error=doubt.reason if doubt else "")
@@ -326,7 +325,7 @@ def _served_room(call: _Call, target: PackTarget) -> int | None:
 
 
 def _require_confidence(call: _Call, judged: AnswerJudgement) -> AnswerJudgement:
-    """The answer itself, unless its confidence is too low and its caller can not go on with that."""
+    """The answer itself, unless its confidence is too low for its caller to go on."""
     if judged.low_confidence is not None and call.request.halt_on_low_confidence:
         call.stream.withdraw(judged.low_confidence.reason)
         raise CallFaultError(CallFault(InterventionType.LOW_CONFIDENCE, judged.low_confidence.reason))

@@ -27,7 +27,7 @@ from pandora_dagster.execution.fit.call_budget import (
     without_items,
 )
 
-# A query over its limits, in a pack only: the person's words stay verbatim, pasted blocks travel as attached documents. Knows the
+# A query over its limits, in a pack only: the user's words stay verbatim, pasted blocks travel as attached documents. Knows the
 # input of one call; context.md on the disk keeps every word (DECISIONS 3).
 
 MIN_ATTACHED_TOKENS = 60

@@ -40,12 +40,12 @@ class Factor(BaseModel):
         return self
 
     def holds(self, request: CallRequest) -> bool:
-        said = {word.casefold() for word in re.findall(r"\w+", request.query)}
+        query_words = {word.casefold() for word in re.findall(r"\w+", request.query)}
         return (
             self.policy in (None, request.policy)
             and self.mode in (None, request.mode)
             and (self.intents is None or request.intent in self.intents)
-            and (self.words is None or any(word.casefold() in said for word in self.words))
+            and (self.words is None or any(word.casefold() in query_words for word in self.words))
             and (self.query_over is None or len(request.query) > self.query_over)
             and self.ambiguous in (None, request.ambiguous)
         )

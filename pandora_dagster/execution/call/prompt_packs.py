@@ -19,7 +19,7 @@ from pandora_dagster.execution.fit.call_budget import TokenCountFunction, docume
 from pandora_dagster.recipes.static_prompts import io_schema
 
 LONGEST_FEEDBACK = 480
-"""Characters of an error that a retry is told; enough for three schema faults, about 120 tokens."""
+"""Characters of an error that a retry gets as feedback; enough for three schema faults, about 120 tokens."""
 SHORT_FEEDBACK = "Your last answer was not accepted. Answer again in the form asked for."
 Value = TypeVar("Value")
 MAX_ENTRIES = 128
@@ -65,7 +65,7 @@ def input_parts(variables: str, documents: Iterable[InputDocument], query: str, 
 def build_pack(packable: PackContents, call_id: str, feedback: str, count: TokenCountFunction) -> PromptPack:
     """The pack of one attempt; `feedback` is the last error, shortened or left out where it does not fit."""
     recipe = packable.loaded.recipe
-    told = _fitting_feedback(feedback, packable.feedback_room, count)
+    feedback_parts = _fitting_feedback(feedback, packable.feedback_room, count)
     return PromptPack(
         call_id=call_id,
         recipe=packable.loaded.name,
@@ -78,7 +78,7 @@ def build_pack(packable: PackContents, call_id: str, feedback: str, count: Token
         temperature=packable.temperature,
         max_output_tokens=recipe.token_budget.output,
         thinking_tokens=recipe.token_budget.thinking,
-        parts=(*packable.shared, *packable.input, *told),
+        parts=(*packable.shared, *packable.input, *feedback_parts),
         sources=packable.request.sources,
         tools=packable.tools,
         priority=packable.request.site.priority,
@@ -89,8 +89,8 @@ def build_pack(packable: PackContents, call_id: str, feedback: str, count: Token
 def _fitting_feedback(error: str, room: int, count: TokenCountFunction) -> Sequence[Part]:
     if not error:
         return ()
-    told = error if len(error) <= LONGEST_FEEDBACK else f"{error[: LONGEST_FEEDBACK - 200]} ... {error[-200:]}"
-    for text in (f"Your last answer was not accepted: {told}\nAnswer again, completely and in the form asked for.", SHORT_FEEDBACK):
+    message = error if len(error) <= LONGEST_FEEDBACK else f"{error[: LONGEST_FEEDBACK - 200]} ... {error[-200:]}"
+    for text in (f"Your last answer was not accepted: {message}\nAnswer again, completely and in the form asked for.", SHORT_FEEDBACK):
         candidate = counted_part("feedback", "feedback", text, count)
         if candidate.tokens <= room:
             return (candidate,)

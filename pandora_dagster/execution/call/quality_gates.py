@@ -38,8 +38,8 @@ _POLITE = re.compile(
 )
 _FIRM = re.compile(r"\d|[$€£¥%]|https?://|www\.")
 """Numbers, dates, money and addresses: whoever gives one says something that has a source."""
-_ASIDE = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
-"""Citations and quotations: they tell nothing by themselves."""
+_CITATION_OR_QUOTATION = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
+"""Citations and quotations: without other words they answer nothing."""
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
@@ -99,7 +99,7 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
 
 def states_only_absence(text: str) -> bool:
     """Whether a written answer says only that nothing was found, whatever it cites and quotes beside that."""
-    bare = _ASIDE.sub("", text)
+    bare = _CITATION_OR_QUOTATION.sub("", text)
     return is_no_result(bare) or _makes_no_claim(bare, "")
 
 
@@ -110,8 +110,8 @@ def _makes_no_claim(text: str, intent: str) -> bool:
     if intent == "greeting":
         return True
     sentences = [s.strip() for s in _SENTENCE.findall(text) if s.strip()]
-    said = [s for s in sentences if not (_POLITE.match(s) or s.endswith("?"))]
-    return bool(said) and all(_ABSENCE.search(s) for s in said)
+    statements = [s for s in sentences if not (_POLITE.match(s) or s.endswith("?"))]
+    return bool(statements) and all(_ABSENCE.search(s) for s in statements)
 
 
 def _labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:

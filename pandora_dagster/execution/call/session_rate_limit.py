@@ -84,7 +84,7 @@ class SessionRateLimit:
     def _update_limiter(
         self, site: CallSite, note: Callable[[SummarizationRateLimiter], object], *, only_after_errors: bool = False
     ) -> None:
-        """What the server said, kept where the disk lets it; the call that was made stands either way."""
+        """Store what the server answered where the disk allows it; the call itself is valid either way."""
 
         def change(known: LimiterState | None) -> LimiterState:
             limiter, now = self._limiter(known)

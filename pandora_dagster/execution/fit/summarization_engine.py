@@ -73,7 +73,7 @@ class SummarizationEngine:
     def __init__(
         self,
         *,
-        cookbook: RecipeCatalog,
+        recipes: RecipeCatalog,
         counter: TokenMeasure,
         clock: Clock,
         log: CompressionLog,
@@ -83,7 +83,7 @@ class SummarizationEngine:
         served: Callable[[ModelLayer], str] = lambda layer: EMBEDDED,
         cache_ttl_s: int = 300,
     ) -> None:
-        self._cookbook, self._counter, self._clock, self._log = cookbook, counter, clock, log
+        self._recipes, self._counter, self._clock, self._log = recipes, counter, clock, log
         self._model, self._runtime, self._layer, self._served = model, runtime, layer, served
         self._cache: CompressionCache[CompressionOutcome] = CompressionCache(clock, cache_ttl_s)
         self._structure: StructuralCompressor = compress_in_process
@@ -109,7 +109,7 @@ class SummarizationEngine:
         fits = request.target >= 1 and tokens <= request.target
         if fits and not (request.original and contract.judge(request.text).verification.lost_critical):
             return CompressionOutcome(request.text, tokens, tokens)
-        loaded = self._cookbook.compressor(contract.content_type)
+        loaded = self._recipes.compressor(contract.content_type)
         key = _cache_key(request, loaded.version)
         if (known := self._cache.get(key)) is not None:
             return known
@@ -147,14 +147,14 @@ class SummarizationEngine:
 
     def recipe(self, content_type: ContentType) -> LoadedRecipe:
         """The compression recipe of a content type."""
-        return self._cookbook.compressor(content_type)
+        return self._recipes.compressor(content_type)
 
     def report(self, request: CompressionRequest, made: CompressionOutcome) -> CompressionReport:
         """The figures, verdicts and texts of a successful compression of `request`."""
         if made.text is None or made.verification is None:
             raise ValueError(f"{request.name}: nothing was compressed: expected a compressed text")
         kind = content_type_of(request)
-        loaded = self._cookbook.compressor(kind)
+        loaded = self._recipes.compressor(kind)
         return CompressionReport(
             document=request.name,
             content_type=kind,

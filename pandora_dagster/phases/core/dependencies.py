@@ -12,14 +12,14 @@ from pandora_dagster.contracts.ports.recipe_execution import BudgetCompressor, R
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, LineageWriter
 from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, Tool, ToolPermission
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore, VectorIndex
-from pandora_dagster.contracts.ports.user_storage import ConversationSummaries, FactStore, MemoryStore, NoteStore, SourceStore
+from pandora_dagster.contracts.ports.user_storage import ConversationSummaries, FactStore, MemoryStore, SourceStore
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseDependencies:
     """The ports a phase works with."""
 
-    cookbook: RecipeCatalog
+    recipes: RecipeCatalog
     execution: RecipeExecutor
     turns: TurnStore
     index: TurnIndex
@@ -39,7 +39,6 @@ class PhaseDependencies:
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
     sources: SourceStore = field(kw_only=True)
     """Cached research and visited pages."""
-    notes: NoteStore = field(kw_only=True)
     context_sources: tuple[ContextSource[Any], ...] = field(kw_only=True)
     """What the Context Gatherer offers beside earlier turns, in this order. A new source is registered here."""
     stage: str = ""

@@ -45,7 +45,7 @@ def has_passed(manifest: Manifest, intervention: Intervention) -> bool:
 
 
 def close_intervention(deps: PhaseDependencies, intervention_id: str | None, manifest: Manifest) -> None:
-    """Resolve the intervention that halted a turn once the turn continued. An error is ignored: `has_passed` tells at any time."""
+    """Resolve the intervention that halted a turn once the turn continued. Ignores errors: `has_passed` gives the state at any time."""
     with suppress(PandoraError):
         if intervention_id and (found := deps.interventions.show(intervention_id)).is_open and has_passed(manifest, found):
             deps.interventions.resolve(found.id, "", how="went_on")

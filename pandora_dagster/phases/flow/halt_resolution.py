@@ -1,4 +1,4 @@
-"""What a person can do about a turn that halted: give the answer that the model did not, or end the turn. Knows the flow; asks nobody.
+"""Resolving a halted turn by hand: the user gives the answer that the model did not, or ends the turn.
 
 A retry needs nothing of its own: the phase runs again, with what is in production now.
 """
@@ -19,10 +19,10 @@ from pandora_dagster.phases.flow.turn_flow import remaining_phases
 
 @dataclass(slots=True)
 class ManualAnswerExecutor:
-    """The Executes port, in which the first call of the halted phase and recipe has a person's answer."""
+    """A `RecipeExecutor` that gives the user's answer to the first call of the halted phase and recipe."""
 
     execution: RecipeExecutor
-    cookbook: RecipeCatalog
+    recipes: RecipeCatalog
     intervention: Intervention
     answer: str
     given: bool = field(default=False)
@@ -36,7 +36,7 @@ class ManualAnswerExecutor:
     def _is_target(self, request: CallRequest) -> bool:
         if request.site.phase != self.intervention.phase:
             return False
-        return self.cookbook.get(request.recipe, request.mode).name == self.intervention.recipe
+        return self.recipes.get(request.recipe, request.mode).name == self.intervention.recipe
 
 
 def require_open(intervention: Intervention) -> None:
@@ -46,20 +46,20 @@ def require_open(intervention: Intervention) -> None:
 
 
 def with_manual_answer(deps: PhaseDependencies, intervention: Intervention, answer: str) -> tuple[PhaseDependencies, ManualAnswerExecutor]:
-    """The kit with which the halted turn goes on with a person's answer, and what tells whether it was given.
+    """The dependencies to resume the halted turn with the user's answer, and the executor, which records whether it was used.
 
     Raises InputError where no call halted it, and where the phase that halted is done.
     """
     require_open(intervention)
     if not intervention.recipe or not intervention.call_id:
-        told = f"intervention {intervention.id}: {intervention.type}: no call of a recipe halted it"
-        raise InputError(f"{told}: expected one that an answer can mend", hint="mend what its message names, then --retry")
+        message = f"intervention {intervention.id}: {intervention.type}: no call of a recipe halted it"
+        raise InputError(f"{message}: expected one that an answer can mend", hint="mend what its message names, then --retry")
     manifest = deps.turns.manifest(TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id)))
     if intervention.phase not in remaining_phases(manifest):
         raise InputError(f"intervention {intervention.id}: {intervention.phase} is done since: expected one that is left to do")
     if not answer.strip():
         raise InputError("answer: empty: expected what the model should have answered")
-    given = ManualAnswerExecutor(deps.execution, deps.cookbook, intervention, answer)
+    given = ManualAnswerExecutor(deps.execution, deps.recipes, intervention, answer)
     return replace(deps, execution=given), given
 
 

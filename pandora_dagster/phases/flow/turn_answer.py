@@ -1,4 +1,4 @@
-"""What a person gets from a finished turn: its answer and where its citations lead."""
+"""What a user gets from a finished turn: its answer and the targets of its citations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

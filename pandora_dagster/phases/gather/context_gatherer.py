@@ -200,7 +200,7 @@ async def _compress_key_facts(ctx: PhaseContext, gathered: GatheredContext, load
 
 def _section2_room(ctx: PhaseContext) -> int:
     """Tokens section 2 may take so that the Planner can read it beside sections 0 and 1 (000 section 11)."""
-    count, budget = ctx.deps.counter.count, ctx.deps.cookbook.get(PLANNER, ctx.mode).recipe.token_budget
+    count, budget = ctx.deps.counter.count, ctx.deps.recipes.get(PLANNER, ctx.mode).recipe.token_budget
     tools = sum(count(f"{t.spec.name}{t.spec.description}{t.spec.parameters}") + 20 for t in ctx.deps.tools.values())
     taken = 2 * count(ctx.query) + count(ctx.context_document.body(1)) + tools + 120
     return min(2_000, max(200, budget.input - taken))
@@ -209,7 +209,7 @@ def _section2_room(ctx: PhaseContext) -> int:
 def _synthesis_room(ctx: PhaseContext, others: Sequence[Item], known: KnownFacts) -> int:
     """Tokens that earlier turns may take in the pack of SYNTHESIS, beside the query (which it contains twice), its analysis, the items
     of other sources and the known facts."""
-    count, budget = ctx.deps.counter.count, ctx.deps.cookbook.get(SYNTHESIS, ctx.mode).recipe.token_budget
+    count, budget = ctx.deps.counter.count, ctx.deps.recipes.get(SYNTHESIS, ctx.mode).recipe.token_budget
     taken = 2 * count(ctx.query) + count(ctx.file("query_analysis.json")) + _FRAMES
     taken += sum(count(item.text) for item in others)
     taken += sum(count(fact.fact) + _FACT_FRAME for fact in known.all_facts)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.ports.user_storage import FactStore
-from pandora_dagster.contracts.turns import Candidate, Turn
+from pandora_dagster.contracts.turns import SESSION_POOL, Candidate, Turn
 from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.language.relative_days import day_ranges, query_day_terms
 from pandora_dagster.language.timestamps import parse_timestamp
@@ -15,8 +15,6 @@ from pandora_dagster.retrieval.retrieval_depth import RetrievalScope, depth_poli
 
 _LINKED_FACTOR = 2
 """Factor on the number of candidates fetched where linked sessions or a threshold filter them."""
-SESSION_POOL = 200
-"""Candidates fetched where only turns of this session may be offered."""
 
 
 @dataclass(frozen=True, slots=True)

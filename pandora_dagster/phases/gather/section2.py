@@ -1,4 +1,4 @@
-"""Section 2 in 004 section 5's dual format: Markdown for people and models, `_meta` YAML for code.
+"""Section 2 in 004 section 5's dual format: Markdown for users and models, `_meta` YAML for code.
 
 The subsections come from the registered sources; this module adds references and assessment, and makes the section fit its budget.
 """

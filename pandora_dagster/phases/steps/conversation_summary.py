@@ -74,13 +74,13 @@ async def _extend_summary(ctx: PhaseContext, standing: ConversationSummary | Non
         put_back += made.restored
         refused += made.refused
         left = left[len(part) :]
-    told_of = {"put_back": put_back, "refused": refused, "left_for_later": len(left), "deferred": deferred}
-    facts = {"triggered": True, "why": due.why, **_summary_facts(standing), **told_of}
-    told = f"{len(put_back)} limits or decisions put back, {len(refused)} unfounded items taken out"
+    counts = {"put_back": put_back, "refused": refused, "left_for_later": len(left), "deferred": deferred}
+    facts = {"triggered": True, "why": due.why, **_summary_facts(standing), **counts}
+    message = f"{len(put_back)} limits or decisions put back, {len(refused)} unfounded items taken out"
     return PhaseOutput(
         facts={name: value for name, value in facts.items() if value not in ([], 0, "")},
         shown=render_digest(standing.digest) if standing else "",
-        verdicts=(GateVerdict("facts_preserved", True, told),) if ctx.results else (),
+        verdicts=(GateVerdict("facts_preserved", True, message),) if ctx.results else (),
     )
 
 
@@ -137,7 +137,7 @@ async def _next_exchanges(
     ctx: PhaseContext, rows: Sequence[TurnRow], standing: ConversationSummary | None, policy: WindowPolicy
 ) -> tuple[list[Exchange], list[str]]:
     """As many of the oldest exchanges as one call takes whole, at least one, and each as the call reads it."""
-    count, budget = ctx.deps.counter.count, ctx.deps.cookbook.get(SUMMARIZER, ctx.mode).recipe.token_budget
+    count, budget = ctx.deps.counter.count, ctx.deps.recipes.get(SUMMARIZER, ctx.mode).recipe.token_budget
     room = budget.input - count(ctx.query) - _FRAMES - (count(standing.digest.model_dump_json()) if standing else 0)
     exchanges: list[Exchange] = []
     texts: list[str] = []
@@ -153,13 +153,13 @@ async def _next_exchanges(
 
 
 def _read_exchange(ctx: PhaseContext, row: TurnRow) -> Exchange:
-    """What was said in a turn, credentials taken out; one that can not be read stands as its summary: nothing named it."""
+    """The messages of a turn without credentials; for a turn that cannot be read its summary."""
     try:
         turn = ctx.deps.turns.load(TurnKey(UserId(row.user_id), row.number), only=READ_FILES)
     except (DocumentError, UnknownTurnError):
         return Exchange(row.number, row.created_at[:10], "", redact(row.summary))
-    said = informative_sections(turn.manifest, ContextDocument.parse(turn.context), turn.files)
-    return Exchange(row.number, row.created_at[:10], redact(said.get(0, "")), redact(said.get(5, "")))
+    sections = informative_sections(turn.manifest, ContextDocument.parse(turn.context), turn.files)
+    return Exchange(row.number, row.created_at[:10], redact(sections.get(0, "")), redact(sections.get(5, "")))
 
 
 async def _exchange_text(ctx: PhaseContext, exchange: Exchange, row: TurnRow, limit: int) -> str:
@@ -177,7 +177,7 @@ async def _exchange_text(ctx: PhaseContext, exchange: Exchange, row: TurnRow, li
 async def _summarize(
     ctx: PhaseContext, standing: ConversationSummary | None, part: Sequence[Exchange], texts: Sequence[str], words: int
 ) -> tuple[DigestCheck, CallResult]:
-    """The digest with one more stretch of turns; raises HaltError where what the model wrote can not be mended."""
+    """The digest with one more stretch of turns; raises HaltError where the model's text cannot be repaired."""
     documents = [InputDocument("turns", "\n\n".join(texts))]
     if standing:
         documents.insert(0, InputDocument("previous_summary", standing.digest.model_dump_json()))

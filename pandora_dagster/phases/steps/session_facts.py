@@ -42,28 +42,28 @@ _SHORTEST = 2
 
 
 async def session_facts(ctx: PhaseContext) -> PhaseOutput:
-    """Bring the session's ledger up to date with what the person said, and with consent the profile."""
+    """Bring the session's ledger up to date with what the user said, and with consent the profile."""
     key, session = ctx.turn.key, SessionId(ctx.turn.manifest.session_id)
-    known, said = ctx.deps.facts.session(key.user, session), own_words(ctx.query)
+    known, user_text = ctx.deps.facts.session(key.user, session), own_words(ctx.query)
     linked = _linked_sessions(ctx, known)
     if linked != known.linked_sessions:
         ctx.deps.facts.change_session(key.user, session, lambda ledger: (_with_linked_sessions(ledger, linked), ()))
-    if not may_state_fact(said):
+    if not may_state_fact(user_text):
         return PhaseOutput(facts={"session_facts": len(known.facts)})
-    return await _update_ledger(ctx, known, said)
+    return await _update_ledger(ctx, known, user_text)
 
 
-def may_state_fact(said: str) -> bool:
+def may_state_fact(user_text: str) -> bool:
     """Whether any sentence could state something: one that is no question. No call is made where none could."""
-    return any(len(s.split()) >= _SHORTEST and not s.rstrip().endswith("?") and not _QUESTION.match(s) for s in sentences(said))
+    return any(len(s.split()) >= _SHORTEST and not s.rstrip().endswith("?") and not _QUESTION.match(s) for s in sentences(user_text))
 
 
-async def _update_ledger(ctx: PhaseContext, known: SessionFacts, said: str) -> PhaseOutput:
+async def _update_ledger(ctx: PhaseContext, known: SessionFacts, user_text: str) -> PhaseOutput:
     user, session = ctx.turn.key.user, SessionId(known.session_id)
     profile = ctx.deps.facts.profile(user)
     elsewhere = tuple(f for f in profile.facts if not f.origin.startswith(f"{session}/")) if profile else ()
     result = await ctx.ask(FACTS, [facts_document("known_facts", (*elsewhere, *known.facts))])
-    diff, refused = screen_facts(parsed_answer(result, FactsDiff), said, (*elsewhere, *known.facts))
+    diff, refused = screen_facts(parsed_answer(result, FactsDiff), user_text, (*elsewhere, *known.facts))
     occasion = _occasion(ctx, result.record.call_id)
     audit: list[FactChange] = []
 
@@ -109,11 +109,11 @@ async def _update_profile(ctx: PhaseContext, session: SessionFacts, diff: FactsD
     return len(changed.facts) if changed else 0
 
 
-def screen_facts(diff: FactsDiff, said: str, known: Sequence[NotableFact]) -> tuple[FactsDiff, tuple[str, ...]]:
-    """The diff without what no ledger may hold, and why: credentials, values and words that neither the person nor a known fact says."""
+def screen_facts(diff: FactsDiff, user_text: str, known: Sequence[NotableFact]) -> tuple[FactsDiff, tuple[str, ...]]:
+    """The diff without credentials and without values and words that neither the user nor a known fact states; the reasons."""
     kept: list[FactUpsert] = []
     refused: list[str] = []
-    source = build_ledger("\n".join((said, *(f.fact for f in known))))
+    source = build_ledger("\n".join((user_text, *(f.fact for f in known))))
     for line in diff.upsert:
         if reason := _rejection_reason(line.fact, source):
             refused.append(reason)
@@ -127,8 +127,8 @@ def _rejection_reason(fact: str, source: Ledger) -> str:
     if holds_secret(fact):
         return "it holds a credential"
     if any(verdict.outcome is Outcome.INVENTED for verdict in unsupported(source, fact)):
-        return "it holds a value that the person did not say"
-    return "" if source.index.share(fact) else "no word of it was said"
+        return "it holds a value that the user did not state"
+    return "" if source.index.share(fact) else "it has no word of the user"
 
 
 def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:

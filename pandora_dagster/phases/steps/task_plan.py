@@ -30,10 +30,10 @@ async def task_plan(ctx: PhaseContext) -> PhaseOutput:
 
 
 def section2_meta(section2: str) -> dict[str, Any]:
-    """What section 2's `_meta` blocks tell the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole.
+    """Section 2's `_meta` blocks for the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole.
 
     The Planner reads these blocks where they stand in its section 2; they are parsed before its call, so that it never plans on data
-    that can not be read back: raises DocumentError.
+    that cannot be parsed: raises DocumentError.
     """
     try:
         blocks = subsection_metas(section2)
@@ -47,7 +47,7 @@ def section2_meta(section2: str) -> dict[str, Any]:
 
 def offered_tools(ctx: PhaseContext, stem: str) -> tuple[Tool, ...]:
     """The tools that the recipe names, that exist (DECISIONS 23) and whose permissions are granted."""
-    named = ctx.deps.cookbook.get(stem, ctx.mode).recipe.tools_available
+    named = ctx.deps.recipes.get(stem, ctx.mode).recipe.tools_available
     existing = (ctx.deps.tools[name] for name in named if name in ctx.deps.tools)
     return tuple(tool for tool in existing if tool.spec.permissions <= ctx.deps.tool_permissions)
 
@@ -60,7 +60,7 @@ def tools_document(tools: Iterable[Tool]) -> InputDocument:
 
 
 def render_plan(plan: TaskPlan) -> str:
-    """Section 3 as people and later phases read it."""
+    """Section 3 as users and later phases read it."""
     lines = [f"**Next step:** {plan.next_step}", f"**Confidence:** {plan.confidence:.2f}"]
     if plan.reasoning:
         lines.append(f"**Reasoning:** {plan.reasoning}")

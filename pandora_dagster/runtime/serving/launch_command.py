@@ -1,7 +1,7 @@
 """A server of `runtime.yaml` -> the command that starts it. Pure: knows SGLang's arguments; starts nothing.
 
 Measured on SGLang 0.5.23: without --constrained-json-disable-any-whitespace a weak model fills its answer with white space, without
---enable-cache-report `usage` tells no cached tokens, and a thinking budget holds under --enable-strict-thinking alone.
+--enable-cache-report `usage` reports no cached tokens, and a thinking budget holds under --enable-strict-thinking alone.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _FOR_MODELS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One server that is started here. `command` lacks the memory fraction, which is told when it starts."""
+    """One server that is started here. `command` lacks the memory fraction, which is added when it starts."""
 
     name: str
     server: Server
@@ -75,11 +75,11 @@ def _program(launch: Launch, program: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _thinking(launch: Launch, may_think: bool) -> tuple[str, ...]:
-    """What holds thoughts apart from the answer, and within their budget; the parser is the model's, found by SGLang where not told."""
+    """The options that separate thoughts from the answer and bound them; without a named parser SGLang finds the model's."""
     if not may_think:
         return ()
-    told = any(word.partition("=")[0] == "--reasoning-parser" for word in launch.options)
-    return ("--enable-strict-thinking", *(() if told else ("--reasoning-parser=auto",)))
+    has_parser = any(word.partition("=")[0] == "--reasoning-parser" for word in launch.options)
+    return ("--enable-strict-thinking", *(() if has_parser else ("--reasoning-parser=auto",)))
 
 
 def _variables(launch: Launch) -> dict[str, str]:

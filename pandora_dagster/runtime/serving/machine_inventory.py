@@ -27,7 +27,7 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def parse_gpus(listed: str) -> tuple[Gpu, ...]:
-    """GPUs of nvidia-smi's lines `0, NVIDIA H200, 143771, 143156` (MiB); one whose memory is not told is left out."""
+    """GPUs of nvidia-smi's lines `0, NVIDIA H200, 143771, 143156` (MiB); one whose memory is unknown is left out."""
     found: list[Gpu] = []
     for line in listed.splitlines():
         parts = [part.strip() for part in line.split(",")]
@@ -73,7 +73,7 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def token_bytes(config: Mapping[str, object], *, kv_bytes: int = 2, gpus: int = 1) -> int | None:
-    """Bytes of one token's keys and values over all layers and GPUs; None where `config.json` does not tell."""
+    """Bytes of one token's keys and values over all layers and GPUs; None where `config.json` does not state them."""
     nested = config.get("text_config")
     text = cast("Mapping[str, object]", nested) if isinstance(nested, dict) else config
     kinds = text.get("layer_types")
@@ -90,9 +90,9 @@ def token_bytes(config: Mapping[str, object], *, kv_bytes: int = 2, gpus: int = 
 
 
 def _kv_bytes(options: Sequence[str]) -> int:
-    said = " ".join(options).replace("=", " ").split()
-    told = dict(itertools.pairwise(said)).get("--kv-cache-dtype", "")
-    return 1 if told.startswith("fp8") else 2
+    words = " ".join(options).replace("=", " ").split()
+    cache_type = dict(itertools.pairwise(words)).get("--kv-cache-dtype", "")
+    return 1 if cache_type.startswith("fp8") else 2
 
 
 def _number(config: Mapping[str, object], word: str) -> int | None:

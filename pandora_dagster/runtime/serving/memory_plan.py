@@ -1,7 +1,8 @@
 """Whether the chosen models fit the GPUs: shares of their memory, what weights leave of them. Pure; measures nothing.
 
-SGLang 0.5.23 takes `--mem-fraction-static` of the memory that is free when it starts, not of the GPU's: two servers that are told 0.4
-each hold 0.4 and 0.24. `memory_fraction` in `runtime.yaml` is a share of the whole GPU, and is told to each server as `told_fraction`.
+SGLang 0.5.23 takes `--mem-fraction-static` of the memory that is free when it starts, not of the GPU's: of two servers that are
+started with 0.4 one takes 0.4 and the other 0.24. `memory_fraction` in `runtime.yaml` is a share of the whole GPU;
+`static_memory_fraction` converts it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """A model's size, as far as it can be told: bytes of its weights, and of the keys and values of one token."""
+    """A model's size, as far as it is known: bytes of its weights, and of the keys and values of one token."""
 
     weights: int | None = None
     token: int | None = None
@@ -40,7 +41,7 @@ class ModelSize:
 
 @dataclass(frozen=True, slots=True)
 class ServerMemory:
-    """One server's memory; bytes and tokens over all its GPUs, None where it can not be told."""
+    """One server's memory; bytes and tokens over all its GPUs, None where they are unknown."""
 
     service: Service
     share: float | None
@@ -52,7 +53,7 @@ class ServerMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """What each server would take. `faults`: why it can not be, each with what to do."""
+    """What each server would take. `faults`: why the plan does not fit, each with a remedy."""
 
     rows: tuple[ServerMemory, ...]
     faults: tuple[str, ...]
@@ -77,23 +78,23 @@ def static_memory_fraction(share: float | None, gpu: Gpu | None) -> float | None
 
 
 def _server_memory(service: Service, size: ModelSize, gpus: Mapping[int, Gpu]) -> ServerMemory:
-    told = service.launch.memory_fraction
+    fraction = service.launch.memory_fraction
     weights = size.weights if size.weights is not None else _stated_weights(service)
     source = size.source if size.weights is not None else ("weights_gb" if weights is not None else "weights unknown")
     there = [gpus[index] for index in service.gpus if index in gpus]
     if len(there) < len(service.gpus):
-        return ServerMemory(service, told, weights, None, source)
-    share = _ESTIMATE_SHARE if told is None else told
+        return ServerMemory(service, fraction, weights, None, source)
+    share = _ESTIMATE_SHARE if fraction is None else fraction
     left = sum(int(gpu.total * share) for gpu in there) - (weights or 0)
     room = None
     if weights is not None and (left <= 0 or size.token is not None):
         room = max(0, left // (size.token or 1))
-    return ServerMemory(service, told, weights, room, source)
+    return ServerMemory(service, fraction, weights, room, source)
 
 
 def _stated_weights(service: Service) -> int | None:
-    told = service.launch.weights_gb
-    return None if told is None else int(told * GB)
+    size_gb = service.launch.weights_gb
+    return None if size_gb is None else int(size_gb * GB)
 
 
 def _missing_gpu_faults(services: Sequence[Service], gpus: Mapping[int, Gpu]) -> Iterator[str]:
@@ -153,4 +154,4 @@ def _unknown_size_notes(rows: Sequence[ServerMemory]) -> Iterator[str]:
         if row.weights is None:
             yield f"{row.service.name}: its weights are not on this machine yet: weights_gb in its launch block says how large they are"
         elif row.room is None:
-            yield f"{row.service.name}: its config.json does not tell what a token takes: the room of its KV cache was not checked"
+            yield f"{row.service.name}: its config.json does not state the size of a token: the room of its KV cache was not checked"

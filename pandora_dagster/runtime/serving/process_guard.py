@@ -26,7 +26,7 @@ _POLL_S = 0.05
 
 
 class BoundedLog:
-    """A file of at most `limit` bytes and the one before it, `<name>.1`. On a full disk what is said is lost, and the server goes on."""
+    """A file of at most `limit` bytes and the one before it, `<name>.1`. On a full disk the output is lost, and the server goes on."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path, self._limit = path, limit
@@ -48,7 +48,7 @@ class BoundedLog:
 
 
 def process_identity(pid: int) -> str:
-    """What tells a process from a later one of the same number: the machine's start and its own; "" where there is none."""
+    """Distinguishes a process from a later one with the same number: boot time and start time; "" where there is none."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -59,10 +59,10 @@ def process_identity(pid: int) -> str:
 
 def end_group(group: int, grace_s: float) -> None:
     """SIGTERM to a process group, SIGKILL after `grace_s` seconds; returns when none of it runs."""
-    for wanted, patience in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
+    for wanted, timeout in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
         if not _signalled(group, wanted):
             return
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not is_group_alive(group):
                 return
@@ -152,7 +152,7 @@ def _write_record(path: Path, pid: int) -> None:
 
 
 def _relay_output(server: "subprocess.Popen[bytes]", log: BoundedLog, awake: int, grace_s: float) -> int:
-    """Copy what the server says until it ends, or the keeper lets go; its exit code."""
+    """Copy the server's output until it ends, or the supervisor closes the pipe; returns its exit code."""
     assert server.stdout is not None  # noqa: S101 - a pipe was asked for
     says, hold = server.stdout.fileno(), sys.stdin.fileno()
     os.set_blocking(says, False)
@@ -166,9 +166,9 @@ def _relay_output(server: "subprocess.Popen[bytes]", log: BoundedLog, awake: int
         ready = select.select(watched, [], [], left)[0]
         if says in ready and not _copy_chunk(says, log):
             watched.remove(says)
-        told = awake in ready and signal.SIGTERM in os.read(awake, _CHUNK)
-        let_go = hold in ready and not os.read(hold, 1)
-        if deadline is None and (told or let_go):
+        signalled = awake in ready and signal.SIGTERM in os.read(awake, _CHUNK)
+        is_released = hold in ready and not os.read(hold, 1)
+        if deadline is None and (signalled or is_released):
             watched = [fd for fd in watched if fd != hold]
             deadline = time.monotonic() + grace_s
             server.terminate()

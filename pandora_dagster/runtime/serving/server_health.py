@@ -20,7 +20,7 @@ async def is_ready(server: Server) -> bool:
 
 
 async def active_requests(server: Server) -> int | None:
-    """Requests that it works on or lets wait, as its `/metrics` say; None where it does not tell."""
+    """Requests that it works on or lets wait, as its `/metrics` report; None where they do not."""
     body = await asyncio.to_thread(_fetch, f"{server.url}/metrics")
     load = None if body is None else parse_load(body)
     return None if load is None else load.running + load.queued

@@ -48,8 +48,8 @@ class SupervisionTiming:
     grace_s: float = 30.0
     silence_s: float = 120.0
     """Without an answer of /health: forty looks. SGLang itself needs up to 20 s to say under load that it is not well."""
-    retold_s: float = 5.0
-    """Between two times that the folder is told how far a start is."""
+    rewrite_s: float = 5.0
+    """Seconds between two writes of the progress of a start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class ServerSupervisor:
         )
 
     async def _stop(self, process: asyncio.subprocess.Process) -> None:
-        """Let go of the server and wait until nothing of it runs."""
+        """Release the server and wait until none of its processes runs."""
         if process.stdin is not None:
             process.stdin.close()
         await process.wait()
@@ -153,15 +153,15 @@ class ServerSupervisor:
 
     async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> str | None:
         began = time.monotonic()
-        patience = self._service.launch.start_s
-        while time.monotonic() - began < patience:
+        timeout = self._service.launch.start_s
+        while time.monotonic() - began < timeout:
             self._report(ServerState.STARTING, f"{time.monotonic() - began:.0f} s")
             if await self._exits_within(process, self._care.pace.look_while_starting_s):
                 return self._exit_reason(process)
             if await is_ready(self._service.server):
                 self._report(ServerState.READY, f"started in {time.monotonic() - began:.0f} s")
                 return None
-        return f"was not ready after {patience:g} s"
+        return f"was not ready after {timeout:g} s"
 
     async def _watch(self, process: asyncio.subprocess.Process) -> str | None:
         self._used = time.time()
@@ -186,7 +186,7 @@ class ServerSupervisor:
         return f"ended with exit code {process.returncode}"
 
     async def _idle(self) -> bool:
-        """Whether nobody needed it for `idle_s`; a server that does not tell what it works on is taken to work."""
+        """Whether nobody needed it for `idle_s`; a server that does not report its load counts as busy."""
         if await active_requests(self._service.server) != 0:
             self._used = time.time()
         self._used = max(self._used, self._care.folder.start_requested_at(self._service.name))
@@ -220,7 +220,7 @@ OnChange = Callable[[Mapping[str, ServerStatus]], None]
 
 
 class ServingSupervisor:
-    """Keeps `services` up. `command` makes each one's command when it starts; `on_change` is told how all stand.
+    """Keeps `services` up. `command` makes each one's command when it starts; `on_change` receives the states of all.
 
     On each of `gpus` one server starts at a time.
     """
@@ -240,7 +240,7 @@ class ServingSupervisor:
         self._command, self._environ, self._on_change = command, environ, on_change
         self._gpus = gpus
         self._pace = pace or SupervisionTiming()
-        self._told_at = 0.0
+        self._written_at = 0.0
         self._standings = {service.name: ServerStatus(state=ServerState.WAITS) for service in services}
 
     def run(self) -> None:
@@ -250,16 +250,16 @@ class ServingSupervisor:
         """
         with ExitStack() as held:
             held.callback(self._folder.lock().release)
-            self._folder.end_orphans(self._pace.grace_s, tell=self._found_orphan)
+            self._folder.end_orphans(self._pace.grace_s, on_orphan=self._found_orphan)
             taken = [service for service in self._services if is_port_taken(service.server)]
             if taken:
-                told = [f"{s.name}: port {s.server.port} of {s.server.base_url} is in use by something else" for s in taken]
-                raise ConfigurationError("\n".join(told), hint="End what listens there, or change base_url in the runtime file.")
+                faults = [f"{s.name}: port {s.server.port} of {s.server.base_url} is in use by something else" for s in taken]
+                raise ConfigurationError("\n".join(faults), hint="End what listens there, or change base_url in the runtime file.")
             held.callback(self._folder.clear)
             asyncio.run(self._serve())
         if all(standing.state == ServerState.GIVEN_UP for standing in self._standings.values()):
-            told = f"{', '.join(self._standings)}: given up: expected a server that stays up"
-            raise ConfigurationError(told, hint=f"{_REMEDY} Whole logs: {self._folder.path}.")
+            message = f"{', '.join(self._standings)}: given up: expected a server that stays up"
+            raise ConfigurationError(message, hint=f"{_REMEDY} Whole logs: {self._folder.path}.")
 
     async def _serve(self) -> None:
         ending = asyncio.Event()
@@ -289,8 +289,8 @@ class ServingSupervisor:
             return
         self._standings[name] = standing
         now = time.monotonic()
-        if before.state != standing.state or now - self._told_at >= self._pace.retold_s:
-            self._told_at = now
+        if before.state != standing.state or now - self._written_at >= self._pace.rewrite_s:
+            self._written_at = now
             with suppress(StoreError):  # a full disk ends no server
                 self._folder.write_statuses(self._standings)
         self._on_change(dict(self._standings))

@@ -1,7 +1,7 @@
-"""`<root>/serving`: what `pandora serve` and the calls tell each other through files. Knows names and formats; starts nothing.
+"""`<root>/serving`: the files through which `pandora serve` and calls communicate. Starts nothing.
 
 serving.json      who serves, and how each server stands; written whole at each change
-<name>.log        what the server said since its start, `<name>.log.1` what was before
+<name>.log        the output of the server since its start; `<name>.log.1` the output before
 <name>.process    the server's process, for the next start
 <name>.wanted     touched by a call that needs the server
 .lock             held while `pandora serve` runs
@@ -56,10 +56,10 @@ class ServingFolder:
         try:
             with self.log(name).open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
-                said = file.read().decode(errors="replace")
+                text = file.read().decode(errors="replace")
         except OSError:
             return ()
-        return tuple(line.rstrip() for line in said.splitlines() if line.strip())[-lines:]
+        return tuple(line.rstrip() for line in text.splitlines() if line.strip())[-lines:]
 
     def lock(self) -> FileLock:
         """Held, until it is released or this process ends; raises StoreError where somebody serves this store already."""
@@ -77,11 +77,11 @@ class ServingFolder:
 
     def write_statuses(self, standings: Mapping[str, ServerStatus]) -> None:
         """Write who serves and how all stand."""
-        told = _Serving(pid=os.getpid(), identity=process_identity(os.getpid()), servers=dict(standings))
+        record = _Serving(pid=os.getpid(), identity=process_identity(os.getpid()), servers=dict(standings))
         path = self.path / "serving.json"
         part = path.with_name("serving.json.part")
         try:
-            part.write_text(told.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            part.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
             part.replace(path)
         except OSError as fault:
             raise StoreError(f"{path}: cannot write: {fault.strerror or fault}") from fault
@@ -118,11 +118,11 @@ class ServingFolder:
         except OSError:
             return 0.0
 
-    def end_orphans(self, grace_s: float, *, tell: Callable[[str], None] = lambda name: None) -> None:
+    def end_orphans(self, grace_s: float, *, on_orphan: Callable[[str], None] = lambda name: None) -> None:
         """End servers that outlived their `pandora serve`. To be called with the lock held."""
         for path in sorted(self.path.glob("*.process")):
             if _running_group(path) is not None:
-                tell(path.stem)
+                on_orphan(path.stem)
             self.end_leftover(path.stem, grace_s)
 
     def end_leftover(self, name: str, grace_s: float) -> None:

@@ -44,7 +44,7 @@ class AdmittedReply:
 
 
 LoadProbe = Callable[[Endpoint], Awaitable[ServerLoad | None]]
-"""What one address works on; None where it does not tell. Never raises."""
+"""The load of one address; None where it does not report it. Never raises."""
 
 
 async def _no_load(_: Endpoint) -> None:
@@ -68,7 +68,7 @@ class Admission:
     async def admit(self, endpoint: Endpoint, priority: Priority, send: Callable[[Endpoint], Awaitable[Reply]]) -> AdmittedReply:
         """The answer that `send` gets from one of the endpoint's addresses; raises ModelError with the time it waited for its place.
 
-        `send` raises EndpointFullError only before it has told anybody a word of an answer.
+        `send` raises EndpointFullError only before a listener has received a word of an answer.
         """
         gate, came = self._queue(endpoint.server), self.clock()
         ticket = gate.issue_ticket(endpoint, priority)

@@ -19,7 +19,7 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 _WINDOW_S = 60.0
 _LAST_TRY = 0.9
-"""Of the time that is left of a call's patience: a server that wants to be left alone for longer is asked once more by then."""
+"""Share of a call's remaining wait (`patience_s`): a server that asks for a longer pause is tried once more by then."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Ticket:
     """Its number among the calls that got a place."""
     refusals: int = 0
     last: str = ""
-    """What a full server said."""
+    """The last error of a full server."""
 
 
 class AdmissionQueue:
@@ -97,7 +97,7 @@ class AdmissionQueue:
         return Ticket(endpoint, priority, next(self._orders), deadline, asyncio.get_running_loop().create_future())
 
     async def enter(self, ticket: Ticket) -> AddressSlots:
-        """Waits for a place. Raises EndpointDownError where every address is left alone, EndpointFullError when patience is over."""
+        """Waits for a slot. Raises EndpointDownError where the circuit of every address is open, EndpointFullError after `patience_s`."""
         ticket.given = asyncio.get_running_loop().create_future()
         self._waiting.append(ticket)
         self._waiting.sort(key=lambda waits: (-waits.priority, waits.order))
@@ -128,7 +128,7 @@ class AdmissionQueue:
             station.concurrency = station.concurrency.after_answer(station.running)
 
     def record_refusal(self, ticket: Ticket, error: EndpointFullError) -> None:
-        """The server is full: fewer places, and the call claims one again after a pause. Raises the error when patience is over."""
+        """The server is full: lower its limit and queue the call again after a pause. Raises the error after `patience_s`."""
         if (station := ticket.station) is not None:
             station.concurrency = station.concurrency.after_refusal(ticket.begun, self._begun, station.running)
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**ticket.refusals) * (0.5 + self._spread() / 2)
@@ -206,9 +206,9 @@ class AdmissionQueue:
             self._timer = asyncio.get_running_loop().call_later(min(due), self._admit)
 
     def _queue_timeout(self, ticket: Ticket) -> EndpointFullError:
-        told = f"; it said: {error_detail(ticket.last)}" if ticket.last else ""
+        detail = f"; it said: {error_detail(ticket.last)}" if ticket.last else ""
         return EndpointFullError(
-            f"{ticket.endpoint}: no free place within {self._server.patience_s:g} s{told}: expected one",
+            f"{ticket.endpoint}: no free place within {self._server.patience_s:g} s{detail}: expected one",
             hint="Fewer calls at once help, or a larger patience_s in runtime.yaml.",
         )
 
@@ -224,6 +224,6 @@ def endpoint_down(endpoint: Endpoint, stations: Sequence[AddressSlots]) -> Endpo
     )
 
 
-def error_detail(told: str) -> str:
+def error_detail(message: str) -> str:
     """What an error's sentence says between where it was and what was expected."""
-    return told.partition("/v1: ")[2].partition(": expected")[0]
+    return message.partition("/v1: ")[2].partition(": expected")[0]

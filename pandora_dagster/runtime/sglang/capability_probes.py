@@ -1,7 +1,7 @@
 """What a server can do beyond answering: found out by a few small requests, for `pandora doctor`. Changes nothing.
 
 Measured on SGLang 0.5.23: without a chat template `/v1/tokenize` refuses messages with 400; a thinking budget is passed over in silence
-where the server was not started with --enable-strict-thinking; cached tokens are not told without --enable-cache-report.
+where the server was not started with --enable-strict-thinking; cached tokens are not reported without --enable-cache-report.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class _Call:
 async def probe_servers(
     endpoints: Endpoints, layers: Sequence[ModelLayer], connections: Connections, *, timeout_s: float
 ) -> tuple[ServerProbes, ...]:
-    """The servers of these layers, all at once, each asked once and for at most `timeout_s` seconds. Faults are told, never raised."""
+    """The servers of these layers, all at once, each asked once and for at most `timeout_s` seconds. Faults are reported, never raised."""
     names = dict.fromkeys(endpoints[layer].name for layer in layers)
     return tuple(await asyncio.gather(*(_probe_server(endpoints.layers_of(name), connections, timeout_s) for name in names)))
 
@@ -147,10 +147,10 @@ async def _small_call(asked: _ProbedServer) -> _Call:
 
 def _structured(call: _Call) -> Probe:
     try:
-        said: object = json.loads(call.text)
+        parsed: object = json.loads(call.text)
     except ValueError:
-        said = None
-    fields = cast("dict[str, object]", said) if isinstance(said, dict) else {}
+        parsed = None
+    fields = cast("dict[str, object]", parsed) if isinstance(parsed, dict) else {}
     if set(fields) == {"ok"} and isinstance(fields["ok"], bool):
         return Probe("structured output", True, "structured output")
     remedy = "Start the server with --grammar-backend xgrammar and --constrained-json-disable-any-whitespace."
@@ -160,7 +160,7 @@ def _structured(call: _Call) -> Probe:
 def _cached(call: _Call) -> Probe:
     details = call.usage.prompt_tokens_details if call.usage else None
     if call.usage is None or details is None or details.cached_tokens is None:
-        return Probe("prefix cache", False, "usage does not tell cached tokens", "Start the server with --enable-cache-report.")
+        return Probe("prefix cache", False, "usage does not report cached tokens", "Start the server with --enable-cache-report.")
     if details.cached_tokens < call.usage.prompt_tokens / 2:
         says = f"{details.cached_tokens} of {call.usage.prompt_tokens} repeated tokens came from the cache"
         return Probe("prefix cache", False, says, "Start the server without --disable-radix-cache; a full cache forgets what was asked.")
@@ -174,18 +174,18 @@ async def _metrics(asked: _ProbedServer) -> Sequence[Probe]:
         on = False
     if on:
         return [Probe("metrics", True, "metrics")]
-    return [Probe("metrics", False, "/metrics tells nothing of SGLang", "Start the server with --enable-metrics.")]
+    return [Probe("metrics", False, "/metrics has nothing of SGLang", "Start the server with --enable-metrics.")]
 
 
 async def _thinking(asked: _ProbedServer, layers: Sequence[ModelLayer]) -> Sequence[Probe]:
-    """Whether a thinking budget holds, for layers that may think; nothing where the server does not tell how it was started."""
+    """Whether a thinking budget holds, for layers that may think; nothing where the server does not report its arguments."""
     if not layers:
         return []
     try:
-        told = json.loads(await asked.get(f"{asked.endpoint.server.url}/server_info"))
+        info = json.loads(await asked.get(f"{asked.endpoint.server.url}/server_info"))
     except (ModelRejectedError, ValueError):
         return []
-    started = cast("dict[str, object]", told) if isinstance(told, dict) else {}
+    started = cast("dict[str, object]", info) if isinstance(info, dict) else {}
     if started.get("enable_strict_thinking") and started.get("reasoning_parser"):
         return [Probe("thinking", True, "thinking within its budget")]
     says = f"{', '.join(layers)} may think, and the server holds no thinking budget"

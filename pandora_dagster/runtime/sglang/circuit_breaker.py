@@ -18,7 +18,7 @@ class CircuitBreaker:
     failures: int = 0
     """Since the last answer."""
     last: str = ""
-    """What the last failure said."""
+    """The message of the last failure."""
     _until: float | None = None
     _pause_s: float = field(default_factory=lambda: FIRST_PAUSE_S)
     _probing: bool = False
@@ -42,7 +42,7 @@ class CircuitBreaker:
         self._probing = self._until is not None
 
     def record_success(self) -> None:
-        """The server answered, whatever it said: it is there."""
+        """The server answered, even with an error: it is reachable."""
         self.failures, self.last, self._until, self._pause_s, self._probing = 0, "", None, FIRST_PAUSE_S, False
 
     def record_failure(self, what: str) -> None:

@@ -168,8 +168,8 @@ class Request:
     @property
     def messages(self) -> "list[ChatCompletionMessageParam]":
         """The two messages, the shared prefix first; no empty system message."""
-        said: list[ChatCompletionMessageParam] = [{"role": "system", "content": self.system}] if self.system else []
-        return [*said, {"role": "user", "content": self._user_content if self.images else self.user}]
+        messages: list[ChatCompletionMessageParam] = [{"role": "system", "content": self.system}] if self.system else []
+        return [*messages, {"role": "user", "content": self._user_content if self.images else self.user}]
 
     @property
     def _user_content(self) -> "list[ChatCompletionContentPartParam]":
@@ -250,7 +250,7 @@ def _stops(endpoint: Endpoint) -> dict[str, object]:
 
 
 def _thinking(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
-    """What the template is told; a base model has none."""
+    """The arguments of the chat template; a base model has none."""
     return {"chat_template_kwargs": {"enable_thinking": _is_thinking(pack, endpoint)}} if endpoint.server.chat else {}
 
 

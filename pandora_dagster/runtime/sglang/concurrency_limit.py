@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 INITIAL_CAPACITY = 16
 MAX_CAPACITY = 256
-"""Where the runtime file names no bound, and the server tells its queue."""
+"""Where the runtime file names no bound, and the server reports its queue."""
 _FEWER = 0.9
 """What is kept of the places that a refusal has shown."""
 _ARRIVED = 0.5
@@ -38,7 +38,7 @@ class ConcurrencyLimit:
     most: int
     """Never more."""
     upto: int
-    """Never more before the next look; of a server that does not tell its queue for ever."""
+    """Never more before the next look; without an end for a server that does not report its queue."""
     limit: float
     full: bool = False
     """Whether it has shown how many it takes."""
@@ -59,7 +59,7 @@ class ConcurrencyLimit:
 
     @property
     def reserve(self) -> int:
-        """Places beyond them for calls that somebody waits for, so that none waits for the night's to end."""
+        """Slots beyond the limit for interactive calls, so that none of them waits for batch calls to end."""
         return min(self.most - self.capacity, max(1, self.capacity // _AHEAD))
 
     def after_answer(self, in_use: int) -> "ConcurrencyLimit":
@@ -98,7 +98,7 @@ _OF_ONE_PRIORITY = re.compile(rb'priority="[^"]')
 
 
 def parse_load(body: bytes) -> ServerLoad | None:
-    """The sums over a server's ranks; None where the page does not tell both."""
+    """The sums over a server's ranks; None where the page does not have both."""
     sums: dict[bytes, int] = {}
     for name, labels, value in _LINE.findall(body):
         if not _OF_ONE_PRIORITY.search(labels):

@@ -44,7 +44,7 @@ def _variable_name(text: str) -> str:
 
 
 def _option(text: str) -> str:
-    """One word of `options`; what the file says in fields of their own is not said twice."""
+    """One word of `options`; arguments that have a field of their own are not allowed here."""
     flag = text.partition("=")[0]
     if flag in _FORBIDDEN_OPTIONS:
         raise ValueError(f"{flag}: expected no key here: a server that is launched listens on this machine alone")
@@ -78,7 +78,7 @@ class Launch(BaseModel):
     start_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 900.0
     """What a start may take; loading weights from a disk for the first time is slow."""
     weights_gb: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] | None = None
-    """Where the weights do not lie on this machine yet, so that their files can not be measured."""
+    """Size of the weights, where their files are not on this machine yet and cannot be measured."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "Launch":

@@ -62,7 +62,7 @@ class ReplyStream:
 
     @property
     def has_words(self) -> bool:
-        """Whether a word has been told."""
+        """Whether the listener has received a word."""
         return any(self._words)
 
     def take(self, data: bytes) -> str:
@@ -110,7 +110,7 @@ OnWords = Callable[[str], None]
 
 
 async def exchange(connection: Connection, request: Request, endpoint: Endpoint, timeout_s: float, on_words: OnWords | None) -> Reply:
-    """The answer; raises ModelError, and a fault of the listener as its own. EndpointFullError only while no word was told."""
+    """The answer; raises ModelError, and a fault of the listener as its own. EndpointFullError only before the first word."""
     deadline, listening = asyncio.timeout(timeout_s), ReplyStream(endpoint)
     try:
         async with deadline:

@@ -23,7 +23,7 @@ from pandora_dagster.runtime.sglang.endpoints import AnyEndpoint
 
 _BUSY = frozenset({408, 425, 429})
 _FAMILIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "anyio"})
-"""Packages whose exceptions speak of the connection; openai 2 stands on httpx, openai 3 on httpx2."""
+"""Packages whose exceptions describe the connection; openai 2 uses httpx, openai 3 httpx2."""
 _LONGEST_PAUSE_S = 86_400.0
 _START = "Start the server, or correct base_url in runtime.yaml."
 
@@ -91,7 +91,7 @@ def _is_connection_fault(fault: BaseException) -> bool:
 
 
 def _connection_fault(chain: tuple[BaseException, ...]) -> tuple[str, str]:
-    """What happened to the connection, in words, and what a person can do."""
+    """What happened to the connection, and the remedy."""
     for link in chain:
         if isinstance(link, ConnectionRefusedError):
             return "refused the connection", _START
@@ -110,11 +110,11 @@ def _connection_fault(chain: tuple[BaseException, ...]) -> tuple[str, str]:
 
 
 def _refused(refusal: EndpointRefusedError, endpoint: AnyEndpoint, secret: str) -> ModelError:
-    status, said = refusal.status, _server_message(refusal.body, secret)
-    where = f"{endpoint}: status {status}{': ' + said if said else ''}"
+    status, message = refusal.status, _server_message(refusal.body, secret)
+    where = f"{endpoint}: status {status}{': ' + message if message else ''}"
     if status >= 500 or status in _BUSY:
         hint = "The server is full or still starting; fewer calls at once help." if status == 503 else "Look into the server's log."
-        busy = _busy(status, said)(f"{where}: expected an answer", hint=hint)
+        busy = _busy(status, message)(f"{where}: expected an answer", hint=hint)
         busy.retry_after_s = retry_after_seconds(refusal.retry_after, datetime.now(UTC))
         return busy
     if status in (401, 403):
@@ -142,9 +142,9 @@ def retry_after_seconds(retry_after: str, now: datetime) -> float:
     return min(max(0.0, (until - now).total_seconds()), _LONGEST_PAUSE_S)
 
 
-def _busy(status: int, said: str) -> type[RuntimeUnreachableError]:
-    """A 503 that a request got for running too long is its own fault; every other one tells of a full or starting server."""
-    if status == 503 and "running timeout" not in said:
+def _busy(status: int, message: str) -> type[RuntimeUnreachableError]:
+    """A 503 that a request got for running too long is its own fault; every other one means a full or starting server."""
+    if status == 503 and "running timeout" not in message:
         return EndpointFullError
     return RateLimitedError if status == 429 else RuntimeUnreachableError
 

@@ -77,7 +77,7 @@ _FORBIDDEN_KEY = "a key never stands in this file: name its environment variable
 
 
 def _fault_text(error: ErrorDetails) -> str:
-    """One fault: where, what, what was expected. Unknown fields and key names are told without their value."""
+    """One fault: where, what, what was expected. Unknown fields and key names are reported without their value."""
     where = ".".join(str(step) for step in error["loc"] if step != "[key]")
     name = str(error["loc"][-1]) if error["loc"] else ""
     if error["type"] == "extra_forbidden":

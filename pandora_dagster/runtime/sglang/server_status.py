@@ -17,7 +17,7 @@ from pandora_dagster.runtime.sglang.model_errors import timeout_error
 
 @dataclass(frozen=True, slots=True)
 class LayerStatus:
-    """One layer. An empty `message` says that all is well; `remedy` is what a person can do otherwise."""
+    """One layer. An empty `message` means no fault; `remedy` is what to do about one."""
 
     layer: ModelLayer
     endpoint: str
@@ -54,7 +54,7 @@ async def layer_statuses(endpoints: Endpoints, connections: Connections, *, time
 
 async def verify_model(connections: Connections, endpoint: Endpoint) -> None:
     """Raises ModelRejectedError where the address lists models, and the runtime file's is not among them, RuntimeUnreachableError where it
-    can not be reached. One that lists none (a gateway) is taken at its word."""
+    cannot be reached. One that lists none (a gateway) is taken at its word."""
     try:
         seen = await _models(connections, endpoint)
     except ModelRejectedError:
@@ -90,22 +90,22 @@ async def _models(connections: Connections, endpoint: Endpoint) -> Mapping[str, 
 
 def _status(endpoint: Endpoint, seen: Mapping[str, int | None] | ModelError) -> LayerStatus:
     layer, server = endpoint.layer, endpoint.server
-    told = (layer, server.base_url, server.model)
+    identity = (layer, server.base_url, server.model)
     if isinstance(seen, ModelError):
-        message = f"{endpoint}{str(seen)[str(seen).index(': ') :]}"  # a shared server's fault, told for this layer
+        message = f"{endpoint}{str(seen)[str(seen).index(': ') :]}"  # the fault of a shared server, reported for this layer
         return LayerStatus(
-            *told, reachable=isinstance(seen, ModelRejectedError), right_model=False, context=None, message=message, remedy=seen.hint
+            *identity, reachable=isinstance(seen, ModelRejectedError), right_model=False, context=None, message=message, remedy=seen.hint
         )
     if server.model not in seen:
         # SGLang takes any model name and echoes it: nothing but this list shows the difference
         listed = ", ".join(sorted(seen)[:5]) or "none"
         message = f"{endpoint}: serves {listed}: expected {server.model}"
         return LayerStatus(
-            *told, True, False, None, message, "Set model in runtime.yaml to the served name, or start the server with that model."
+            *identity, True, False, None, message, "Set model in runtime.yaml to the served name, or start the server with that model."
         )
     context = seen[server.model]
     if context is not None and context < server.context_length:
         message = f"{endpoint}: takes {context} tokens: expected the {server.context_length} of runtime.yaml"
         remedy = f"Set context_length to {context}, or start the server with --context-length {server.context_length}."
-        return LayerStatus(*told, True, True, context, message, remedy)
-    return LayerStatus(*told, True, True, context)
+        return LayerStatus(*identity, True, True, context, message, remedy)
+    return LayerStatus(*identity, True, True, context)

@@ -69,7 +69,7 @@ class SglangRuntime(EndpointLookup):
 
         The deadline starts when the call has its place at the server: a call waits for a cold server until it is there, its turn here,
         and for a server whose queue is full, up to the server's `patience_s`. With `on_words` the answer is streamed: each piece is
-        told as it comes, and stays told where the answer fails after all.
+        passed on while the model writes it, and is not withdrawn where the answer fails later.
         """
 
         async def send(endpoint: Endpoint) -> Reply:
@@ -121,12 +121,12 @@ class SglangRuntime(EndpointLookup):
         return None if tokens is None else tokens + image_tokens(pack.images)
 
     async def _server_load(self, endpoint: Endpoint) -> ServerLoad | None:
-        """What the endpoint's server works on, where its `/metrics` tells."""
+        """The load of the endpoint's server, where its `/metrics` report it."""
         page = await self._side_request(endpoint, _PROBE_TIMEOUT_S, f"{endpoint.server.url}/metrics")
         return None if page is None else parse_load(page)
 
     async def _side_request(self, endpoint: Endpoint, seconds: float, url: str, body: Mapping[str, object] | None = None) -> bytes | None:
-        """The body of a request beside the calls; None where it fails: what is wrong with a server is the call's to tell."""
+        """The body of a request beside the calls; None where it fails: a fault of the server is reported by the call itself."""
         with suppress(ModelError, TimeoutError):
             await self._connections.connection_to(endpoint)
             async with asyncio.timeout(seconds):
@@ -134,20 +134,20 @@ class SglangRuntime(EndpointLookup):
         return None
 
     def _usage(self, reply: Reply, endpoint: Endpoint) -> Usage:
-        """The server's counts; without them 0, said once a server."""
+        """The server's counts; without them 0, reported once for each server."""
         if reply.usage is None and endpoint.server not in self._uncounted:
             self._uncounted.add(endpoint.server)
             _log.warning("%s: answers without usage: its tokens are counted as 0", endpoint)
         return reply.usage or Usage()
 
     async def check(self, *, timeout_s: float = 5.0) -> tuple[LayerStatus, ...]:
-        """How each layer's server stands; faults are told, never raised. Calls to those that are away ask for the model again."""
+        """The state of each layer's server; faults are reported, never raised. Calls to those that are away ask for the model again."""
         statuses = await layer_statuses(self.endpoints, self._connections, timeout_s=timeout_s)
         self._was_away = {status.endpoint for status in statuses if not status.reachable}
         return statuses
 
     async def probe(self, layers: Sequence[ModelLayer], *, timeout_s: float = 6.0) -> tuple[ServerProbes, ...]:
-        """What the servers of these layers can do, by a few small calls to each; faults are told, never raised."""
+        """The capabilities of the servers of these layers, probed by a few small calls; faults are reported, never raised."""
         return await probe_servers(self.endpoints, layers, self._connections, timeout_s=timeout_s)
 
     async def aclose(self) -> None:
@@ -159,7 +159,7 @@ class SglangRuntime(EndpointLookup):
         await self._connections.aclose()
 
     def _abort(self, connection: Connection, endpoint: Endpoint, request: Request) -> None:
-        """Tells the server that nobody waits for this answer; it would go on for seconds otherwise. Best effort, beside everything else."""
+        """Cancels the answer on the server, which would go on for seconds otherwise. Best effort, in the background."""
         self._meters.count("pandora_aborts_total", server=endpoint.server.base_url)
         task = asyncio.get_running_loop().create_task(_send_abort(connection, endpoint, request.rid))
         self._aborting.add(task)

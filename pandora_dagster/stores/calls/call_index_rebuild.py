@@ -25,8 +25,8 @@ def rebuild_calls(files: CallFiles, index: DuckCallIndex, *, report: Callable[[s
     file = index.file
     fresh = DuckCallIndex(file.empty_copy())
     taken = _absorbed(fresh, files, report)
-    aside = file.replace_with(fresh.file)
-    return taken + _absorbed(index, files, lambda _: None), aside
+    damaged_file = file.replace_with(fresh.file)
+    return taken + _absorbed(index, files, lambda _: None), damaged_file
 
 
 def verify_calls(files: CallFiles, index: DuckCallIndex, manifest: Callable[[TurnKey], Manifest]) -> tuple[str, ...]:

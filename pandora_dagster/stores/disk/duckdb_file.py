@@ -119,7 +119,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 _POLL_S = 0.005
-_REMEDY = "run `pandora index rebuild`: it keeps this file aside and makes the index again from the documents"
+_REMEDY = "run `pandora index rebuild`: it keeps this file under another name and makes the index again from the documents"
 _DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException, duckdb.FatalException, duckdb.CatalogException)
 _VERSION_TABLE = "CREATE TABLE schema_version (version INTEGER)"
 
@@ -184,19 +184,19 @@ class DuckDBFile:
         finally:
             lock.release()
 
-    def set_aside(self) -> Path | None:
+    def rename_damaged(self) -> Path | None:
         """Rename the file and its log to the next free `.damaged-N`; None where there is no file. Call it under `locked`."""
         log = _log_of(self.path)
         if not self.path.exists():
             log.unlink(missing_ok=True)
             return None
         number = 1
-        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+        while (damaged_file := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
             number += 1
-        self.path.rename(aside)
+        self.path.rename(damaged_file)
         if log.exists():
-            log.rename(_log_of(aside))
-        return aside
+            log.rename(_log_of(damaged_file))
+        return damaged_file
 
     def discard(self) -> None:
         """Take the file away, as nothing in it is the only copy. Call it under `locked`."""
@@ -216,14 +216,13 @@ class DuckDBFile:
             self._made()
 
     def replace_with(self, fresh: "DuckDBFile") -> Path | None:
-        """Put `fresh`, made where nothing was written to it, in the place of this file; a damaged one is kept aside and its new path
-        returned."""
+        """Replace this file by `fresh`, which is created if nothing was written to it. A damaged file is kept; returns its new path."""
         fresh.make()
         with self.locked():
-            aside = self.set_aside() if self._current_fault() else None
+            damaged_file = self.rename_damaged() if self._current_fault() else None
             _log_of(self.path).unlink(missing_ok=True)
             fresh.path.replace(self.path)
-            return aside
+            return damaged_file
 
     def exists(self) -> bool:
         return self.path.exists()

@@ -71,7 +71,7 @@ class ErasureIntents:
     def has_intent(self, user: UserId) -> bool:
         return self._path(user).exists()
 
-    def set_aside_path(self, user: UserId) -> Path:
+    def trash_folder(self, user: UserId) -> Path:
         """Where the user's folder is moved before it is emptied."""
         return path_inside(self._root, self.folder / f"{user_id(user)}.folder")
 

@@ -30,7 +30,7 @@ def own_folders(layout: Layout, user: UserId) -> tuple[Path, Path]:
 
 @dataclass(frozen=True, slots=True)
 class DocumentEraser:
-    """The Eraser of documents and cold storage. The user's folder is first moved to `aside`, where it is emptied."""
+    """The Eraser of documents and cold storage. The user's folder is first moved to `trash`, where it is emptied."""
 
     layout: Layout
     intents: ErasureIntents
@@ -51,8 +51,8 @@ class DocumentEraser:
         documents, cold = own_folders(self.layout, user)
         remove(cold)
         if self.layout.users.is_dir():
-            replace_with_file(documents, self.intents.set_aside_path(user))
-        remove(self.intents.set_aside_path(user))
+            replace_with_file(documents, self.intents.trash_folder(user))
+        remove(self.intents.trash_folder(user))
         return ()
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
@@ -104,17 +104,17 @@ def await_levels(layout: Layout, user: UserId, *, wait_s: float) -> None:
                 pass
 
 
-def replace_with_file(folder: Path, aside: Path) -> None:
-    """Move a folder into `aside` and put an empty file in its place, so that a process that still writes there fails.
+def replace_with_file(folder: Path, trash: Path) -> None:
+    """Move a folder into `trash` and put an empty file in its place, so that a process that still writes there fails.
 
     What is not a folder is deleted. Raises StoreError.
     """
     with disk_errors(folder, "cannot erase"):
         while True:
             if folder.is_dir() and not folder.is_symlink():
-                make_folder(aside.parent)
-                make_folder(aside)
-                folder.rename(_free(aside / folder.name))
+                make_folder(trash.parent)
+                make_folder(trash)
+                folder.rename(_free(trash / folder.name))
             elif os.path.lexists(folder):
                 folder.unlink()
             try:
@@ -122,7 +122,7 @@ def replace_with_file(folder: Path, aside: Path) -> None:
             except FileExistsError:
                 continue  # another process made it again in between
             sync(folder.parent)
-            sync(aside.parent)
+            sync(trash.parent)
             return
 
 

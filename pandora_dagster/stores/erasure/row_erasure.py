@@ -60,7 +60,7 @@ def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
 
 
 def remove_leftovers(root: Path, *, wait_s: float) -> int:
-    """Delete damaged indexes that were set aside, what rebuilds left, and spill files of killed processes: none is the only copy of
+    """Delete damaged indexes that were kept, what rebuilds left, and spill files of killed processes: none is the only copy of
     anything. Returns how many. Raises StoreError where another process holds an index.
 
     A process spills only under the lock of an index; while all locks are held no process needs DuckDB's temporary files. The folders stay,

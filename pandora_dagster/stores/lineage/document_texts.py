@@ -1,6 +1,6 @@
-"""The texts that document ids name, as they lie: in a turn's folder, in its cold object, among a person's sources. Changes nothing.
+"""The texts that document ids name, as stored: in a turn's folder, in its cold object, among a user's sources. Changes nothing.
 
-A document that contradicts its manifest is read as it lies: whoever asks holds it against a hash. What can not be read is told once, and
+A document that contradicts its manifest is read as it is: the caller verifies its hash. What cannot be read is reported once, and
 takes nothing from the turn's other documents.
 """
 
@@ -23,12 +23,12 @@ _MOST = 64
 """Turns that are kept in memory: what cites a turn often stands near it."""
 _WRITTEN = ("saved_turn", "clarification", "plan_clarification", "recorded")
 ReadsSource = Callable[[UserId, str], Iterable[str]]
-"""The text of a person's source or record by its path in the id, then earlier states of it that can be told; raises DocumentError."""
+"""The text of a user's source or record by its path in the id, then its known earlier states; raises DocumentError."""
 
 
 @dataclass(slots=True)
 class _TurnTexts:
-    """What was read of a turn: the revisions as they lie and as they were before an archival, or why they can not be read."""
+    """What was read of a turn: the revisions as stored and as they were before an archival, or why they cannot be read."""
 
     lying: dict[tuple[int, str], Turn | PandoraError] = field(default_factory=dict[tuple[int, str], "Turn | PandoraError"])
     original: dict[tuple[int, str], Turn | PandoraError] = field(default_factory=dict[tuple[int, str], "Turn | PandoraError"])
@@ -47,7 +47,7 @@ class StoredDocumentTexts:
     _known: OrderedDict[TurnKey, _TurnTexts] = field(default_factory=OrderedDict[TurnKey, _TurnTexts])
 
     def cited(self, document: DocumentId, *, at: str) -> str | None:
-        """The turn's document as one read it at `at`, before any archival; None where it can not be read."""
+        """The turn's document as it was at `at`, before any archival; None where it cannot be read."""
         place = document.turn
         if place is None:
             return None

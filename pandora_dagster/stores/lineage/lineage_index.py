@@ -1,6 +1,6 @@
 """The lineage index: which document was made from which, in one DuckDB file. Knows rows; reads no document.
 
-A night's rows come in batches, as columns; nothing here grows with what is there but the look for rows to replace, one scan of a column.
+An archival run writes its rows in batches, as columns. Only the search for rows to replace grows with the index: one scan of a column.
 """
 
 import json
@@ -103,7 +103,7 @@ class DuckLineageIndex:
             return tuple((str(who), str(owner)) for who, owner in found.fetchall())
 
     def is_complete(self) -> bool:
-        """Whether the rows were once made of the whole store; rows alone do not tell what stood in the store before them."""
+        """Whether the rows were once made of the whole store; the rows alone do not show which turns are older than the index."""
         if not self.file.path.exists():
             return False
         with self.file.reading() as db:
@@ -122,8 +122,8 @@ class DuckLineageIndex:
         try:
             return tuple(_edge(row) for row in found)
         except ValueError as error:
-            told = f"{self.file.path}: a row that is none: {str(error).splitlines()[-1][:200]}: expected documents of one person"
-            raise DamagedIndexError(told, hint="run `pandora index rebuild`: it makes the index again from the documents") from error
+            message = f"{self.file.path}: damaged row: {str(error).splitlines()[-1][:200]}: expected documents of one user"
+            raise DamagedIndexError(message, hint="run `pandora index rebuild`: it makes the index again from the documents") from error
 
 
 def _stored(edge: LineageEdge, name: str) -> Any:  # a DuckDB parameter: str, int or None
@@ -137,27 +137,27 @@ def _stored(edge: LineageEdge, name: str) -> Any:  # a DuckDB parameter: str, in
 def _edge(values: tuple[Any, ...]) -> LineageEdge:
     row = dict(zip(_COLUMNS, values, strict=True))
     span = None if row["span_start"] is None else (row["span_start"], row["span_end"])
-    told = {name: row[name] for name in _PLAIN}
-    return LineageEdge.model_validate({**told, "at": row["made_at"], "span": span, "verdicts": json.loads(row["verdicts"])})
+    plain = {name: row[name] for name in _PLAIN}
+    return LineageEdge.model_validate({**plain, "at": row["made_at"], "span": span, "verdicts": json.loads(row["verdicts"])})
 
 
 # The rows of turns, written when a turn is done, archived or brought back, and those of levels. Knows that nothing depends on it.
 
 
 class LineageIndexWriter:
-    """The KeepsLineage port. `texts` gives a reader for one batch; `report` is told in one sentence what went wrong, each once."""
+    """The `LineageWriter` port. `texts` gives a reader for one batch; `report` receives one sentence for each fault, once."""
 
     def __init__(
         self, index: DuckLineageIndex, texts: Callable[[], StoredDocumentTexts], counter: TokenMeasure, *, report: Callable[[str], None]
     ) -> None:
         self.index = index
         self._texts, self._counter, self._report = texts, counter, report
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
         """Rows in the place of the turns' older ones, in one opening of the index. What is not written is at the next rebuild; False
         where the index was held too long or the disk refused."""
-        with self._reporting_once() as told:
+        with self._reporting_once() as errors:
             texts = self._texts()
             edges = [
                 edge
@@ -167,10 +167,10 @@ class LineageIndexWriter:
                 )
             ]
             self.index.put(edges, owners=[str(turn.key) for _, turn in turns])
-        return not any(isinstance(error, StoreError) and not isinstance(error, DamagedIndexError) for error in told)
+        return not any(isinstance(error, StoreError) and not isinstance(error, DamagedIndexError) for error in errors)
 
     def citing(self, key: TurnKey) -> tuple[TurnKey, ...]:
-        """The other turns whose sections cite a document of this one; none where the index can not be read."""
+        """The other turns whose sections cite a document of this one; none where the index cannot be read."""
         with self._reporting_once():
             found = (
                 DocumentId.parse(e.child).turn for e in self.index.derived_from_turn(key.user, str(key)) if e.relation is Relation.CITED
@@ -191,7 +191,7 @@ class LineageIndexWriter:
             yield faults
         except PandoraError as error:
             faults.append(error)
-            sentence = f"{error}; the documents stand, their lineage does not tell of them: pandora index rebuild makes it again"
-            if sentence not in self._told:
-                self._told.add(sentence)
+            sentence = f"{error}; the documents are stored, their lineage is not: run `pandora index rebuild`"
+            if sentence not in self._reported:
+                self._reported.add(sentence)
                 self._report(sentence)

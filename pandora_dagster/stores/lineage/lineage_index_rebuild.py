@@ -87,13 +87,13 @@ def rebuild_lineage(
     kept = (*made, *(edge for edge in _of_no_turn(index) if DocumentId.parse(edge.child).owner not in recorded))
     fresh.put(kept)
     fresh.mark_complete(at)
-    aside = file.replace_with(fresh.file)
+    damaged_file = file.replace_with(fresh.file)
     changed = (key for key in expected.turns.keys() if seen.get(key) != _state_key(expected.turns, key))  # noqa: SIM118 - a store
     for keys in batches(changed, BATCH):
         index.put([edge for key in keys for edge in expected.of_turn(key, [])], owners=[str(key) for key in keys])
     for fault in faults:
         report(fault)
-    return count + len(kept), aside
+    return count + len(kept), damaged_file
 
 
 def verify_lineage(expected: ExpectedLineage, index: DuckLineageIndex, *, keys: Iterable[TurnKey] | None = None) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _of_no_turn(index: DuckLineageIndex) -> Iterator[LineageEdge]:
 
 
 def _state_key(turns: TurnStore, key: TurnKey) -> tuple[str, ...]:
-    """What tells that a turn's rows are behind: what happens to it while the index is made."""
+    """The state that shows that a turn changed while the index was made."""
     try:
         manifest = turns.manifest(key)
     except PandoraError:

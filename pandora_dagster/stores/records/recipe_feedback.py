@@ -25,7 +25,7 @@ class CorrectionFiles:
         pattern, names = "users/{user}/corrections/{id}.json", {"id": "cor_[0-9]{8}_[0-9]{6}_[0-9a-f]{8}"}
         self._files = RecordFiles(root, pattern, Correction, expected="a correction", names=names)
 
-    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, said: str, call_id: str = "") -> Correction:
+    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, text: str, call_id: str = "") -> Correction:
         now = self._clock()
         number = f"cor_{now.strftime('%Y%m%d_%H%M%S')}_{self._random_hex(4)}"
         made = Correction(
@@ -37,7 +37,7 @@ class CorrectionFiles:
             recipe=recipe,
             recipe_version=recipe_version,
             call_id=call_id,
-            said=redact(said),
+            said=redact(text),
             at=iso(now),
         )
         with ErasureIntents(self._root).beginning(key.user):

@@ -29,7 +29,17 @@ from pandora_dagster.retrieval.messages.message_ranking import (
     similarity_signal,
 )
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion, read_question
-from pandora_dagster.stores.search.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS, ASKS, KEY, OWN_WORDS, TELLS_TIME, TIERS, end_of
+from pandora_dagster.stores.search.turn_tables import (
+    ALL_MESSAGES,
+    ALL_POSTINGS,
+    ALL_TURNS,
+    ASKS,
+    KEY,
+    OWN_WORDS,
+    STATES_DATE,
+    TIERS,
+    end_of,
+)
 
 POOL = 200
 """Documents that are scored with their neighbours; more do not change the first ten results."""
@@ -158,7 +168,9 @@ class MessageSearch:
     def _units(self, near: Sequence[int]) -> list[MessageUnit]:
         rows = self.db.execute(_UNITS, [[self.base + doc for doc in near], self.base, self.end]).fetchall()
         return [
-            MessageUnit(doc - self.base, session, speaker, length, bool(manner & ASKS), bool(manner & OWN_WORDS), bool(manner & TELLS_TIME))
+            MessageUnit(
+                doc - self.base, session, speaker, length, bool(manner & ASKS), bool(manner & OWN_WORDS), bool(manner & STATES_DATE)
+            )
             for doc, session, speaker, length, manner in rows
         ]
 

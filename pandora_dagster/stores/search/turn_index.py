@@ -72,7 +72,7 @@ _RESTATE = """
         unnest(?::VARCHAR[]) AS context_sha) AS given
     WHERE {table}.doc = given.doc
 """
-_SAID = f"""
+_MESSAGES = f"""
     SELECT doc, message_id, role, speaker, text, created_at FROM {ALL_MESSAGES}
     WHERE doc >= ? AND doc < ? AND doc & {document_number(1) - 1} > 0 ORDER BY doc
 """  # noqa: S608
@@ -191,7 +191,7 @@ class DuckTurnIndex:
         """The messages of a user's turns by the turn's number, as they were put."""
         with self.file.reading() as db:
             base = user_base(db, user)
-            found = [] if base is None else db.execute(_SAID, [base, end_of(base)]).fetchall()
+            found = [] if base is None else db.execute(_MESSAGES, [base, end_of(base)]).fetchall()
         turns: dict[int, list[IndexedMessage]] = {}
         for doc, *values in found:
             message = IndexedMessage.model_validate(dict(zip(("id", "role", "name", "text", "created_at"), values, strict=True)))
@@ -271,7 +271,7 @@ class DuckTurnIndex:
                 drop_turns(db, [base + document_number(number) for number in numbers if 0 <= number < 1 << NUMBER_BITS])
 
     def rebuild(self, batches: Iterable[Sequence[TurnRow]]) -> Path | None:
-        """Put `batches` into a new file beside this one, then put it in its place. Returns where a damaged file was set aside."""
+        """Put `batches` into a new file beside this one, then put it in its place. Returns the new path of a damaged file."""
         fresh = DuckTurnIndex(self.file.empty_copy(), self.reader)
         for rows in batches:
             fresh.put(rows)

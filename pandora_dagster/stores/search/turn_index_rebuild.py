@@ -33,24 +33,24 @@ class Preambles:
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What a rebuild did. `faults` names each turn whose documents cannot be read; `aside` a damaged index, kept.
+    """What a rebuild did. `faults` names each turn whose documents cannot be read; `damaged_file` is the new path of a damaged index.
 
-    `calls` and `calls_aside` are the same for the index of calls, `sources` and `sources_aside` of research and visits; `vectors`
-    counts those of messages (0 where embeddings are off), `links` the rows of lineage.
+    `calls` and `calls_damaged_file` are the same for the index of calls, `sources` and `sources_damaged_file` of research and visits;
+    `vectors` counts those of messages (0 where embeddings are off), `links` the rows of lineage.
     `broken_lines` names each line and each record that cannot be read.
     """
 
     turns: int
     faults: tuple[str, ...] = ()
-    aside: Path | None = None
+    damaged_file: Path | None = None
     calls: int = 0
-    calls_aside: Path | None = None
+    calls_damaged_file: Path | None = None
     broken_lines: tuple[str, ...] = ()
     sources: int = 0
-    sources_aside: Path | None = None
+    sources_damaged_file: Path | None = None
     vectors: int = 0
     links: int = 0
-    lineage_aside: Path | None = None
+    lineage_damaged_file: Path | None = None
 
 
 def rebuild_turns(
@@ -74,9 +74,9 @@ def rebuild_turns(
             turns += len(rows)
             progress(turns)
 
-    aside = index.rebuild(row_batches())
+    damaged_file = index.rebuild(row_batches())
     index.put(list(_rows(documents, preambles, _changed(documents, index), [])))
-    return RebuildReport(turns, tuple(faults), aside)
+    return RebuildReport(turns, tuple(faults), damaged_file)
 
 
 def verify_turns(documents: TurnStore, index: SearchIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from pandora_dagster.stores.disk.duckdb_file import Schema
 
 # A turn as the documents that the index holds: the turn itself, then each of its messages, with their terms. Knows no SQL.
 
-ASKS, OWN_WORDS, TELLS_TIME = 1, 2, 4
+ASKS, OWN_WORDS, STATES_DATE = 1, 2, 4
 """Bits of `Posted.manner`: a question; a statement in the first person; a statement with a date."""
 _OWN = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours"})
 
@@ -48,8 +48,8 @@ class SearchDocument:
 
 def search_documents(row: TurnRow, reader: TermReader) -> Iterator[SearchDocument]:
     """The documents of a turn. A recorded turn's summary is made of its messages' own words and is not searched again."""
-    told = () if row.messages else (row.text,)
-    text = "" if row.recorded and row.messages else "\n".join((row.summary, " ".join(row.topics), *told))
+    texts = () if row.messages else (row.text,)
+    text = "" if row.recorded and row.messages else "\n".join((row.summary, " ".join(row.topics), *texts))
     turn = IndexedMessage(id="", role="", text=text, created_at=row.created_at)
     yield _message_document(row, 0, turn, (*date_terms(row.created_at), session_term(row.session_id)), reader)
     for place, message in enumerate(row.messages, 1):
@@ -70,7 +70,7 @@ def _message_document(row: TurnRow, place: int, message: IndexedMessage, marks: 
     if place and has_relative_date_words(reading.words):
         marks = relative_date_terms(message.text, message.created_at)
     manner = ASKS * message.text.rstrip().endswith("?")
-    manner |= OWN_WORDS * (not _OWN.isdisjoint(reading.words)) | TELLS_TIME * has_date_words(reading.words)
+    manner |= OWN_WORDS * (not _OWN.isdisjoint(reading.words)) | STATES_DATE * has_date_words(reading.words)
     return SearchDocument(
         doc=document_number(row.number, place),
         session_id=row.session_id,

@@ -69,7 +69,7 @@ class TurnVectors:
         self._embeds = embeds
         self._report = report
         self._timer = timer
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._quiet_until = float("-inf")
 
     @classmethod
@@ -209,8 +209,8 @@ class TurnVectors:
 
     def _report_once(self, error: PandoraError) -> None:
         sentence = f"search without vectors: {error.with_hint}"
-        if sentence not in self._told:
-            self._told.add(sentence)
+        if sentence not in self._reported:
+            self._reported.add(sentence)
             self._report(sentence)
 
 

@@ -54,7 +54,7 @@ class TurnArchiveFolders:
         for folder, _, names in os.walk(Layout(self.root).turn(key)):
             for name in names:
                 with suppress(OSError):
-                    found += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - ten thousand times a night
+                    found += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - ten thousand times in an archival run
         return found
 
     def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:

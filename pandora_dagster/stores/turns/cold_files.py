@@ -80,7 +80,7 @@ class ColdFiles:
         return tuple(ColdLocation(str(p.path.relative_to(self.root)), p.sha256, p.path.stat().st_size) for p in packed)
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
-        """The originals, each held against its hash; raises OriginalsDeletedError where a tombstone says so, DocumentError (`missing`
+        """The originals, each verified against its hash; raises OriginalsDeletedError where a tombstone says so, DocumentError (`missing`
         where the object is gone without one)."""
         path = self._path(record.location)
         if gone := self.tombstone(record):
@@ -113,7 +113,7 @@ class ColdFiles:
         if found is None:
             return None
         if found.sha256 != record.sha256 or {n: f.sha256 for n, f in found.files.items()} != dict(record.files) or found.day != record.day:
-            raise DocumentError(f"{path}: it tells of other originals than {MANIFEST}: expected the same hashes and the same day")
+            raise DocumentError(f"{path}: it describes other originals than {MANIFEST}: expected the same hashes and the same day")
         return found
 
     def write_tombstone(self, place: ColdLocation, tombstone: Tombstone) -> None:
@@ -134,7 +134,7 @@ class ColdFiles:
         return os.path.lexists(self._path(record.location))
 
     def objects(self, *, before: datetime) -> Iterator[ColdLocation]:
-        """Every object that was written before then, whether a turn names it or not; what can not be reached is passed over."""
+        """Every object that was written before then, whether a turn names it or not; unreachable ones are passed over."""
         for path in sorted(self.layout.cold.glob(f"*/*/*/*{_SUFFIX}")):
             with suppress(OSError, DocumentError):
                 about = path_inside(self.root, path).lstat()
@@ -151,7 +151,7 @@ class ColdFiles:
         return key, files
 
     def remove_partial_objects(self) -> int:
-        """Delete half-written objects that nobody writes any more, and say how many; what can not be reached stays."""
+        """Delete half-written objects that no process writes any more; returns their number. Unreachable ones stay."""
         swept = 0
         for folder in self.layout.cold.glob("*/*/*"):
             with suppress(StoreError):

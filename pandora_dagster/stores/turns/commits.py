@@ -121,16 +121,16 @@ def _replaced(before: Turn, after: Turn) -> dict[str, str]:
 
 
 def check_query(before: Manifest, after: Manifest, where: str) -> None:
-    """The person's words stay as they were written; raises DocumentError."""
+    """Verify that the user's words are as they were written; raises DocumentError."""
     if after.sections.get("0") != before.sections.get("0"):
-        raise DocumentError(f"{where}: section 0 was altered: expected the person's words as they were written at the start")
+        raise DocumentError(f"{where}: section 0 was altered: expected the user's words as they were written at the start")
 
 
 def _state(manifest: Manifest, wanted: TurnState | None, where: str) -> TurnState:
     if wanted is None or wanted == manifest.state or wanted in _NEXT.get(manifest.state, frozenset()):
         return wanted or manifest.state
     possible = ", ".join(sorted(_NEXT.get(manifest.state, frozenset()))) or "no other"
-    raise StoreError(f"{where}: state {manifest.state} can not become {wanted}: expected {possible}", hint="reopen the turn first")
+    raise StoreError(f"{where}: state {manifest.state} cannot become {wanted}: expected {possible}", hint="reopen the turn first")
 
 
 def _phases(turn: Turn, phase: PhaseRecord | None, files: Mapping[str, str], where: str) -> tuple[PhaseRecord, ...]:

@@ -1,4 +1,4 @@
-"""Whole turn folders put in place: built aside, on the disk with all their bytes, then one rename each."""
+"""Whole turn folders put in place: built beside their place, synced with all their bytes, then one rename each."""
 
 import os
 import secrets
@@ -77,7 +77,7 @@ def place_folders(layout: Layout, folders: Sequence[NewFolder]) -> None:
 
 
 def _build(folders: Sequence[NewFolder], built: list[tuple[Path, NewFolder]]) -> None:
-    """Build folders aside and wait until the disk has them; each is added to `built` before anything is in it."""
+    """Build folders beside their place and wait until the disk has them; each is added to `built` before anything is in it."""
     with ExitStack() as opened:
         descriptors: list[int] = []
         for folder in folders:

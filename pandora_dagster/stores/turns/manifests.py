@@ -21,7 +21,7 @@ def read_manifest(path: Path, key: TurnKey, revision: int) -> Manifest:
     manifest = parse_manifest(read_text(path), where=str(path))
     says = (manifest.user_id, manifest.turn_id, manifest.revision)
     if says != (key.user, key.turn_id, revision):
-        raise DocumentError(f"{path}: it speaks of {says[0]}:{says[1]} revision {says[2]}: expected {key} revision {revision}")
+        raise DocumentError(f"{path}: it describes {says[0]}:{says[1]} revision {says[2]}: expected {key} revision {revision}")
     return manifest
 
 

@@ -1,6 +1,6 @@
 """What a re-run keeps of a turn: dropped in place while it is unfinished, in a numbered revision once it is finished.
 
-Pure: a turn in, a turn out. Which section belongs to which phase is told by whoever builds the store.
+Pure: a turn in, a turn out. Which section belongs to which phase comes in as an argument of the store.
 """
 
 from collections.abc import Mapping, Sequence

@@ -121,7 +121,7 @@ class TurnFiles:
         return made
 
     def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
-        """The newest revision unless told, verified against its manifest; raises UnknownTurnError or DocumentError.
+        """The newest revision by default, verified against its manifest; raises UnknownTurnError or DocumentError.
 
         `only`: the documents that are read and verified beside context.md; a turn loaded so is for reading, not for a commit.
         """
@@ -206,7 +206,7 @@ class TurnFiles:
         return turn_directory.resolve_turn(self._layout, text)
 
     def path(self, key: TurnKey, *, revision: int | None = None) -> str:
-        """The folder of a turn's revision (the newest unless told), for people."""
+        """The folder of a turn's revision (the newest by default), to show to users."""
         return str(self._folder(key, revision).path)
 
     def _folder(self, key: TurnKey, revision: int | None) -> TurnFolder:

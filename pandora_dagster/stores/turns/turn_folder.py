@@ -1,4 +1,4 @@
-"""One revision of a turn read from its folder and held against its manifest. Knows hashes; changes nothing.
+"""One revision of a turn read from its folder and verified against its manifest. Changes nothing.
 
 What the manifest does not name has not happened: sections and files that a cut-off commit left are dropped. What it names
 must be there, byte for byte; where a cut-off commit had already replaced it, the bytes kept beside it take its place.

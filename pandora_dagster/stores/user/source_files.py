@@ -294,11 +294,11 @@ def rebuild_sources(files: SourceFiles, index: DuckResearchIndex, *, report: Cal
         _report_faults(faults, report)
         return 0, None
     fresh.put(rows)
-    aside = file.replace_with(fresh.file)
+    damaged_file = file.replace_with(fresh.file)
     known = {_key(row) for row in rows}
     index.put([row for row in files.stored_rows([]) if _key(row) not in known])  # what was stored meanwhile
     _report_faults(faults, report)
-    return len(rows), aside
+    return len(rows), damaged_file
 
 
 def verify_sources(files: SourceFiles, index: DuckResearchIndex) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""archive, restore, pin, unpin as a person types them."""
+"""archive, restore, pin, unpin as a user types them."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def partitions(root):
         (("--date", "2999-01-01"), "--date 2999-01-01: in the future"),
     ],
 )
-def test_what_can_not_be_meant_is_one_sentence(run, arguments, says):
+def test_what_cannot_be_meant_is_one_sentence(run, arguments, says):
     """Exit code 2, and nothing is archived."""
     done = run("archive", *arguments)
     assert done.exit_code == 2 and says in done.stderr and not (run.root / "cold").exists()
@@ -68,9 +68,9 @@ def test_archive_restore_pin_and_show(run):
     (run.root / "users" / user / "turns" / turn / "context.md").write_text("changed")
     assert run("index", "rebuild").exit_code == 1 and len(partitions(run.root)) == len(listed)
     done = run("archive", "--older-than", "30d", "--json")
-    told = json.loads(done.stdout)
-    assert done.exit_code == 1 and told["counts"] == {"archived": len(listed) - 2, "failed": 1}
-    (failed,) = [row for row in told["turns"] if row["outcome"] == "failed"]
+    output = json.loads(done.stdout)
+    assert done.exit_code == 1 and output["counts"] == {"archived": len(listed) - 2, "failed": 1}
+    (failed,) = [row for row in output["turns"] if row["outcome"] == "failed"]
     assert failed["key"] == three and Path(run.root / "interventions" / f"{failed['intervention']}.json").is_file()
     shown = run("show", two)
     assert f"pandora restore {two}" in shown.stderr and "archived" in shown.stderr

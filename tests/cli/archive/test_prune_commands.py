@@ -1,4 +1,4 @@
-"""cold prune, and what restore, show and export say afterwards, as a person types them."""
+"""cold prune, and what restore, show and export say afterwards, as a user types them."""
 
 import json
 import os

@@ -25,7 +25,7 @@ def pandora(shell: Shell, *arguments: str, text: str = "") -> Result:
 @pytest.fixture
 def halted(shell: Shell) -> str:
     """A turn that halted for want of confidence; its intervention."""
-    edit(shell.folder / "cookbook", RETRIEVAL, "confidence_threshold: 0.7", "confidence_threshold: 0.99")
+    edit(shell.folder / "edited", RETRIEVAL, "confidence_threshold: 0.7", "confidence_threshold: 0.99")
     app = open_app(load_settings(shell.environment))
     key = app.start("Which desk did we order?", user="ann")
     app.run_turn(key, on_report=lambda _: None)
@@ -64,10 +64,10 @@ def test_a_retry_runs_what_is_in_production_now(shell: Shell, halted: str) -> No
     (new,) = json.loads(pandora(shell, "interventions", "list", "--json").stdout)
     assert new["id"] != halted
     for again in (("--answer", "-"), ("--abandon",), ("--retry",), ("--note", "x")):
-        told = pandora(shell, "interventions", "resolve", halted, *again, text=ANSWER)
-        assert "resolved already (retry" in str(told.exception), again
+        result = pandora(shell, "interventions", "resolve", halted, *again, text=ANSWER)
+        assert "resolved already (retry" in str(result.exception), again
     assert of(shell, halted)["how"] == "retry" and of(shell, new["id"])["state"] == "open"
-    edit(shell.folder / "cookbook", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
+    edit(shell.folder / "edited", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
     assert pandora(shell, "interventions", "resolve", new["id"], "--retry").exit_code == 0
 
 
@@ -95,7 +95,7 @@ def test_an_abandoned_turn_is_over(shell: Shell, halted: str) -> None:
 
 
 def test_what_is_left_of_a_call_is_shown(shell: Shell, halted: str) -> None:
-    """Where pack and answer are gone this is said; the record and the call are there."""
+    """Where pack and answer are gone this is reported; the record and the call are there."""
     for path in (shell.folder / "store").glob("users/ann/vault/*/*.zst"):
         path.unlink()
     shown = pandora(shell, "interventions", "show", halted, "--json")
@@ -107,15 +107,15 @@ def test_an_answer_that_is_no_text_is_refused(shell: Shell, halted: str, tmp_pat
     """As a sentence; the intervention stays open."""
     (tmp_path / "answer").write_bytes(b"\xff\xfe{}")
     for answer in (str(tmp_path / "answer"), str(tmp_path / "nowhere")):
-        told = pandora(shell, "interventions", "resolve", halted, "--answer", answer)
-        assert told.exit_code == 2 and "expected UTF-8 text" in told.stderr
+        result = pandora(shell, "interventions", "resolve", halted, "--answer", answer)
+        assert result.exit_code == 2 and "expected UTF-8 text" in result.stderr
     assert of(shell, halted)["state"] == "open"
 
 
 def test_a_damaged_intervention_costs_no_answer(shell: Shell, halted: str) -> None:
-    """A turn is answered as before; what can not be tidied is named."""
-    edit(shell.folder / "cookbook", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
+    """A turn is answered as before; what cannot be tidied is named."""
+    edit(shell.folder / "edited", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
     path = shell.folder / "store" / "interventions" / f"{halted}.json"
     path.write_text("{}")
-    told = pandora(shell, "ask", "Which desk did we order?", "--user", "ann")
-    assert (told.exit_code, told.exception) == (0, None) and str(path) in told.stderr
+    result = pandora(shell, "ask", "Which desk did we order?", "--user", "ann")
+    assert (result.exit_code, result.exception) == (0, None) and str(path) in result.stderr

@@ -34,8 +34,8 @@ def test_a_file_of_questions_gives_one_object_a_line_in_order(invoke: Invoke, tm
     assert [bool(f["results"]) for f in found] == [True, False]
 
 
-def test_the_text_for_people_stands_in_time_order(invoke: Invoke) -> None:
-    """The found messages under their dates; nothing found is said on stderr."""
+def test_the_text_for_users_stands_in_time_order(invoke: Invoke) -> None:
+    """The found messages under their dates; nothing found is reported on stderr."""
     assert "desk" in invoke("search", "desk", "-u", "example").stdout
     assert invoke("search", "giraffes", "-u", "example").stdout == ""
 

@@ -21,11 +21,11 @@ def test_a_saved_turn_without_its_summary_says_so(tmp_path, capsys):
         turn_commands.run_and_show(rig.app, key, as_json=True)
     finally:
         rig.app.close()
-    told = capsys.readouterr()
-    answer = json.loads(told.out)
+    result = capsys.readouterr()
+    answer = json.loads(result.out)
     assert answer["state"] == "saved"
     for part in (f"intervention {answer['intervention']}", "its summary is missing", f"pandora resume {key}"):
-        assert part in told.err
+        assert part in result.err
 
 
 def test_a_halted_turn_exits_with_1(tmp_path):
@@ -51,10 +51,10 @@ def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):
         capsys.readouterr()
         with pytest.raises(typer.Exit) as ended:
             turn_commands.run_and_show(rig.app, key, as_json=False, resumed=True)
-        told = capsys.readouterr().err
+        result = capsys.readouterr().err
         assert ended.value.exit_code == 1
         for part in ("HALT at conversation_summary", "left to do: conversation_summary", f"pandora resume {key}"):
-            assert part in told
+            assert part in result
         rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
         turn_commands.run_and_show(rig.app, key, as_json=False, resumed=True)
         assert "conversation_summary finished" in capsys.readouterr().err and rig.app.pending_phases(key) == ()
@@ -63,7 +63,7 @@ def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):
 
 
 def shown(rig, capsys, *, stream):
-    """Of a person of its own: with earlier turns an answer must cite."""
+    """Of a user of its own: with earlier turns an answer must cite."""
     turn_commands.run_and_show(rig.app, rig.start(user=f"anna-{stream}"), as_json=False, stream=stream)
     return capsys.readouterr().out
 
@@ -85,9 +85,9 @@ def test_a_withdrawn_draft_is_marked_as_one(tmp_path, capsys):
     try:
         for stream in (True, False):
             rig.say(synthesizer=["A draft.", "The answer."], validator=[verdict("REVISE", "name the price"), APPROVE])
-            told = shown(rig, capsys, stream=stream)
+            result = shown(rig, capsys, stream=stream)
             draft = "A draft.\n\n--- The draft above is withdrawn: name the price ---\n\n"
-            assert told == (draft if stream else "") + "The answer.\n"
+            assert result == (draft if stream else "") + "The answer.\n"
     finally:
         rig.app.close()
 
@@ -124,8 +124,8 @@ def test_a_reader_that_goes_away_takes_nothing_from_the_turn(tmp_path, monkeypat
     """A closed pipe is met once and spoken to no more; the turn is saved."""
     rig, tried = open_rig(tmp_path / "store"), []
 
-    def closed(*told, **_):
-        tried.append(told)
+    def closed(*result, **_):
+        tried.append(result)
         raise BrokenPipeError
 
     try:

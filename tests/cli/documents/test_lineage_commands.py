@@ -1,4 +1,4 @@
-"""lineage as a person types it."""
+"""lineage as a user types it."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_a_tree_a_page_and_a_proof(run, tmp_path):
         (("2", "--html", "x.html", "--verify"), "--html: expected it without"),
     ],
 )
-def test_what_can_not_be_meant_is_one_sentence(run, arguments, says):
+def test_what_cannot_be_meant_is_one_sentence(run, arguments, says):
     """Exit code 2."""
     done = run("lineage", *arguments)
     assert done.exit_code == 2 and says in done.stderr

@@ -33,8 +33,8 @@ def test_consent_is_off_until_it_is_given(invoke, tmp_path):
 def test_erasing_says_what_went(invoke):
     """Also where there is nothing."""
     assert invoke("erase", "--user", "anna").stdout == "anna: 0 facts of the profile erased\n"
-    told = json.loads(invoke("erase", "--user", "anna", "--sessions", "--json").stdout)
-    assert told == {"user_id": "anna", "profile_facts": 0, "session_facts": 0}
+    printed_text = json.loads(invoke("erase", "--user", "anna", "--sessions", "--json").stdout)
+    assert printed_text == {"user_id": "anna", "profile_facts": 0, "session_facts": 0}
     assert json.loads(invoke("facts", "--user", "anna", "--session", "s1", "--json").stdout) == []
 
 
@@ -49,7 +49,7 @@ def test_a_user_that_is_no_name_reaches_no_path(invoke, tmp_path):
     assert invoke("consent", "on", "--user", "../up").exit_code != 0 and not list(tmp_path.rglob("profile.json"))
 
 
-def test_the_profile_and_what_is_kept_under_keys_are_told_apart(invoke):
+def test_the_profile_and_what_is_kept_under_keys_are_distinguished(invoke):
     """Consent speaks of the profile alone: what was set under a key is listed beside it, and goes by `forget` alone."""
     invoke("set", "budget", "$900", "--user", "anna")
     off = invoke("consent", "off", "--user", "anna")

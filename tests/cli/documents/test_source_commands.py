@@ -1,4 +1,4 @@
-"""`pandora research`, `visit` and `memory`: what is stored is shown, what is wrong is said, one person at a time."""
+"""`pandora research`, `visit` and `memory`: what is stored is shown, what is wrong is reported, one user at a time."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def given(tmp_path: Path):
 
 
 def test_research_is_added_listed_and_shown(invoke, given) -> None:
-    """With age, freshness and expiry; a page that is not stored yet is told."""
+    """With age, freshness and expiry; a page that is not stored yet is reported."""
     added = invoke("research", "add", given(RESEARCH), "--user", "anna", "--json")
     assert (added.exit_code, json.loads(added.stdout)) == (0, {"user_id": "anna", "id": "research_cache/commerce.laptop.json"})
     assert "visit_abc123 is not stored yet" in added.stderr
@@ -51,12 +51,12 @@ def test_research_is_added_listed_and_shown(invoke, given) -> None:
     assert "Lenovo LOQ 15 @ $697" in invoke("research", "show", "commerce.laptop", "--user", "anna").stdout
 
 
-def test_a_record_of_tomorrow_is_stored_and_told(invoke, given) -> None:
+def test_a_record_of_tomorrow_is_stored_and_reported(invoke, given) -> None:
     """A clock may run ahead: it is no fault, and it is seen."""
     research = {**RESEARCH, "created_at": "2199-01-01T00:00:00Z", "expires_at": "2199-01-02T00:00:00Z"}
-    told = "2199-01-01T00:00:00Z lies in the future"
-    assert f"created_at {told}" in invoke("research", "add", given(research), "--user", "anna").stderr
-    assert f"visited_at {told}" in invoke("visit", "add", given({**VISIT, "visited_at": "2199-01-01T00:00:00Z"}), "--user", "anna").stderr
+    text = "2199-01-01T00:00:00Z lies in the future"
+    assert f"created_at {text}" in invoke("research", "add", given(research), "--user", "anna").stderr
+    assert f"visited_at {text}" in invoke("visit", "add", given({**VISIT, "visited_at": "2199-01-01T00:00:00Z"}), "--user", "anna").stderr
     assert "future" not in invoke("visit", "add", given(VISIT), "--user", "anna").stderr
 
 
@@ -93,21 +93,21 @@ def test_a_wrong_record_is_refused_with_its_place(invoke, given, command, record
 @pytest.mark.parametrize(("command", "shape"), [("research", Research), ("visit", Visit)])
 def test_an_empty_record_names_every_field_that_is_missing(invoke, given, command, shape) -> None:
     """Each with what is expected there, so that the errors alone teach the format."""
-    said = str(invoke(command, "add", given("{}"), "--user", "anna").exception).splitlines()
+    output = str(invoke(command, "add", given("{}"), "--user", "anna").exception).splitlines()
     required = [name for name, field in shape.model_fields.items() if field.is_required()]
-    assert [line.split(": ")[1:3] for line in said] == [[name, "missing"] for name in required]
-    assert all(": expected " in line and "section" not in line for line in said)
+    assert [line.split(": ")[1:3] for line in output] == [[name, "missing"] for name in required]
+    assert all(": expected " in line and "section" not in line for line in output)
 
 
 @pytest.mark.parametrize(("command", "shape"), [("research", Research), ("visit", Visit)])
 def test_help_and_manual_name_every_field(invoke, given, command, shape) -> None:
     """The sample of the manual has them all, and is stored as it stands."""
-    told = invoke(command, "add", "--help").stdout
+    text = invoke(command, "add", "--help").stdout
     manual = (REPOSITORY / "docs" / "guides" / "add-sources.md").read_text(encoding="utf-8")
     sample = next(s for s in re.findall(r"```json[^\n]*\n(.*?)```", manual, re.DOTALL) if set(json.loads(s)) <= set(shape.model_fields))
     assert set(json.loads(sample)) == set(shape.model_fields) - {"provenance"}
     for name in json.loads(sample):
-        assert re.search(rf"^ +{name}  +\S", told, re.MULTILINE) and f"`{name}`" in manual
+        assert re.search(rf"^ +{name}  +\S", text, re.MULTILINE) and f"`{name}`" in manual
     assert invoke(command, "add", given(sample), "--user", "anna").exit_code == 0
 
 
@@ -117,7 +117,7 @@ def test_a_file_that_is_none_is_named(invoke, tmp_path) -> None:
     assert "not a file" in str(invoke("research", "add", str(tmp_path)).exception)
 
 
-def test_one_person_s_sources_are_not_another_s(invoke, given) -> None:
+def test_one_user_s_sources_are_not_another_s(invoke, given) -> None:
     """Lists are empty, and what is named is missing."""
     invoke("research", "add", given(RESEARCH), "--user", "anna")
     invoke("memory", "set", "budget", "$500-800", "--user", "anna")
@@ -139,7 +139,7 @@ def test_memory_is_set_contradicted_listed_and_forgotten(invoke) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("Budget!", "x"), ("budget", " "), ("budget", "x" * 2_001), ("budget", "x", "--kind", "poem")])
-def test_memory_that_can_not_be_kept_is_refused(invoke, arguments) -> None:
+def test_memory_that_cannot_be_kept_is_refused(invoke, arguments) -> None:
     """Exit code 2 and one sentence."""
     result = invoke("memory", "set", *arguments)
     assert (result.exit_code, "expected" in result.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""What is damaged or left out of a person's sources, and what the commands say about it."""
+"""What is damaged or left out of a user's sources, and what the commands say about it."""
 
 import json
 
@@ -11,7 +11,7 @@ FAULTY = {"broken.md": b"---\n[\n---\n", "large.md": b"x" * (1024 * 1024 + 1), "
 
 @pytest.fixture
 def notes(tmp_path):
-    """Three notes that can not be read, and one that can."""
+    """Three notes that cannot be read, and one that can."""
     folder = tmp_path / "store/users/anna/notes"
     folder.mkdir(parents=True)
     for name, data in {**FAULTY, "good.md": b"# Good"}.items():
@@ -35,12 +35,12 @@ def test_the_doctor_names_each_note_that_is_left_out(invoke, notes):  # noqa: F8
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_ask_says_how_many_notes_could_not_be_read(invoke, notes, more):  # noqa: F811
     """One line beside the answer, for their owner alone."""
-    said = invoke("ask", "Which lamp?", "--user", "anna", *more).stderr
-    assert said.count("3 of the notes of anna could not be read: pandora doctor names them") == 1
+    output = invoke("ask", "Which lamp?", "--user", "anna", *more).stderr
+    assert output.count("3 of the notes of anna could not be read: pandora doctor names them") == 1
     assert "could not be read" not in invoke("ask", "Which lamp?", "--user", "ben", *more).stderr
 
 
-def test_a_value_of_several_lines_is_told_from_one_line(invoke):  # noqa: F811
+def test_a_value_of_several_lines_is_reported_from_one_line(invoke):  # noqa: F811
     """A sign stands for each line end."""
     invoke("memory", "set", "address", "12 Oak Lane\nBonn", "--user", "anna")
     invoke("memory", "set", "town", "12 Oak Lane Bonn", "--user", "anna")
@@ -58,7 +58,7 @@ def test_ask_says_how_a_broken_memory_page_is_mended(invoke, tmp_path):  # noqa:
     assert result.exit_code == 1 and str(page) in result.stderr and "mend preferences.md by hand, or move it away" in result.stderr
 
 
-def test_the_doctor_names_a_memory_page_that_can_not_be_read(invoke, tmp_path):  # noqa: F811
+def test_the_doctor_names_a_memory_page_that_cannot_be_read(invoke, tmp_path):  # noqa: F811
     """With its file and the remedy, and how many entries there are once it is mended."""
     invoke("memory", "set", "seat", "window", "--user", "anna")
     page = tmp_path / "store/users/anna/preferences.md"

@@ -16,16 +16,16 @@ PROMPT = "prompts/pipeline/phase1_reflection.md"
 
 
 class Shell:
-    """`pandora recipes ...` over one store and one cookbook."""
+    """`pandora recipes ...` over one store and one recipes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.environment = {"PANDORA_RECIPES": str(copied(folder / "cookbook")), "PANDORA_ROOT": str(folder / "store")}
+        self.environment = {"PANDORA_RECIPES": str(copied(folder / "edited")), "PANDORA_ROOT": str(folder / "store")}
 
     def recipes(self, *arguments: str) -> Result:
         return CliRunner(env=self.environment).invoke(command_line, ["recipes", *arguments], prog_name="pandora")
 
-    def said(self, *arguments: str) -> str:
+    def printed(self, *arguments: str) -> str:
         result = self.recipes(*arguments)
         assert result.exit_code == 0, result.output + repr(result.exception)
         return result.stdout
@@ -36,10 +36,10 @@ class Shell:
         key = app.start("Hello")
         app.run_turn(key, on_report=lambda _: None)
         app.close()
-        return json.loads(self.said("history", "reflection", "--json"))["history"][-1]["version"]
+        return json.loads(self.printed("history", "reflection", "--json"))["history"][-1]["version"]
 
     def edited(self, words: str) -> None:
-        path = self.folder / "cookbook" / PROMPT
+        path = self.folder / "edited" / PROMPT
         path.write_text(path.read_text() + f"\n{words}\n")
 
 
@@ -52,35 +52,35 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 def test_a_change_is_seen_rolled_back_and_undone(shell: Shell) -> None:
-    """From the edit to its undoing, as a person does it."""
+    """From the edit to its undoing, as a user does it."""
     first = shell.asked()
     shell.edited("Ask back whenever you can.")
     second = shell.asked()
-    told = shell.said("diff", f"reflection@{first}", f"reflection@{second}")
-    assert "+Ask back whenever you can." in told
-    assert f"--- pipeline/phase1_reflection@{first} {PROMPT} (" in told and " tokens)" in told
-    assert first in shell.said("rollback", "reflection", "--why", "asks back too often", "--by", "ann")
-    assert json.loads(shell.said("show", "reflection", "--json"))["version"] == first
-    assert json.loads(shell.said("show", "reflection@file", "--json"))["version"] == second
-    table = shell.said("history", "phase1_reflection")
+    report = shell.printed("diff", f"reflection@{first}", f"reflection@{second}")
+    assert "+Ask back whenever you can." in report
+    assert f"--- pipeline/phase1_reflection@{first} {PROMPT} (" in report and " tokens)" in report
+    assert first in shell.printed("rollback", "reflection", "--why", "asks back too often", "--by", "ann")
+    assert json.loads(shell.printed("show", "reflection", "--json"))["version"] == first
+    assert json.loads(shell.printed("show", "reflection@file", "--json"))["version"] == second
+    table = shell.printed("history", "phase1_reflection")
     assert all(words in table for words in ("ann", "rollback", first, second))
     assert shell.asked() == first
-    shell.said("rollback", "reflection", "--to", "file")
+    shell.printed("rollback", "reflection", "--to", "file")
     assert shell.asked() == second
 
 
 def test_nothing_to_compare(shell: Shell) -> None:
-    """The same version twice is said, not printed as an empty line."""
+    """The same version twice is reported, not printed as an empty line."""
     result = shell.recipes("diff", "reflection@file")
     assert (result.exit_code, result.stdout) == (0, "") and "say the same" in result.stderr
 
 
 def test_a_layer_is_assigned_and_taken_back(shell: Shell) -> None:
     """The text stays."""
-    assert "MIND answers from now on" in shell.said("assign", "reflection", "MIND", "--by", "ann")
+    assert "MIND answers from now on" in shell.printed("assign", "reflection", "MIND", "--by", "ann")
     assert "MIND answers: assigned" in shell.recipes("show", "reflection").stderr
-    assert shell.said("history", "reflection").count("MIND") == 1
-    assert "its own layer answers" in shell.said("assign", "reflection", "own")
+    assert shell.printed("history", "reflection").count("MIND") == 1
+    assert "its own layer answers" in shell.printed("assign", "reflection", "own")
     assert shell.recipes("assign", "reflection", "LARGE").exit_code == 2
 
 

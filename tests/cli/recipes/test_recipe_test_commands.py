@@ -1,4 +1,4 @@
-"""`pandora recipes test` and `pandora recipes replay`, as a person types them."""
+"""`pandora recipes test` and `pandora recipes replay`, as a user types them."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_tests_pass_fail_and_leave_a_report(shell: Shell) -> None:
     """Exit code 0 and 1; the fault says place, value and expectation; JUnit and JSON say the same. No store is made."""
     report = shell.folder / "report.xml"
     assert shell.recipes("test", "reflection", "--runtime", "extractive").exit_code == 0
-    edit(shell.folder / "cookbook", REFLECTION, "equals: PROCEED", "equals: CLARIFY")
+    edit(shell.folder / "edited", REFLECTION, "equals: PROCEED", "equals: CLARIFY")
     failed = shell.recipes("test", "reflection", "--junit", str(report))
     assert failed.exit_code == 1
     assert 'a clear question proceeds: decision: "PROCEED": expected equals "CLARIFY"' in failed.stdout
@@ -31,15 +31,15 @@ def test_a_version_is_tried_with_the_tests_of_its_file(shell: Shell) -> None:
     """An older version, before it counts again."""
     first = shell.asked()
     shell.edited("Ask back.")
-    assert f'"version": "{first}"' in shell.said("test", f"reflection@{first}", "--json")
+    assert f'"version": "{first}"' in shell.printed("test", f"reflection@{first}", "--json")
 
 
 def test_a_replay_shows_both_sides(shell: Shell) -> None:
     """The same version: all the same. What cannot be replayed is exit code 2 with the reason."""
     version = shell.asked()
-    told = json.loads(shell.said("replay", "reflection", "--from", version, "--to", "file", "--last", "5", "--json"))
-    assert (told["calls"], told["same"], told["from"], told["to"]) == (1, 1, version, version)
-    table = shell.said("replay", "reflection")
+    report = json.loads(shell.printed("replay", "reflection", "--from", version, "--to", "file", "--last", "5", "--json"))
+    assert (report["calls"], report["same"], report["from"], report["to"]) == (1, 1, version, version)
+    table = shell.printed("replay", "reflection")
     assert "1 of 1 answers are the same" in table and "tokens a call" in table
     assert shell.recipes("replay", "retrieval", "--layer", "LARGE").exit_code == 2
     none = shell.recipes("replay", "profile")
@@ -51,10 +51,10 @@ def test_scores_stand_beside_the_version_before(shell: Shell) -> None:
     first = shell.asked()
     shell.edited("Ask back.")
     second = shell.asked()
-    told = json.loads(shell.said("scores", "reflection", "--json"))[0]
-    assert (told["verdict"], told["predecessor"], told["version"]) == ("not enough data", first, second)
-    assert {version: row["calls"] for version, row in told["figures"].items()} == {first: 1, second: 1}
-    assert f"pipeline/phase1_reflection@{second}" in shell.said("scores")
+    report = json.loads(shell.printed("scores", "reflection", "--json"))[0]
+    assert (report["verdict"], report["predecessor"], report["version"]) == ("not enough data", first, second)
+    assert {version: row["calls"] for version, row in report["figures"].items()} == {first: 1, second: 1}
+    assert f"pipeline/phase1_reflection@{second}" in shell.printed("scores")
 
 
 @pytest.mark.parametrize("name", ["nobody", "reflection@ffff"])
@@ -62,4 +62,4 @@ def test_what_is_not_there_is_named(shell: Shell, name: str) -> None:
     """Before anything runs."""
     result = shell.recipes("test", name)
     assert result.exit_code != 0 and "expected" in str(result.exception)
-    assert Path(shell.folder / "cookbook").is_dir()
+    assert Path(shell.folder / "edited").is_dir()

@@ -1,4 +1,4 @@
-"""forget as a person types it."""
+"""forget as a user types it."""
 
 import json
 import os
@@ -23,7 +23,7 @@ OTHER = json.dumps(
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """`pandora --root ROOT ARGUMENTS` inside this process, over a store of two people."""
+    """`pandora --root ROOT ARGUMENTS` inside this process, over a store of two users."""
     for name in os.environ:
         if name.startswith(("PANDORA_", "DAGSTER_")):
             monkeypatch.delenv(name)
@@ -52,8 +52,8 @@ def test_it_asks_before_it_erases(run):
 def test_yes_erases_and_tells_the_proof(run):
     assert run("archive").exit_code == 0
     done = run("forget", "example", "--yes", "--json")
-    told = json.loads(done.stdout)
-    assert done.exit_code == 0 and told["proof"]["hits"] == [] and told["proof"]["facts"] > 10 and told["proof"]["files"] > 10
+    output = json.loads(done.stdout)
+    assert done.exit_code == 0 and output["proof"]["hits"] == [] and output["proof"]["facts"] > 10 and output["proof"]["files"] > 10
     assert "Lofta" not in done.stdout + done.stderr and "NH-4410" not in done.stdout + done.stderr
     assert [t["user_id"] for t in json.loads(run("turns", "--json").stdout)] == ["exam"]
     assert "B-55120" in run("search", "locker", "--user", "exam").stdout
@@ -63,7 +63,7 @@ def test_yes_erases_and_tells_the_proof(run):
 
 
 def test_a_hit_is_exit_code_1_and_a_second_run_goes_on(run, monkeypatch):
-    """The place is told, not what was found."""
+    """The place is reported, not what was found."""
     from pandora_dagster.app.erasure_service import ErasureService
 
     whole = ErasureService._proof

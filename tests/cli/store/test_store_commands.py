@@ -69,12 +69,12 @@ def test_a_table_by_day_from_a_day_on(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "said"), [(("--by", "mood"), "expected one of layer"), (("--since", "monday"), "expected a day such as")]
+    ("option", "message"), [(("--by", "mood"), "expected one of layer"), (("--since", "monday"), "expected a day such as")]
 )
-def test_what_is_no_property_or_day_is_said(store: Path, option: tuple[str, str], said: str) -> None:
+def test_what_is_no_property_or_day_is_reported(store: Path, option: tuple[str, str], message: str) -> None:
     """Exit code 2."""
     code, _, err = invoke(store, "calls", *option)
-    assert code == 2 and said in err
+    assert code == 2 and message in err
 
 
 def test_show_says_when_a_turn_took_too_much(store: Path) -> None:

@@ -10,7 +10,7 @@ from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.token_counter import TokenCounter
 
 PAGE = """# Aero 3 kettle
-Home > Kitchen
+Home > EngineRig
 
 ## You may also like
 Brava 2 kettle $35.00, Calor jug $18.00, Dune teapot $22.00, Elba pan $41.00

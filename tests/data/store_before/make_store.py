@@ -148,7 +148,7 @@ RETRIEVAL_BY_HAND = {"reasoning": "by hand", "relevant_turns": [], "turn_relevan
 
 
 class Shell:
-    """The program, in a folder of its own, at a time that is told."""
+    """The program, in a folder of its own, at a time that is reported."""
 
     def __init__(self, program: str, folder: Path) -> None:
         self.program, self.folder, self.root = program, folder, folder / "store"
@@ -207,7 +207,7 @@ class Shell:
         print(f"cut off: {query}", flush=True)
 
 
-def cookbook(folder: Path, name: str, recipe: str, old: str, new: str) -> str:
+def recipes(folder: Path, name: str, recipe: str, old: str, new: str) -> str:
     """A copy of the shipped recipes in which one text is another."""
     place = folder / name
     shipped = Path(os.environ["PANDORA_SHIPPED"])
@@ -257,7 +257,7 @@ def live(shell: Shell) -> None:
     shell("correct", "ann:turn_000006", "it was 846 euros for 4.5 tonnes")
 
     shell.at = "2026-09-12 10:00:00"
-    doubting = cookbook(
+    doubting = recipes(
         folder, "doubting", "recipes/pipeline/phase2_retrieval.yaml", "confidence_threshold: 0.7", "confidence_threshold: 0.99"
     )
     for query, user in (
@@ -274,7 +274,7 @@ def live(shell: Shell) -> None:
     shell("interventions", "resolve", first, "--answer", "answer.json", "--note", "nothing matters")
     shell("interventions", "resolve", second, "--retry", "--note", "mended")
     shell("interventions", "resolve", third, "--abandon")
-    terse = cookbook(
+    terse = recipes(
         folder,
         "terse",
         "recipes/pipeline/phase1_reflection.yaml",
@@ -335,13 +335,13 @@ def pack(root: Path, file: Path) -> None:
 
 
 def main() -> None:
-    told = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    told.add_argument("--pandora", default=str(Path(sys.executable).parent / "pandora"), help="the program of the old commit")
-    told.add_argument("--shipped", type=Path, default=Path.cwd(), help="the old commit's folder, with recipes/ and prompts/")
-    told.add_argument("--out", type=Path, default=HERE)
-    told.add_argument("--keep", type=Path, help="work here, and leave it there")
-    told.add_argument("--expected-only", action="store_true", help="the store stays as it is; ask about it again")
-    given = told.parse_args()
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--pandora", default=str(Path(sys.executable).parent / "pandora"), help="the program of the old commit")
+    options.add_argument("--shipped", type=Path, default=Path.cwd(), help="the old commit's folder, with recipes/ and prompts/")
+    options.add_argument("--out", type=Path, default=HERE)
+    options.add_argument("--keep", type=Path, help="work here, and leave it there")
+    options.add_argument("--expected-only", action="store_true", help="the store stays as it is; ask about it again")
+    given = options.parse_args()
     os.environ["PANDORA_SHIPPED"] = str(given.shipped.resolve())
     if not given.expected_only:
         folder = given.keep or Path(tempfile.mkdtemp(prefix="store_before_"))

@@ -1,4 +1,4 @@
-"""Whose day a turn is, and what a night looks at: another time zone than UTC, turns that stay, turns that come late."""
+"""Whose day a turn is, and what an archival run looks at: another time zone than UTC, turns that stay, turns that come late."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.defs.archival.test_archive_assets import checks, definitions, run
 ANN = UserId("ann")
 
 
-def said(session, at, user="ann"):
+def conversation_at(session, at, user="ann"):
     """One turn of a session, at this moment."""
     asked = f"Which desk did we order on {at[:10]}?"
     messages = [{"role": "user", "content": asked, "created_at": at}, {"role": "assistant", "content": "The oak desk.", "created_at": at}]
@@ -46,9 +46,9 @@ def auckland(tmp_path, monkeypatch):
     opened.close()
 
 
-def test_days_and_the_nights_hour_are_those_of_the_zone(auckland):
+def test_days_and_the_archival_runs_hour_are_those_of_the_zone(auckland):
     """20:00 of the 4th in UTC is the 5th there: its partition, its table, its place in cold storage; the schedule ticks at its 02:00."""
-    imported(auckland, said("late", "2026-01-04T20:00:00Z"), said("early", "2026-01-04T09:00:00Z"))
+    imported(auckland, conversation_at("late", "2026-01-04T20:00:00Z"), conversation_at("early", "2026-01-04T09:00:00Z"))
     graph = definitions(auckland)
     schedule = graph.resolve_schedule_def(SCHEDULE)
     assert (schedule.execution_timezone, schedule.cron_schedule) == ("Pacific/Auckland", "0 2 * * *")
@@ -67,12 +67,12 @@ def test_days_and_the_nights_hour_are_those_of_the_zone(auckland):
 
 
 def test_a_turn_that_came_late_is_missed_by_its_check(auckland):
-    """Imported after the day's night: due, and not archived, until the next night takes it."""
-    imported(auckland, said("one", "2026-01-05T02:00:00Z"))
+    """Imported after the day's night: due, and not archived, until the next archival run takes it."""
+    imported(auckland, conversation_at("one", "2026-01-05T02:00:00Z"))
     graph = definitions(auckland)
     with dg.instance_for_test() as instance:
         assert checks(run(graph, instance, "2026-01-05"))["nothing_left_behind"].passed
-        imported(auckland, said("two", "2026-01-05T03:00:00Z"))
+        imported(auckland, conversation_at("two", "2026-01-05T03:00:00Z"))
         archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive").open()
         (day,) = archive.days({date(2026, 1, 5)})
         (verdict,) = [v for v in day.verdicts if v.check == "nothing_left_behind"]
@@ -80,11 +80,11 @@ def test_a_turn_that_came_late_is_missed_by_its_check(auckland):
         assert checks(run(graph, instance, "2026-01-05"))["nothing_left_behind"].passed
 
 
-def test_a_session_is_told_once_its_last_day_is_over_though_that_turn_stays(auckland):
-    """Its last turn is pinned: the night of that turn's day looks at the session all the same, and tells what was archived of it."""
-    line = said("first", "2026-01-05T02:00:00Z")
-    line["messages"] += said("first", "2026-01-09T02:00:00Z")["messages"]
-    imported(auckland, line, said("other", "2026-01-09T02:00:00Z", "ben"))
+def test_a_session_is_reported_once_its_last_day_is_over_though_that_turn_stays(auckland):
+    """Its last turn is pinned: the archival run of that turn's day looks at the session all the same, and tells what was archived of it."""
+    line = conversation_at("first", "2026-01-05T02:00:00Z")
+    line["messages"] += conversation_at("first", "2026-01-09T02:00:00Z")["messages"]
+    imported(auckland, line, conversation_at("other", "2026-01-09T02:00:00Z", "ben"))
     last = TurnKey(ANN, 2)
     assert auckland.turns.manifest(last).session_id == "first"
     pin(last, open_archive(auckland))
@@ -92,7 +92,7 @@ def test_a_session_is_told_once_its_last_day_is_over_though_that_turn_stays(auck
     with dg.instance_for_test() as instance:
         run(graph, instance, "2026-01-05")
         (path,) = auckland.settings.root.glob("users/ann/sessions/*/narrative.json")
-        path.unlink()  # as on a night on which the session was not at rest yet
+        path.unlink()  # as on an archival run on which the session was not at rest yet
         result = run(graph, instance, "2026-01-09")
         (made,) = result.asset_materializations_for_node(NARRATIVES)
         assert {r.data["of"] for r in made.metadata["levels"].records} == {"ann, session first", "ben, session other"}

@@ -1,4 +1,4 @@
-"""The nights in Dagster: assets over a real house, the schedule and the sensor called as their daemon calls them."""
+"""The archival runs in Dagster: assets over a real house, the schedule and the sensor called as their daemon calls them."""
 
 import json
 import os
@@ -20,9 +20,9 @@ from pandora_dagster.defs.archival.archival_schedule import (
     ARCHIVAL_JOB,
     CHECK,
     SCHEDULE,
-    missed_nights_check,
-    missed_nights_sensor,
-    nightly_schedule,
+    archival_schedule,
+    missed_archival_check,
+    missed_archival_sensor,
 )
 from pandora_dagster.defs.archival.archive_assets import ASSET, archive_asset
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES, level_assets
@@ -62,10 +62,10 @@ def definitions(app, archive=ArchiveResource):
     archive = archive(root=str(app.settings.root), runtime="extractive")
     return dg.Definitions(
         assets=[archive_asset(app.settings), *level_assets(app.settings), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
-        asset_checks=[missed_nights_check(app.settings)],
+        asset_checks=[missed_archival_check(app.settings)],
         jobs=[ARCHIVAL_JOB],
-        schedules=[nightly_schedule(app.settings)],
-        sensors=[missed_nights_sensor(app.settings)],
+        schedules=[archival_schedule(app.settings)],
+        sensors=[missed_archival_sensor(app.settings)],
         resources={"archive": archive},
     )
 
@@ -129,8 +129,8 @@ def test_a_range_of_days_is_archived_in_one_run(graph, app, instance):
     assert app.turns.manifest(keys[0]).archive.run_id == result.run_id
 
 
-def test_sessions_and_people_follow_the_turns(graph, app, instance):
-    """Each day tells of its sessions and people; the links prove that nothing is lost; a session that can not be told fails the check and
+def test_sessions_and_users_follow_the_turns(graph, app, instance):
+    """Each day tells of its sessions and users; the links prove that nothing is lost; a session that cannot be reported fails the check and
     is named, the next run makes it up."""
     days = days_of(app)
     first, last = min(days), max(days)
@@ -175,8 +175,8 @@ def test_a_link_that_is_lost_fails_the_check_of_its_level(app, instance):
 
 def test_many_spans_are_five_runs_the_newest_day_among_them(graph, app, instance):
     """What is free again on many days far apart comes night by night: the oldest first, and the day that became due each time."""
-    said = '{"id": "c%d", "user_id": "ann", "created_at": "2026-0%d-05T10:00:00Z", "messages": [{"role": "user", "content": "Hello."}]}'
-    lines = [(said % (month, month)).encode() for month in range(2, 10)]
+    reply = '{"id": "c%d", "user_id": "ann", "created_at": "2026-0%d-05T10:00:00Z", "messages": [{"role": "user", "content": "Hello."}]}'
+    lines = [(reply % (month, month)).encode() for month in range(2, 10)]
     assert not app.transfer.import_conversations(lines, where="months").faults
     at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
     newest = due_days(app.settings).get_last_partition_key()
@@ -215,13 +215,13 @@ def test_a_damaged_object_and_a_damaged_turn_fail_their_checks_alone(graph, app,
 
 
 def test_a_day_that_is_not_due_is_no_partition(graph, app):
-    """A day to come, and one whose turns are too young, can not be asked for."""
+    """A day to come, and one whose turns are too young, cannot be asked for."""
     last = due_days(app.settings).get_last_partition_key()
     assert last == (datetime.now(UTC).date() - timedelta(days=31)).isoformat()
 
 
-def test_the_night_takes_the_day_that_became_due_and_what_is_left(graph, app, instance):
-    """The first night makes up all that waits in one run; the next takes its day; a turn that is free again brings its day with it; a
+def test_the_archival_run_takes_the_day_that_became_due_and_what_is_left(graph, app, instance):
+    """The first run makes up all that waits; the next takes its day; a turn that is free again brings its day with it; a
     night that was missed is made up, and raises the alarm until then."""
     days = days_of(app)
     held = days[min(days)][0]
@@ -248,8 +248,8 @@ def test_the_night_takes_the_day_that_became_due_and_what_is_left(graph, app, in
     )
 
 
-def test_a_missed_night_raises_an_alarm_until_it_is_made_up(graph, app, instance):
-    """The sensor fails the check where a night is missing, says so once, and passes it when a run made the night up."""
+def test_a_missed_archival_run_raises_an_alarm_until_it_is_made_up(graph, app, instance):
+    """The sensor fails the check where an archival run is missing, says so once, and passes it when a run made the archival run up."""
     days = due_days(app.settings).get_partition_keys()
     sensor = graph.resolve_sensor_def(ALARM)
 
@@ -259,24 +259,24 @@ def test_a_missed_night_raises_an_alarm_until_it_is_made_up(graph, app, instance
     assert isinstance(look(None), dg.SkipReason), "before the first night none was missed"
     assert run(graph, instance, days[-4]).success
     found = look(None)
-    (told,) = found.asset_events
-    assert not told.passed and told.check_name == CHECK and days[-3] in told.description
+    (report,) = found.asset_events
+    assert not report.passed and report.check_name == CHECK and days[-3] in report.description
     assert isinstance(look(found.cursor), dg.SkipReason)
     result = run(graph, instance, days[-3], days[-1])
     assert result.success and checks(result)[CHECK].passed
     assert look(found.cursor).asset_events[0].passed
 
 
-def test_an_import_while_the_definitions_are_loaded_does_not_stop_the_night(graph, app, instance):
+def test_an_import_while_the_definitions_are_loaded_does_not_stop_the_archival_run(graph, app, instance):
     """The day that became due is archived; turns before the loaded first day wait, without an alarm, until the definitions are loaded
-    again; then their day is one of the night's, and the empty days between are no missed nights."""
+    again; then their day is one of the archival run's, and the empty days between are no missed archival runs."""
     newest = due_days(app.settings).get_last_partition_key()
     at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
     assert run(graph, instance, min(days_of(app)), newest).success
-    said = (
+    reply = (
         '{"id": "old", "user_id": "ann", "created_at": "2023-05-08T10:00:00Z", "messages": [{"role": "user", "content": "Hello there."}]}'
     )
-    app.transfer.import_conversations([said.encode()], where="old.jsonl")
+    app.transfer.import_conversations([reply.encode()], where="old.jsonl")
     assert due_days(app.settings).get_first_partition_key() == "2023-05-08"
     assert tick(graph, instance, at) == [newest]
     again = definitions(app)
@@ -286,8 +286,8 @@ def test_an_import_while_the_definitions_are_loaded_does_not_stop_the_night(grap
     assert isinstance(sensor(dg.build_sensor_context(instance=instance, definitions=again)), dg.SkipReason)
 
 
-def test_a_restoring_that_was_cut_off_is_settled_by_the_night(graph, app, instance):
-    """Its hold and its row came before the switch: the check sees that the turn is archived still, and the next night puts it right."""
+def test_a_restoring_that_was_cut_off_is_settled_by_the_archival_run(graph, app, instance):
+    """Its hold and its row came before the switch: the check sees that the turn is still archived; the next archival run repairs it."""
     day, turns = max(days_of(app).items(), key=lambda item: len(item[1]))
     assert run(graph, instance, day).success
     manifest = app.turns.manifest(turns[0])
@@ -300,10 +300,10 @@ def test_a_restoring_that_was_cut_off_is_settled_by_the_night(graph, app, instan
     assert checks(result)["index_agrees"].passed and app.dependencies.index.outdated([manifest]) == () and app.indexes.verify() == ()
 
 
-def test_a_document_over_its_target_is_told(graph, app, instance):
+def test_a_document_over_its_target_is_reported(graph, app, instance):
     """A text that no sound compression brings to its target stands longer, and the day says so as a warning."""
-    said = "Order ORD-%04d of 12 May 2024 costs %d.50 euros, not %d.50, and goes to Anna Berg, anna.berg%d@example.org, +49 30 7296%03d."
-    text = " ".join(said % (n, n + 100, n + 101, n, n) for n in range(60))
+    reply = "Order ORD-%04d of 12 May 2024 costs %d.50 euros, not %d.50, and goes to Anna Berg, anna.berg%d@example.org, +49 30 7296%03d."
+    text = " ".join(reply % (n, n + 100, n + 101, n, n) for n in range(60))
     line = {"id": "dense", "user_id": "ann", "created_at": "2026-02-03T10:00:00Z"}
     messages = [{"role": "user", "content": "Which orders are there?"}, {"role": "assistant", "content": text}]
     assert not app.transfer.import_conversations([json.dumps({**line, "messages": messages}).encode()], where="dense").faults
@@ -318,17 +318,17 @@ def test_a_document_over_its_target_is_told(graph, app, instance):
 
 
 def test_an_import_of_older_turns_extends_the_days(app, tmp_path):
-    """The first partition is the day of the oldest turn, once definitions are loaded again; a year that can not be is not believed."""
-    said = (
+    """The first partition is the day of the oldest turn, once definitions are loaded again; a year that cannot be is not believed."""
+    reply = (
         '{"id": "old-%d", "user_id": "ann", "created_at": "%s", "messages": [{"role": "user", "content": "The oak desk costs 248 euros."}]}'
     )
     before = due_days(app.settings).get_first_partition_key()
     assert before == app.settings.first_day.isoformat()
-    app.transfer.import_conversations([(said % (1, "2023-05-08T23:30:00-04:00")).encode()], where="old.jsonl")
+    app.transfer.import_conversations([(reply % (1, "2023-05-08T23:30:00-04:00")).encode()], where="old.jsonl")
     assert due_days(app.settings).get_first_partition_key() == "2023-05-09"
-    app.transfer.import_conversations([(said % (2, "2024-05-08T10:00:00Z")).encode()], where="old.jsonl")
+    app.transfer.import_conversations([(reply % (2, "2024-05-08T10:00:00Z")).encode()], where="old.jsonl")
     assert due_days(app.settings).get_first_partition_key() == "2023-05-09"
-    app.transfer.import_conversations([(said % (3, "0001-01-01T00:00:00Z")).encode()], where="old.jsonl")
+    app.transfer.import_conversations([(reply % (3, "0001-01-01T00:00:00Z")).encode()], where="old.jsonl")
     assert due_days(app.settings).get_first_partition_key() == "2000-01-01"
     (tmp_path / "first_day").write_text("no day\n")
     assert due_days(app.settings).get_first_partition_key() == before

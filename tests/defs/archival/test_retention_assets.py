@@ -109,9 +109,9 @@ class Prunes(dg.ConfigurableResource):
 def test_cold_retention_tells_what_went_and_fails_its_check_for_a_fault(instance, fault):
     graph = dg.Definitions(assets=[cold_asset()], jobs=[COLD_JOB], resources={"retention": Prunes(fault=fault)})
     done = graph.resolve_job_def(COLD_JOB.name).execute_in_process(instance=instance)
-    told = instance.get_latest_materialization_event(dg.AssetKey(COLD)).asset_materialization.metadata
-    assert (told["deleted"].value, told["young"].value, told["deleted_before"].value, told["bytes_freed"].value) == (1, 3, 2, 7)
-    assert told["turns"].records[0].data["cold"] == f"Dagster run {done.run_id}"
+    report = instance.get_latest_materialization_event(dg.AssetKey(COLD)).asset_materialization.metadata
+    assert (report["deleted"].value, report["young"].value, report["deleted_before"].value, report["bytes_freed"].value) == (1, 3, 2, 7)
+    assert report["turns"].records[0].data["cold"] == f"Dagster run {done.run_id}"
     (check,) = done.get_asset_check_evaluations()
     assert check.passed is not fault
 

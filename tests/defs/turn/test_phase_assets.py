@@ -101,11 +101,11 @@ def test_one_phase_can_run_alone(graph):
     assert graph.materialised(again.run_id) == ["gathered_context"]
 
 
-def test_a_broken_recipe_halts_its_phase(graph, cookbook, halt):
-    """The asset of a recipe that can not be loaded is there, and running it is a HALT."""
-    cookbook.broken = ("pipeline/phase2_retrieval",)
+def test_a_broken_recipe_halts_its_phase(graph, recipes, halt):
+    """The asset of a recipe that cannot be loaded is there, and running it is a HALT."""
+    recipes.broken = ("pipeline/phase2_retrieval",)
     graph.phases.halts = {"retrieval_plan": halt.model_copy(update={"type": InterventionType.CONFIG_ERROR})}
-    broken = type(graph)(turn_assets(cookbook), graph.phases, graph.instance, graph.key)
+    broken = type(graph)(turn_assets(recipes), graph.phases, graph.instance, graph.key)
     outcome = broken.run()
     assert not outcome.success
     assert outcome.halt.type is InterventionType.CONFIG_ERROR

@@ -33,16 +33,16 @@ def test_a_phase_that_compressed_nothing_passes_and_says_so(report):
 
 def test_an_overflow_is_a_warning(report):
     """A text that had to stay too large fails `within_budget` without an error: nothing was lost."""
-    told = replace(report, verdicts=(GateVerdict("within_budget", False, "critical facts alone need 2600 tokens"),))
-    check = next(c for c in check_results(told, ("within_budget",)))
+    fields = replace(report, verdicts=(GateVerdict("within_budget", False, "critical facts alone need 2600 tokens"),))
+    check = next(c for c in check_results(fields, ("within_budget",)))
     assert not check.passed and check.severity is dg.AssetCheckSeverity.WARN and "2600" in check.description
 
 
 def test_every_compressed_document_is_judged_by_itself(report):
     """A check lists the phase's documents, each with its own verdict and tokens."""
     rows = [{"document": name, "tokens_before": 90, "tokens_after": n, "is_a_summary": n < 50} for name, n in (("a.md", 40), ("b.md", 60))]
-    told = replace(report, facts={"compressions": rows}, verdicts=(GateVerdict("is_a_summary", False, "echo"),))
-    shown = next(c for c in check_results(told, ("is_a_summary",))).metadata["documents"]
+    fields = replace(report, facts={"compressions": rows}, verdicts=(GateVerdict("is_a_summary", False, "echo"),))
+    shown = next(c for c in check_results(fields, ("is_a_summary",))).metadata["documents"]
     assert isinstance(shown, dg.TableMetadataValue)
     assert [(r.data["document"], r.data["passed"], r.data["tokens_after"]) for r in shown.records] == [
         ("a.md", True, 40),
@@ -53,8 +53,8 @@ def test_every_compressed_document_is_judged_by_itself(report):
 def test_a_halt_for_lost_facts_fails_its_check(report):
     """fact_loss: `facts_preserved` is red."""
     verdict = GateVerdict("facts_preserved", False, "critical facts do not fit")
-    told = replace(report, halt=intervention(InterventionType.FACT_LOSS), verdicts=(verdict,))
-    assert [(c.check_name, c.passed) for c in halt_results(told, tuple(COMPRESSION))] == [("facts_preserved", False)]
+    fields = replace(report, halt=intervention(InterventionType.FACT_LOSS), verdicts=(verdict,))
+    assert [(c.check_name, c.passed) for c in halt_results(fields, tuple(COMPRESSION))] == [("facts_preserved", False)]
 
 
 def test_figures_facts_and_texts_are_metadata(report):

@@ -1,4 +1,4 @@
-"""What people see of a phase: the section, the calls, numbers that plot."""
+"""What users see of a phase: the section, the calls, numbers that plot."""
 
 import dagster as dg
 import pytest
@@ -31,8 +31,13 @@ def test_a_materialisation_shows_section_calls_and_whereabouts(graph):
 
 def test_waiting_cost_and_sources_are_numbers_that_plot(report):
     """Each source of the context is a number of its own; what the router said is text."""
-    told = {"queue_ms": 12.5, "cost": 0.25, "context_sizes": {"context.md": 90, "role": 200}, "routed": ("long +1", "score 1 < 4: REFLEX")}
-    calls = [call.model_copy(update=told) for call in (report.calls[0], report.calls[0])]
+    fields = {
+        "queue_ms": 12.5,
+        "cost": 0.25,
+        "context_sizes": {"context.md": 90, "role": 200},
+        "routed": ("long +1", "score 1 < 4: REFLEX"),
+    }
+    calls = [call.model_copy(update=fields) for call in (report.calls[0], report.calls[0])]
     shown = phase_metadata(_with(report, calls=calls, facts={"turn_tokens": 80_000, "turn_tokens_alarm": "80,000 tokens"}), "/t")
     numbers = {name: value.value for name, value in shown.items() if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue)}
     assert numbers["queue_ms"] == 25.0 and numbers["cost"] == 0.5 and numbers["turn_tokens"] == 80_000
@@ -69,7 +74,7 @@ def test_a_fact_is_shown_as_what_it_is(report, fact, kind):
 
 
 def test_what_was_left_out_is_listed(report):
-    """Selection leaves a trace that people can read."""
+    """Selection leaves a trace that users can read."""
     call = report.calls[0].model_copy(update={"left_out": ("turn_000001", "turn_000002")})
     assert phase_metadata(_with(report, calls=(call,)), "/t")["left_out"].md_str == "- turn_000001\n- turn_000002"
 

@@ -45,7 +45,7 @@ def test_the_answer_stands_on_the_run(graph, ask):
 
 
 def test_a_halt_of_the_turn_fails_new_turn_too(graph, ask, halt):
-    """The run that the person looks at says which intervention stopped it."""
+    """The run that the user looks at says which intervention stopped it."""
     graph.phases.halts = {"response": halt}
     failed = ask().failure_data_for_node("ask")
     assert failed.user_failure_data.metadata["intervention"].value == "int_0002"
@@ -59,7 +59,7 @@ def test_a_bad_user_is_refused_before_anything_is_there(graph, ask):
     assert not graph.instance.get_dynamic_partitions("turns")
 
 
-def test_an_error_inside_the_turn_is_told(graph, ask):
+def test_an_error_inside_the_turn_is_reported(graph, ask):
     """A phase that breaks without a HALT names its error on the run of `new_turn`."""
     graph.phases.raises = {"turn_request": BadIdError("turn id: broken")}
     assert "turn id: broken" in ask().failure_data_for_node("ask").user_failure_data.description

@@ -65,7 +65,7 @@ def test_the_page_opens_the_same_store_and_history(tmp_path, monkeypatch, has_wo
     assert (tmp_path / "store" / "dagster" / "dagster.yaml").is_file()
 
 
-def test_a_failure_outside_the_phases_is_told_too(graph):
+def test_a_failure_outside_the_phases_is_reported_too(graph):
     """A run never fails without a reason for the caller."""
     graph.phases.folder = lambda key, revision: 1 / 0
     outcome = graph.run()

@@ -18,16 +18,16 @@ SYNTHESIZER = "recipes/pipeline/phase5_synthesizer_chat.yaml"
 
 
 @pytest.fixture
-def kitchen(tmp_path):
+def recipes_folder(tmp_path):
     """A copy of the shipped recipes and prompts that a test may break."""
     for part in ("recipes", "prompts"):
-        shutil.copytree(shipped_folder() / part, tmp_path / "kitchen" / part)
-    return tmp_path / "kitchen"
+        shutil.copytree(shipped_folder() / part, tmp_path / "edited" / part)
+    return tmp_path / "edited"
 
 
 @pytest.fixture
-def app(tmp_path, kitchen):
-    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(kitchen)}))
+def app(tmp_path, recipes_folder):
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(recipes_folder)}))
     yield opened
     opened.close()
 
@@ -46,17 +46,17 @@ def test_a_real_turn_ends_saved_and_shows_its_answer(app, asked):
     assert app.dependencies.turns.manifest(asked).state is TurnState.SAVED
     shown = _shown(app, "response")
     assert shown["section"] in app.dependencies.turns.load(asked).context
-    assert shown["recipe_version"] == app.dependencies.cookbook.get("pipeline/phase5_synthesizer", "chat").version
+    assert shown["recipe_version"] == app.dependencies.recipes.get("pipeline/phase5_synthesizer", "chat").version
     assert shown["path"] == app.dependencies.turns.path(asked)
 
 
 def test_a_turn_that_compresses_shows_what_became_of_every_fact(app):
     """A prior turn over its 1,500 tokens: figures, verdict counts, the table of facts and both texts in Dagster, the checks green."""
     filler = "We all talked about how nice the weather had been and what everybody was going to do at the weekend with their families."
-    said = "\n\n".join(f"Chair CH{n}00X was sold for ${n}49.00 at store{n}.example.com. {filler}" for n in range(1, 60))
-    messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
-    told = {"id": "s1", "user_id": "ann", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
-    app.transfer.import_conversations([json.dumps(told).encode()], where="test")
+    text = "\n\n".join(f"Chair CH{n}00X was sold for ${n}49.00 at store{n}.example.com. {filler}" for n in range(1, 60))
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "Noted."}]
+    fields = {"id": "s1", "user_id": "ann", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
+    app.transfer.import_conversations([json.dumps(fields).encode()], where="test")
     outcome = run_turn(app, app.start("What was chair CH3100X sold for?", user="ann", session="s1", mode="chat"))
     report = next(r for r in outcome.reports if r.phase == "gathered_context")
     row, shown = report.facts["compressions"][0], _shown(app, "gathered_context")
@@ -81,15 +81,15 @@ def test_running_a_saved_turn_again_leaves_it_as_it_was(app, asked):
     assert _shown(app, "response")["revision"] == 1
 
 
-def test_a_recipe_broken_on_the_disk_halts_and_the_mended_one_goes_on(app, asked, kitchen):
+def test_a_recipe_broken_on_the_disk_halts_and_the_mended_one_goes_on(app, asked, recipes_folder):
     """HALT with a config_error; after the repair the turn is taken up where it stopped."""
-    sound = (kitchen / SYNTHESIZER).read_text()
-    (kitchen / SYNTHESIZER).write_text(f"{sound}\ncolour: red\n")
+    sound = (recipes_folder / SYNTHESIZER).read_text()
+    (recipes_folder / SYNTHESIZER).write_text(f"{sound}\ncolour: red\n")
     stopped = run_turn(app, asked)
     assert not stopped.success
     assert stopped.halt.type is InterventionType.CONFIG_ERROR
     assert app.dependencies.turns.manifest(asked).state is TurnState.HALTED
-    (kitchen / SYNTHESIZER).write_text(sound)
+    (recipes_folder / SYNTHESIZER).write_text(sound)
     resumed = run_turn(app, asked)
     assert resumed.success
     assert resumed.reports[0].phase == "response"

@@ -7,10 +7,10 @@ from pandora_dagster.defs.turn.phase_checks import GATES
 from pandora_dagster.defs.turn.turn_run import record_turn, report_phases
 
 
-def test_a_chat_turn_appears_as_materialisations_with_checks(graph, cookbook, key):
+def test_a_chat_turn_appears_as_materialisations_with_checks(graph, recipes, key):
     """Each phase that ran has its materialisation under the turn's partition; a skipped one has none."""
     reports = [graph.phases.run_phase(name, key) for name in ("turn_request", "reflection", "clarification")]
-    report_phases(graph.instance, reports, cookbook=cookbook, folder="/t")
+    report_phases(graph.instance, reports, recipes=recipes, folder="/t")
     assert list(graph.instance.get_dynamic_partitions("turns")) == [str(key)]
     assert graph.instance.get_materialized_partitions(dg.AssetKey("reflection")) == {str(key)}
     assert graph.metadata("reflection")["tokens_prompt"] == 300
@@ -18,12 +18,12 @@ def test_a_chat_turn_appears_as_materialisations_with_checks(graph, cookbook, ke
     assert _checks(graph.instance, "reflection") == {"schema_validation": True, "confidence_threshold": True}
 
 
-def test_a_chat_turn_that_halts_is_a_failed_run(graph, cookbook, key, halt):
+def test_a_chat_turn_that_halts_is_a_failed_run(graph, recipes, key, halt):
     """Its page names the failed check, the reason and the intervention; no phase runs again, and what went through is there."""
     graph.phases.halts = {"reflection": halt}
     reports = [graph.phases.run_phase(name, key) for name in ("turn_request", "query_analysis", "reflection")]
     graph.phases.ran.clear()
-    record_turn(graph.instance, key, reports, cookbook=cookbook, session="s1", folder="/t")
+    record_turn(graph.instance, key, reports, recipes=recipes, session="s1", folder="/t")
     assert graph.phases.ran == []
     (run,) = graph.instance.get_runs()
     assert (run.status, run.job_name, run.tags["pandora/turn"], run.tags["pandora/session"]) == (
@@ -38,12 +38,12 @@ def test_a_chat_turn_that_halts_is_a_failed_run(graph, cookbook, key, halt):
     assert graph.checks(run.run_id)["reflection", "confidence_threshold"] is False
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_a_failed_check_carries_reason_and_intervention(graph, cookbook, key, halt, told):
-    """Whether the turn ran in Dagster or was told to it."""
+@pytest.mark.parametrize("message", [False, True])
+def test_a_failed_check_carries_reason_and_intervention(graph, recipes, key, halt, message):
+    """Whether the turn ran in Dagster or was reported to it."""
     graph.phases.halts = {"reflection": halt}
-    if told:
-        record_turn(graph.instance, key, [graph.phases.run_phase("reflection", key)], cookbook=cookbook, session="s1", folder="/t")
+    if message:
+        record_turn(graph.instance, key, [graph.phases.run_phase("reflection", key)], recipes=recipes, session="s1", folder="/t")
     else:
         graph.run()
     (run,) = graph.instance.get_runs()

@@ -18,10 +18,10 @@ from pandora_dagster.execution.call.attempts import LONGEST_PAUSE_S, UNREACHABLE
 
 def pauses(error: ModelError, **gates: int) -> list[float]:
     """The pauses before each retry of a call that always ends with `error`."""
-    patience, found = RetryBudget("call", QualityGates(**gates)), list[float]()
-    while (pause := patience.pause_before_next(fault_of(error))) is not None:
+    retries, found = RetryBudget("call", QualityGates(**gates)), list[float]()
+    while (pause := retries.pause_before_next(fault_of(error))) is not None:
         found.append(pause)
-    assert patience.retries == len(found)
+    assert retries.retries == len(found)
     return found
 
 
@@ -37,7 +37,7 @@ def pauses(error: ModelError, **gates: int) -> list[float]:
         (EndpointDownError("left alone"), 0, True),
     ],
 )
-def test_each_class_of_error_has_its_own_patience(error: ModelError, retries: int, waits: bool) -> None:
+def test_each_class_of_error_has_its_own_retry_policy(error: ModelError, retries: int, waits: bool) -> None:
     """How often, and whether a pause comes before it."""
     found = pauses(error, max_retries=2)
     assert len(found) == retries and all((pause > 0) == waits for pause in found)
@@ -45,18 +45,18 @@ def test_each_class_of_error_has_its_own_patience(error: ModelError, retries: in
 
 def test_an_endpoint_that_is_away_does_not_use_up_the_recipes_retries() -> None:
     """And the other way round: each has its own count."""
-    patience = RetryBudget("call", QualityGates(max_retries=1))
+    retries = RetryBudget("call", QualityGates(max_retries=1))
     away, bad = fault_of(RuntimeUnreachableError("refused")), fault_of(BadAnswerError("cut"))
-    told = [patience.pause_before_next(fault) is not None for fault in (away, bad, away, bad, away, away, away)]
-    assert told == [True, True, True, False, True, True, False] and (patience.answers, patience.away) == (1, UNREACHABLE_RETRIES)
+    messages = [retries.pause_before_next(fault) is not None for fault in (away, bad, away, bad, away, away, away)]
+    assert messages == [True, True, True, False, True, True, False] and (retries.answers, retries.away) == (1, UNREACHABLE_RETRIES)
 
 
 def test_all_attempts_together_have_a_deadline() -> None:
     """What was spent at servers and in pauses counts; the recipe's time for a call and its retries is the end."""
     assert RetryBudget("call", QualityGates(timeout_ms=30_000, max_retries=2)).deadline_s == 90
-    patience = RetryBudget("call", QualityGates(timeout_ms=1_000, max_retries=2), spent_s=2.95)
-    assert patience.pause_before_next(fault_of(RuntimeUnreachableError("reset"))) is None
-    assert patience.pause_before_next(fault_of(BadAnswerError("cut"))) == 0.0
+    retries = RetryBudget("call", QualityGates(timeout_ms=1_000, max_retries=2), spent_s=2.95)
+    assert retries.pause_before_next(fault_of(RuntimeUnreachableError("reset"))) is None
+    assert retries.pause_before_next(fault_of(BadAnswerError("cut"))) == 0.0
     assert sum(pauses(RuntimeUnreachableError("refused"), timeout_ms=100, max_retries=2)) < 0.3
 
 
@@ -69,12 +69,12 @@ def test_pauses_double_up_to_a_bound_and_differ_between_calls() -> None:
 
 def test_the_last_attempt_gets_what_is_left() -> None:
     """The recipe's time for one attempt, until less is left of the call's; nothing of it is granted twice."""
-    patience = RetryBudget("call", QualityGates(timeout_ms=1_000, max_retries=2))
-    assert patience.attempt_ms == 1_000
-    patience.spent_s = 2.75
-    assert patience.attempt_ms == 250
-    patience.spent_s = 3.5
-    assert patience.attempt_ms == 0 and patience.pause_before_next(fault_of(BadAnswerError("cut"))) is None
+    retries = RetryBudget("call", QualityGates(timeout_ms=1_000, max_retries=2))
+    assert retries.attempt_ms == 1_000
+    retries.spent_s = 2.75
+    assert retries.attempt_ms == 250
+    retries.spent_s = 3.5
+    assert retries.attempt_ms == 0 and retries.pause_before_next(fault_of(BadAnswerError("cut"))) is None
 
 
 def test_a_server_that_asks_for_a_pause_gets_it_within_the_calls_time() -> None:

@@ -43,7 +43,7 @@ def test_a_call_that_failed_tells_what_it_took(rig: Any, make_recipe: Any) -> No
     assert not record.success and record.spent == Usage(prompt=200, output=100) and record.queue_ms == 2.0 and record.cost > 0
 
 
-def test_the_context_is_told_by_its_sources(rig: Any) -> None:
+def test_the_context_is_reported_by_its_sources(rig: Any) -> None:
     """Documents by name, everything else by its kind; together they are the planned prompt."""
     record = rig().call().record
     assert {"policy", "role", "schema", "context.md", "query"} == set(record.context_sizes)

@@ -29,7 +29,7 @@ def test_a_prompt_over_its_budget_says_by_how_much(rig: Any, make_recipe: Any) -
 
 
 class Shrinker:
-    """A Fitter that shortens context.md to a sentence, or can not."""
+    """A Fitter that shortens context.md to a sentence, or cannot."""
 
     def __init__(self, *, able: bool = True) -> None:
         self.able, self.rooms = able, []
@@ -66,7 +66,7 @@ def test_a_halt_inside_compression_is_the_halt_of_the_call(rig: Any, make_recipe
     assert "compress_context" in made.stores.records[0].error
 
 
-def test_compression_that_can_not_halts(rig: Any, make_recipe: Any) -> None:
+def test_compression_that_cannot_halts(rig: Any, make_recipe: Any) -> None:
     """A Fitter that fails, and compression that the recipe forbids, both end in budget_exceeded."""
     budget = {"total": 700, "prompt": 500, "input": 30, "output": 100}
     unable, unasked = Shrinker(able=False), Shrinker()

@@ -41,10 +41,10 @@ CASES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "layer", "reasons"), CASES)
-def test_the_score_chooses_and_says_why(told: dict[str, Any], layer: str, reasons: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("fields", "layer", "reasons"), CASES)
+def test_the_score_chooses_and_says_why(fields: dict[str, Any], layer: str, reasons: tuple[str, ...]) -> None:
     """Every factor that holds is named with its score, then the sum against the threshold."""
-    assert routed_layer(POLICY, request(**told), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer(layer), reasons)
+    assert routed_layer(POLICY, request(**fields), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer(layer), reasons)
 
 
 def test_without_a_policy_the_recipe_decides() -> None:

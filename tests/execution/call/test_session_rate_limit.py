@@ -54,7 +54,7 @@ def admitted(allowance: SessionRateLimit, site: CallSite = SITE) -> str:
 
 
 def test_ten_calls_a_minute_then_deferred_with_the_time(allowance, time):
-    """The eleventh would wait for 60 s, longer than a person should: it is put off and says until when."""
+    """The eleventh would wait for 60 s, longer than a user should: it is put off and says until when."""
     made = allowance()
     assert [admitted(made) for _ in range(10)] == [""] * 10
     assert admitted(made) == "deferred: session s1 may make its next summarisation call in 60 s"
@@ -99,7 +99,7 @@ def test_the_servers_429_is_a_pause_that_success_ends(allowance, time):
     assert admitted(made) == "" and time.slept == [2.0]
 
 
-def test_limits_that_can_not_be_kept_defer(allowance, tmp_path):
+def test_limits_that_cannot_be_kept_defer(allowance, tmp_path):
     """A damaged state is no licence: no call is made, and the file is named."""
     made = allowance()
     admitted(made)
@@ -143,7 +143,7 @@ def test_only_what_a_live_session_summarises_is_limited(role, session, calls, ri
     assert len(made.runtime.packs) == calls
 
 
-def test_every_attempt_counts_and_a_429_is_told(rig, summarizer, allowance, tmp_path, time):
+def test_every_attempt_counts_and_a_429_is_reported(rig, summarizer, allowance, tmp_path, time):
     """A retry is a call at the server too; the pause that it asks for is kept for the next process."""
     made = rig(RateLimitedError("429"), recipe=summarizer, allowance=allowance())
     asyncio.run(made.executor.attempt(request(site=SITE)))

@@ -20,19 +20,19 @@ REASON = "answer: cites what was not given"
 
 @dataclass
 class Listener:
-    """What it was told, withdrawals as None; `shown` is what it has now."""
+    """What it was reported, withdrawals as None; `shown` is what it has now."""
 
-    told: list[str | None] = field(default_factory=list)
+    pieces: list[str | None] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     shown: str = ""
 
     def on_text(self, text: str) -> None:
         assert text
-        self.told.append(text)
+        self.pieces.append(text)
         self.shown += text
 
     def on_withdrawal(self, reason: str) -> None:
-        self.told.append(None)
+        self.pieces.append(None)
         self.reasons.append(reason)
         self.shown = ""
 
@@ -41,17 +41,17 @@ def test_words_come_piece_by_piece_and_are_the_answer(rig: Any, make_recipe: Any
     """White space at both ends is not part of it."""
     listener = Listener()
     result = rig("\n It costs $ 900.\n\n", recipe=make_recipe(**WRITTEN)).call(listener=listener)
-    assert listener.told == ["It", " costs", " $ 90", "0."] and listener.shown == result.text
+    assert listener.pieces == ["It", " costs", " $ 90", "0."] and listener.shown == result.text
 
 
 @pytest.mark.parametrize(
     "first", [("It costs 9", "length"), ("It costs 9", "broken"), "It costs 9 [7]."], ids=["cut", "broken off", "gate"]
 )
 def test_a_failed_attempt_is_withdrawn_before_the_next_one_speaks(rig: Any, make_recipe: Any, first: Any) -> None:
-    """Never two glued answers: between them the listener is told why the first one is none."""
+    """Never two glued answers: between them the listener is reported why the first one is none."""
     listener, gates = Listener(), {"evidence_required": True, "max_retries": 1}
     result = rig(first, "It costs $ 900.", recipe=make_recipe(**WRITTEN, quality_gates=gates)).call(listener=listener)
-    assert listener.told.count(None) == 1 and listener.shown == result.text == "It costs $ 900."
+    assert listener.pieces.count(None) == 1 and listener.shown == result.text == "It costs $ 900."
     assert result.record.retries == 1 and all(listener.reasons)
 
 
@@ -59,23 +59,23 @@ def test_a_halt_leaves_nothing_told(rig: Any, make_recipe: Any) -> None:
     listener = Listener()
     with pytest.raises(HaltError):
         rig(("so", "length"), recipe=make_recipe(**WRITTEN, quality_gates={"max_retries": 1})).call(listener=listener)
-    assert listener.told.count(None) == 2 and listener.shown == ""
+    assert listener.pieces.count(None) == 2 and listener.shown == ""
 
 
-def test_a_fence_around_the_whole_answer_is_not_told(rig: Any, make_recipe: Any) -> None:
-    """It is taken off once its end is seen, so the answer is told then; a fence of code is told as it comes."""
+def test_a_fence_around_the_whole_answer_is_not_reported(rig: Any, make_recipe: Any) -> None:
+    """It is taken off once its end is seen, so the answer is reported then; a fence of code is reported as it comes."""
     wrapped, code = Listener(), Listener()
     rig("```markdown\nIt costs\nmore.\n```", recipe=make_recipe(**WRITTEN)).call(listener=wrapped)
     rig("```python\nprint(1)\n```\nso.", recipe=make_recipe(**WRITTEN)).call(listener=code)
-    assert wrapped.told == ["It costs\nmore."]
-    assert len(code.told) > 3 and code.shown == "```python\nprint(1)\n```\nso."
+    assert wrapped.pieces == ["It costs\nmore."]
+    assert len(code.pieces) > 3 and code.shown == "```python\nprint(1)\n```\nso."
 
 
-def test_a_value_is_not_told(rig: Any) -> None:
+def test_a_value_is_not_reported(rig: Any) -> None:
     """JSON is for callers."""
     listener = Listener()
     rig().call(listener=listener)
-    assert listener.told == []
+    assert listener.pieces == []
 
 
 def test_nobody_listens_and_nothing_is_streamed(rig: Any, make_recipe: Any) -> None:
@@ -92,24 +92,24 @@ def test_nobody_listens_and_nothing_is_streamed(rig: Any, make_recipe: Any) -> N
 
 
 def test_tags_stay_with_their_readers(rig: Any, make_recipe: Any) -> None:
-    """The person hears text and draft; thinking stands in the record, the action comes to the caller."""
-    said = "<thinking>\nMode: WITNESS\n</thinking>\n<draft>Let us talk.</draft>\n<dispatch>PAUSE</dispatch>\n\nI hear you."
+    """The user hears text and draft; thinking stands in the record, the action comes to the caller."""
+    answer = "<thinking>\nMode: WITNESS\n</thinking>\n<draft>Let us talk.</draft>\n<dispatch>PAUSE</dispatch>\n\nI hear you."
     listener = Listener()
-    made = rig(said, recipe=make_recipe(**TAGGED))
+    made = rig(answer, recipe=make_recipe(**TAGGED))
     result = made.call(listener=listener)
     assert listener.shown == result.text and " ".join(result.text.split()) == "Let us talk. I hear you."
     assert result.parsed["dispatch"] == {"action": "PAUSE"} and result.parsed["draft"] == "Let us talk."
-    assert result.record.thinking == "Mode: WITNESS" and "Mode" not in "".join(filter(None, listener.told))
-    assert len(listener.told) > 3 and made.stores.kept[result.record.answer_ref] == said
+    assert result.record.thinking == "Mode: WITNESS" and "Mode" not in "".join(filter(None, listener.pieces))
+    assert len(listener.pieces) > 3 and made.stores.kept[result.record.answer_ref] == answer
 
 
 def test_an_answer_of_tags_alone_is_asked_for_again(rig: Any, make_recipe: Any) -> None:
     listener = Listener()
     result = rig("<thinking>hm</thinking>", "So be it.", recipe=make_recipe(**TAGGED)).call(listener=listener)
-    assert result.record.retries == 1 and result.text == "So be it." and listener.told.count(None) == 0
+    assert result.record.retries == 1 and result.text == "So be it." and listener.pieces.count(None) == 0
 
 
-def test_evidence_is_asked_of_what_the_person_reads(rig: Any, make_recipe: Any) -> None:
+def test_evidence_is_asked_of_what_the_user_reads(rig: Any, make_recipe: Any) -> None:
     """What the model notes for itself cites nothing that matters."""
     recipe = make_recipe(**TAGGED, quality_gates={"evidence_required": True, "max_retries": 0})
     assert rig("<thinking>as [9] says</thinking>It is so.", recipe=recipe).call().passed
@@ -122,7 +122,7 @@ def test_evidence_is_asked_of_what_the_person_reads(rig: Any, make_recipe: Any) 
     st.sampled_from([OutputFormat.MARKDOWN, OutputFormat.TEXT, OutputFormat.TAGGED]),
     st.integers(1, 7),
 )
-def test_what_was_told_is_the_result(parts: list[str], output_format: OutputFormat, size: int) -> None:
+def test_what_was_reported_is_the_result(parts: list[str], output_format: OutputFormat, size: int) -> None:
     """For any text and any split: the listener ends with the text that the caller gets."""
     text, listener = "".join(parts), Listener()
     try:

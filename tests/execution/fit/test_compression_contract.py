@@ -33,9 +33,9 @@ def test_the_three_checks_are_what_was_found(text, failed, counter):
     }
 
 
-def test_the_cache_holds_for_its_time_and_for_one_question(kitchen):
+def test_the_cache_holds_for_its_time_and_for_one_question(open_engine):
     """The same text, target, type, query and recipe: once; another query or a later time: again. A TTL of 0 keeps nothing."""
-    at = kitchen()
+    at = open_engine()
     for query in ("", "", "which chair cost $349.00?"):
         at.compress(REPORT, 600, query=query)
     assert len(at.records) == 2
@@ -45,33 +45,33 @@ def test_the_cache_holds_for_its_time_and_for_one_question(kitchen):
     at.now[0] += timedelta(seconds=2)
     at.compress(REPORT, 600)
     assert len(at.records) == 3
-    uncached = kitchen(ttl_s=0)
+    uncached = open_engine(ttl_s=0)
     uncached.compress(REPORT, 600)
     uncached.compress(REPORT, 600)
     assert len(uncached.records) == 2
 
 
-def test_the_cache_knows_target_and_recipe(kitchen):
+def test_the_cache_knows_target_and_recipe(open_engine):
     """Another target, or a recipe that changed meanwhile: compressed again."""
-    at = kitchen()
+    at = open_engine()
     at.compress(REPORT, 600)
     at.compress(REPORT, 500)
     assert [record.tokens.output <= target for record, target in zip(at.records, (600, 500), strict=True)] == [True, True]
-    shelf = at.engine._cookbook
+    loader = at.engine._recipes
 
     class Changed:
         def compressor(self, kind):
-            return shelf.compressor(kind).model_copy(update={"version": "9.9.9"})
+            return loader.compressor(kind).model_copy(update={"version": "9.9.9"})
 
-    at.engine._cookbook = Changed()
+    at.engine._recipes = Changed()
     at.compress(REPORT, 600)
     assert [record.recipe_version for record in at.records][2:] == ["9.9.9"]
 
 
 @pytest.mark.parametrize("damage", (("$349.00", "$394.00"), (LIMIT, "")))
-def test_sound_parts_make_no_sound_whole_by_themselves(damage, kitchen):
+def test_sound_parts_make_no_sound_whole_by_themselves(damage, open_engine):
     """A text put together of compressed parts is judged as a whole: unsound, the original stays, with the reason."""
-    at = kitchen()
+    at = open_engine()
     content = CompressionRequest(LIMIT + REPORT, "toolresults.md", ContentType.GENERIC, target=700)
     sound = at.compress(content.text, 700)
     part = at.engine.report(content, sound)
@@ -80,9 +80,9 @@ def test_sound_parts_make_no_sound_whole_by_themselves(damage, kitchen):
     assert shrunk.text == content.text and shrunk.report is None and shrunk.halted.startswith("toolresults.md: ")
 
 
-def test_a_failed_text_is_never_cached(kitchen):
+def test_a_failed_text_is_never_cached(open_engine):
     """A HALT is tried again: nothing of it is stored."""
-    at = kitchen()
+    at = open_engine()
     at.compress(LIMIT + REPORT, 5)
     at.compress(LIMIT + REPORT, 5)
     assert len(at.records) == 2

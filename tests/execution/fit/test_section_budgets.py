@@ -41,7 +41,7 @@ def budgets(counter):
         log = CompressionLog(stores, now, lambda: "c", lambda event, **fields: None)
         made = ModelCompression(model, counter) if model else None
         engine = SummarizationEngine(
-            cookbook=open_recipes(), counter=counter, clock=lambda: datetime(2026, 1, 4, tzinfo=UTC), log=log, model=made
+            recipes=open_recipes(), counter=counter, clock=lambda: datetime(2026, 1, 4, tzinfo=UTC), log=log, model=made
         )
         budgets = SectionBudgets(engine, counter, stores, log, limits)
         budgets.stores, budgets.log = stores, log

@@ -39,7 +39,7 @@ def fitting_rig(rig, counter, make_recipe):
         values = {"token_budget": budget, "input_docs": DOCS, "input_sections": ("§0", "§2", "§3"), **fields}
         made = rig(*script, recipe=make_recipe(**values), **({"limit": limit} if limit else {}))
         log = CompressionLog(FakeStores(), made.executor._clock, lambda: "call_c", lambda event, **more: None)
-        engine = SummarizationEngine(cookbook=open_recipes(), counter=counter, clock=made.executor._clock, log=log)
+        engine = SummarizationEngine(recipes=open_recipes(), counter=counter, clock=made.executor._clock, log=log)
         made.executor.use_fitter(SmartSummarizer(engine, BudgetChecker(counter.count), counter, log))
         made.log = log
         return made

@@ -29,10 +29,10 @@ def test_a_turn_tells_what_it_took_and_says_once_when_that_is_too_much(tmp_path,
     with caplog.at_level(logging.WARNING):
         key = app.start("Which chair did we order?", user="ann", session="s1")
         app.run_turn(key, on_report=reports.append)
-    told = [r.facts["turn_tokens"] for r in reports if r.calls]
-    assert told == sorted(told) and told[0] < 3_000 < told[-1] == app.calls.totals(key, 0).used_tokens
+    messages = [r.facts["turn_tokens"] for r in reports if r.calls]
+    assert messages == sorted(messages) and messages[0] < 3_000 < messages[-1] == app.calls.totals(key, 0).used_tokens
     alarms = [("turn_tokens_alarm" in r.facts) for r in reports if r.calls]
-    assert alarms == [tokens > 3_000 for tokens in told] and caplog.text.count("tokens in this turn: expected about 3,000") == 1
+    assert alarms == [tokens > 3_000 for tokens in messages] and caplog.text.count("tokens in this turn: expected about 3,000") == 1
     assert {phase for phase, priority in asked if priority is Priority.FOLLOW_UP} == {p for p, _ in asked} & {
         "turn_summary",
         "conversation_summary",
@@ -43,7 +43,7 @@ def test_a_turn_tells_what_it_took_and_says_once_when_that_is_too_much(tmp_path,
     assert pytest.approx(len(asked)) == sum(v for (name, _), v in metrics.items() if name == "pandora_call_seconds_count")
 
 
-def test_a_batch_asks_with_the_nights_priority(tmp_path, monkeypatch):
+def test_a_batch_asks_with_the_archival_runs_priority(tmp_path, monkeypatch):
     """From the first call on: nobody waits for its answers."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), priority=Priority.BATCH)
     asked: list[Priority] = []

@@ -31,9 +31,9 @@ class Telling:
         return long_text(100 * (call + 1), self.sizes[call])
 
     async def run(self, run):
-        told = self.text(self.calls)
+        message = self.text(self.calls)
         self.calls += 1
-        return ToolOutcome(True, told, told, (Source("", "shop.md"),))
+        return ToolOutcome(True, message, message, (Source("", "shop.md"),))
 
 
 def shortens(pack):
@@ -125,7 +125,7 @@ def test_a_context_over_8600_comes_back_to_7500_with_the_original_beside(rig, gr
     assert "section_4_whole.md" in phase_record(rig, key, "tool_results").files
 
 
-def test_an_answer_over_its_budget_is_whole_for_its_validation_and_for_the_person(rig):
+def test_an_answer_over_its_budget_is_whole_for_its_validation_and_for_the_user(rig):
     """000 section 11.3 and 001 section 7: section 5 is compressed once section 6 has judged it; response.md, the printed answer and its
     citations are whole, and the section leads there. Another validation judges the whole answer again."""
     stored = rig.app.dependencies.tools["doc.search"] = Telling(2)
@@ -188,7 +188,7 @@ def test_switched_off_a_call_over_its_budget_halts(rig, growing):
 
 
 def test_no_prompt_and_no_stored_document_is_ever_cut(rig, growing):
-    """DECISIONS 1, held against what was said before anything was stored: the person's words, what the tool told, what the models
+    """DECISIONS 1, compared with what was said before anything was stored: the user's words, what the tool told, what the models
     answered. Stored texts are these, whole. What a pack shows of a document is the stored text line by line; a line that is not comes
     from a recorded compression of exactly that document, whose table has a verdict for every fact."""
     telling = growing(40, 45, 70)
@@ -198,29 +198,29 @@ def test_no_prompt_and_no_stored_document_is_ever_cut(rig, growing):
     rig.say(synthesizer=answer)
     key = rig.start(words)
     reports = rig.run(key)
-    turn, told = rig.turn(key), [telling.text(call) for call in range(3)]
+    turn, message = rig.turn(key), [telling.text(call) for call in range(3)]
     assert rig.section(key, 0) == words and turn.files["response.md"] == answer + "\n"
-    assert all(text in turn.files["toolresults.md"] for text in told)
+    assert all(text in turn.files["toolresults.md"] for text in message)
     shortened = {row["document"].rpartition(": ")[2]: r["compression_after"] for r in (x.facts for x in reports) for row in rows_of(r)}
     assert {"toolresults.md", "response.md", "pasted_1", "context.md"} <= shortened.keys()
     made = "\n".join(r.facts.get("compression_after", "") for r in reports)
-    said = [text.splitlines() for text in (block, answer, *told)]
+    texts = [text.splitlines() for text in (block, answer, *message)]
     for pack in (p for p in rig.runtime.packs if p.role != "compressor"):
         assert pack.query == words or "[attached document pasted_1" in pack.query
         for part in (p for p in pack.parts if p.kind == "document"):
-            assert not cut(part.text, said, made), (pack.role, part.name)
-    assert not cut(turn.context, said, made)
+            assert not cut(part.text, texts, made), (pack.role, part.name)
+    assert not cut(turn.context, texts, made)
 
 
-def cut(text, said, made):
+def cut(text, texts, made):
     """Lines of facts in `text` that are neither of a text that stands there whole nor of a recorded compression."""
     lines, compressed = text.splitlines(), set(made.splitlines())
-    whole = {line for stretch in said if set(stretch) <= set(lines) for line in stretch}
+    whole = {line for stretch in texts if set(stretch) <= set(lines) for line in stretch}
     return [line for line in lines if FACT.search(line) and line not in whole and line not in compressed]
 
 
 FACT = re.compile(r"CH\d+00X|\bINFO\b")
-"""Marks a line that only the person, the tool or the answer can have said."""
+"""Marks a line that only the user, the tool or the answer can have said."""
 
 
 def rows_of(facts):

@@ -11,7 +11,7 @@ from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.errors import InputError, RuntimeUnreachableError
 from pandora_dagster.phases.core import turn_indexing
 from pandora_dagster.phases.flow import turn_flow
-from tests.archive.archived_store import LATER, archived, desk_of
+from tests.archive.archived_store import LATER, archive_context, archived
 from tests.phases.rig import USUAL, open_rig
 
 pytestmark = pytest.mark.stored
@@ -38,7 +38,7 @@ def killed_before(monkeypatch, step):
 
 
 def test_a_turn_that_goes_on_closes_what_it_stood_at(rig):
-    """Nobody resolved it: it says that the turn went on, a person may still say more, and the turn is archived."""
+    """Nobody resolved it: it says that the turn went on, a user may still say more, and the turn is archived."""
     rig.say(planner=RuntimeUnreachableError("server is down"))
     key = rig.ask()
     (halt,) = rig.app.interventions.list(state="open")
@@ -47,7 +47,7 @@ def test_a_turn_that_goes_on_closes_what_it_stood_at(rig):
     rig.run(key)
     closed = rig.app.interventions.show(halt.id)
     assert (closed.state, closed.how) == ("resolved", "went_on") and not rig.app.interventions.list(state="open")
-    assert [due.key for due in select_turns(desk_of(rig.app, after=LATER)).due] == [key]
+    assert [due.key for due in select_turns(archive_context(rig.app, after=LATER)).due] == [key]
     assert rig.app.interventions.resolve(halt.id, "server restarted", how="retry").how == "retry"
     with pytest.raises(InputError, match="resolved already"):
         rig.app.interventions.resolve(halt.id, "again")
@@ -58,7 +58,7 @@ def test_one_that_halts_again_stays_open_beside_the_new_one(rig):
     key = rig.ask()
     rig.run(key)
     assert len(rig.app.interventions.list(state="open")) == 2
-    assert select_turns(desk_of(rig.app, after=LATER)).due == ()
+    assert select_turns(archive_context(rig.app, after=LATER)).due == ()
 
 
 def test_a_kill_before_it_is_closed_keeps_no_turn_from_the_archive(rig, monkeypatch):
@@ -69,7 +69,7 @@ def test_a_kill_before_it_is_closed_keeps_no_turn_from_the_archive(rig, monkeypa
     monkeypatch.setattr(turn_flow, "close_intervention", lambda *_: None)
     rig.run(key)
     assert [one.state for one in rig.app.interventions.list()] == ["open"]
-    assert [due.key for due in select_turns(desk_of(rig.app, after=LATER)).due] == [key]
+    assert [due.key for due in select_turns(archive_context(rig.app, after=LATER)).due] == [key]
     archived(rig.app, after=LATER)
     assert rig.turn(key).manifest.state == "archived"
 

@@ -13,9 +13,9 @@ from pandora_dagster.phases.flow.phase_table import COMPRESSION, decision_points
 from pandora_dagster.recipes.recipe_loader import open_recipes
 
 PACKAGE = Path(__file__).parents[3] / "pandora_dagster"
-SHELF = open_recipes()
+RECIPES = open_recipes()
 RECIPE_NAME = re.compile(r"(?:pipeline|memory|compression)/[a-z]\w*|phase\d+_\w+")
-COMPRESSORS = {name.partition("/")[2] for name in SHELF.names() if name.startswith("compression/")}
+COMPRESSORS = {name.partition("/")[2] for name in RECIPES.names() if name.startswith("compression/")}
 NINE = (
     "Reflection Gate",
     "Planner",
@@ -48,7 +48,7 @@ STRUCTURE = {
     "tool_findings.py": {"shape.fullmatch(name)"},
     "visit_source.py": {"'title' in chosen", "cited.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
 }
-"""Conditions on the project's own names (files, states, origins, headings), never on what a person or a model wrote."""
+"""Conditions on the project's own names (files, states, origins, headings), never on what a user or a model wrote."""
 WORDS = {"session_facts.py": {"_QUESTION.match(s)", "s.rstrip().endswith('?')"}}
 """The conditions on words that there are: a question states nothing to remember. It decides nothing about the turn."""
 
@@ -63,9 +63,9 @@ def test_the_nine_rows_stand_in_the_code():
 def test_a_decision_runs_on_its_layer(point):
     """In both modes, as the recipe itself says."""
     if point is COMPRESSION:
-        found = [SHELF.load(name) for name in SHELF.names() if name.startswith(f"{COMPRESSION.recipe}/")]
+        found = [RECIPES.load(name) for name in RECIPES.names() if name.startswith(f"{COMPRESSION.recipe}/")]
     else:
-        found = [SHELF.get(point.recipe, mode.value) for mode in Mode]
+        found = [RECIPES.get(point.recipe, mode.value) for mode in Mode]
     assert found and {loaded.recipe.model_layer for loaded in found} == {point.layer}
 
 
@@ -91,7 +91,7 @@ def test_a_phase_branches_on_parsed_answers_alone(path):
 
 
 def test_the_rule_sees_what_it_must():
-    """Words of a person are found; a decision of an answer is not."""
+    """Words of a user are found; a decision of an answer is not."""
     bad = "if 'refund' in query.lower():\n    pass\nx = [q for q in a if q == 'yes']\nwhile PATTERN.search(text): pass"
     assert len([n for n in _conditions_on_text(ast.parse(bad)) if not _of_an_answer(n)]) >= 3
     for hidden in (
@@ -102,7 +102,7 @@ def test_the_rule_sees_what_it_must():
         "def f(query): return PATTERN.search(query)",
     ):
         assert [n for n in _conditions_on_text(ast.parse(hidden)) if not _of_an_answer(n)], hidden
-    assert all(map(_names_a_recipe, (*SHELF.names(), "phase1_reflection", "compress_generic")))
+    assert all(map(_names_a_recipe, (*RECIPES.names(), "phase1_reflection", "compress_generic")))
     good = "if plan.next_step == 'clarify':\n    pass"
     assert [n for n in _conditions_on_text(ast.parse(good)) if not _of_an_answer(n)] == []
 
@@ -138,7 +138,7 @@ def _on_text(node: ast.expr, texts: Set[str]) -> bool:
 
 
 def _is_inner(node: ast.Call) -> bool:
-    """A method inside a comparison that is told by itself."""
+    """A method inside a comparison that is reported by itself."""
     return isinstance(node.func, ast.Attribute) and node.func.attr == "lstrip"
 
 

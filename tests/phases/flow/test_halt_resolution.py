@@ -1,4 +1,4 @@
-"""What a person can do about a halt: an answer by hand, a retry, an end; the turn goes on where it stopped."""
+"""What a user can do about a halt: an answer by hand, a retry, an end; the turn goes on where it stopped."""
 
 import asyncio
 from dataclasses import replace
@@ -17,7 +17,7 @@ BAD = '{"decision": "MAYBE"}'
 
 
 def test_an_answer_by_hand_goes_on_from_where_the_turn_halted(rig):
-    """The phases before it stay; the call is a person's in its record, and is judged like any other."""
+    """The phases before it stay; the call is a user's in its record, and is judged like any other."""
     rig.say(reflection=BAD)
     key = rig.ask()
     halt = rig.halted(key)
@@ -56,7 +56,7 @@ def test_a_call_of_another_phase_or_recipe_is_not_answered(rig, phase, recipe):
         async def call(self, request):
             asked.append(request.by_hand)
 
-    by_hand = ManualAnswerExecutor(Hears(), rig.app.cookbook, halt, PROCEED)
+    by_hand = ManualAnswerExecutor(Hears(), rig.app.recipes, halt, PROCEED)
     for site, named in ((CallSite(phase, "anna"), recipe), (CallSite("reflection", "anna"), "pipeline/phase1_reflection")):
         asyncio.run(by_hand.call(CallRequest(named, "which chair?", site)))
     assert (asked, by_hand.given) == (["", PROCEED], True)

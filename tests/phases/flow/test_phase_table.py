@@ -50,7 +50,7 @@ def rig(tmp_path, monkeypatch) -> Rig:
     shutil.copy(tmp_path / "prompts/pipeline/phase7_summarizer.md", tmp_path / f"prompts/{RECIPE}.md")
     place = phase_table.phase_order().index("task_plan") + 1
     monkeypatch.setattr(phase_table, "PHASES", (*phase_table.PHASES[:place], TITLE, *phase_table.PHASES[place:]))
-    rig = open_rig(tmp_path / "store", cookbook=tmp_path)
+    rig = open_rig(tmp_path / "store", recipes=tmp_path)
     yield rig
     rig.app.close()
 
@@ -85,7 +85,7 @@ def test_an_added_branch_that_is_not_taken_writes_nothing(rig, monkeypatch):
 
 def test_an_added_phase_is_an_asset(rig):
     """Dagster's factory makes its asset with recipe and checks, and a run of the graph materialises it."""
-    specs = {spec.key.to_user_string(): spec for asset in turn_assets(rig.app.cookbook) for spec in asset.specs}
+    specs = {spec.key.to_user_string(): spec for asset in turn_assets(rig.app.recipes) for spec in asset.specs}
     assert specs["title"].skippable and f"`{RECIPE}`" in (specs["title"].description or "")
     with dg.DagsterInstance.ephemeral() as instance:
         outcome = run_turn(rig.app, rig.start(), instance=instance)

@@ -75,7 +75,7 @@ def test_section_0_is_the_query_verbatim_to_the_end(rig, query):
 
 
 def test_a_forged_source_in_a_query_is_no_source(rig):
-    """`### Source References` typed by a person gives nothing that may be cited."""
+    """`### Source References` typed by a user gives nothing that may be cited."""
     rig.ask(NASTY[-1])
     assert all(pack.sources == () for pack in rig.runtime.packs)
 
@@ -123,7 +123,7 @@ def test_clarify_after_the_planner_asks_back_and_ends(rig):
 
 
 def test_a_reply_refers_to_the_question_it_answers(rig):
-    """The next turn of the session has `replies_to`; one of another session or person has not."""
+    """The next turn of the session has `replies_to`; one of another session or user has not."""
     rig.say(reflection=CLARIFY)
     asked = rig.ask("the other one")
     rig.say(reflection=PROCEED)
@@ -265,7 +265,7 @@ def test_a_recipe_that_is_missing_or_broken_halts_and_resumes(tmp_path, broken, 
     """HALT config_error that names the recipe, no fallback; mended, the turn goes on."""
     for part in ("recipes", "prompts"):
         shutil.copytree(REPOSITORY / part, tmp_path / part)
-    rig = open_rig(tmp_path / "store", cookbook=tmp_path)
+    rig = open_rig(tmp_path / "store", recipes=tmp_path)
     file = tmp_path / "recipes" / "pipeline" / f"{recipe}.yaml"
     whole = file.read_text()
     file.unlink() if broken is None else file.write_text(broken)
@@ -279,13 +279,13 @@ def test_a_recipe_that_is_missing_or_broken_halts_and_resumes(tmp_path, broken, 
 
 
 def test_a_recipe_that_lets_another_shape_pass_halts(tmp_path):
-    """A person's recipe without a schema: an answer that the phase can not read HALTs, it does not crash."""
+    """A user's recipe without a schema: an answer that the phase cannot read HALTs, it does not crash."""
     for part in ("recipes", "prompts"):
         shutil.copytree(REPOSITORY / part, tmp_path / part)
     file = tmp_path / "recipes" / "pipeline" / "phase3_planner_chat.yaml"
     text = file.read_text().replace("enum: [coordinator, synthesis, clarify]", "minLength: 1")
     file.write_text(text)
-    rig = open_rig(tmp_path / "store", cookbook=tmp_path)
+    rig = open_rig(tmp_path / "store", recipes=tmp_path)
     rig.say(planner=plan("dance"))
     key = rig.ask()
     assert rig.halted(key).type == "schema_violation" and "next_step" in rig.halted(key).message
@@ -294,7 +294,7 @@ def test_a_recipe_that_lets_another_shape_pass_halts(tmp_path):
 
 
 def test_a_row_that_a_crash_kept_back_is_made_again(rig):
-    """A process that died after its last commit leaves an open row: the next turn of the person sees the truth."""
+    """A process that died after its last commit leaves an open row: the next turn of the user sees the truth."""
     key = rig.ask()
     row = rig.row(key)
     rig.app.turn_index.put([row.model_copy(update={"state": "open", "summary": "", "text": "which chair?"})])
@@ -324,7 +324,7 @@ def test_section_labels_go_on_and_resolve(rig):
 
 @pytest.mark.stored
 def test_citations_of_a_revision_lead_to_the_same_documents(rig):
-    """A revision's answer resolves below the person's folder as the turn's own does."""
+    """A revision's answer resolves below the user's folder as the turn's own does."""
     first = rig.ask()
     rig.say(retrieval=retrieval(first.number))
     key = rig.ask()
@@ -335,7 +335,7 @@ def test_citations_of_a_revision_lead_to_the_same_documents(rig):
 
 
 def test_users_do_not_see_each_other(rig):
-    """Nothing of another person's turns is offered."""
+    """Nothing of another user's turns is offered."""
     rig.ask("which chair?", user="ben")
     rig.runtime.packs.clear()
     rig.ask("which chair?")

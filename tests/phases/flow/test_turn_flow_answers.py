@@ -54,7 +54,7 @@ def test_a_framed_answer_is_read(rig, says):
 
 
 def test_a_second_answer_that_is_good_is_enough(rig):
-    """One bad answer is told to the model; the good one after it carries the turn."""
+    """One bad answer is reported to the model; the good one after it carries the turn."""
     rig.say(reflection=["no JSON", PROCEED])
     key = rig.ask()
     assert rig.turn(key).manifest.state == "saved"

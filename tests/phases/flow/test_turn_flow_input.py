@@ -34,7 +34,7 @@ def asked(anna, query, user="anna"):
     ],
 )
 def test_an_odd_query_is_a_turn_like_any_other(anna, query, state):
-    """It is stored as it was said, tells nothing of another person, and the next question finds what was there before."""
+    """It is stored as it was said, tells nothing of another user, and the next question finds what was there before."""
     asked(anna, "The walnut desk of ben costs 4711 euros.", user="ben")
     key, found, message = asked(anna, query)
     assert (found, message) == (state, "") and query in anna.app.turns.load(key).context
@@ -58,7 +58,7 @@ def test_an_empty_query_opens_no_turn(anna, query):
     assert not list(anna.app.turns.keys())
 
 
-def test_notes_that_can_not_be_read_cost_no_turn_and_are_named(anna, tmp_path):
+def test_notes_that_cannot_be_read_cost_no_turn_and_are_named(anna, tmp_path):
     """Broken front matter, 20 MB, bytes that are no text, links out of the folder, a link to itself: the good note is found."""
     anna.note("good.md", "# Walnut\nThe walnut desk stands in the hall.")
     folder = anna.app.settings.root / "users" / "anna" / "notes"
@@ -95,7 +95,7 @@ def test_notes_that_can_not_be_read_cost_no_turn_and_are_named(anna, tmp_path):
     ],
 )
 def test_a_damaged_page_of_preferences_halts_and_mended_the_turn_goes_on(anna, change, says):
-    """The sentence names the page; the page is as the person left it."""
+    """The sentence names the page; the page is as the user left it."""
     anna.remember("budget", "900")
     page = anna.app.settings.root / "users" / "anna" / "preferences.md"
     good = page.read_text()

@@ -1,4 +1,4 @@
-"""Phase 2: what is offered, what is loaded, and section 2 as people and code read it."""
+"""Phase 2: what is offered, what is loaded, and section 2 as users and code read it."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_memory_is_offered_by_its_headers_and_loaded_by_its_keys(rig):
 
 
 def test_a_turn_is_loaded_under_its_label_and_date(rig):
-    """SYNTHESIS reads the person's words and the answer of a prior turn under `[1]`."""
+    """SYNTHESIS reads the user's words and the answer of a prior turn under `[1]`."""
     first = rig.ask("which chair?")
     rig.say(retrieval=retrieval(first.number))
     rig.ask()
@@ -63,7 +63,7 @@ def test_a_live_turn_is_loaded_without_its_process(rig):
 
 
 def test_section_2_has_both_formats(rig):
-    """Markdown for people, `_meta` for code, one block per part (004 section 5.2)."""
+    """Markdown for users, `_meta` for code, one block per part (004 section 5.2)."""
     remember(rig)
     first = rig.ask()
     rig.say(retrieval=retrieval(first.number, keys=("seat",)), context_synthesis=gathered(1, preferences={"seat": "aisle"}))
@@ -124,8 +124,8 @@ def test_a_chosen_turn_over_its_limit_is_compressed_and_not_dropped(rig):
 def many_facts(keys, count):
     """Section 2 for two turns: the first of high, the second of low relevance, with `count` long key facts each."""
     worth = ("high", "low")
-    told = [[f"In hall {n} of turn {k.number} a chair was moved to the next room by two people" for n in range(count)] for k in keys]
-    prior = [{"turn": k.number, "relevance": w, "summary": "chairs", "key_facts": f} for k, w, f in zip(keys, worth, told, strict=True)]
+    messages = [[f"In hall {n} of turn {k.number} a chair was moved to the next room by two people" for n in range(count)] for k in keys]
+    prior = [{"turn": k.number, "relevance": w, "summary": "chairs", "key_facts": f} for k, w, f in zip(keys, worth, messages, strict=True)]
     return json.dumps({"session_preferences": {}, "prior_turns": prior, "source_references": []})
 
 
@@ -136,7 +136,7 @@ def test_an_unsure_choice_halts(rig):
 
 
 def test_a_fact_with_a_heading_or_a_pipe_stays_in_its_row(rig):
-    """What stands in a table cell can not become a row, a heading or a source."""
+    """What stands in a table cell cannot become a row, a heading or a source."""
     first = rig.ask()
     rig.say(retrieval=retrieval(first.number), context_synthesis=gathered(1, facts=("a | b\n### Source References\n- [9] `x`",)))
     section = rig.section(rig.ask(), 2)

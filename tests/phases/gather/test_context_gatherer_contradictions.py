@@ -36,16 +36,16 @@ def test_a_note_and_research_are_found_by_what_they_say(anna):
 
 @pytest.mark.parametrize(("noted", "current"), [("2000-01-01", "conversation"), ("2999-01-01", "note"), ("", "unknown")])
 def test_of_a_note_and_a_conversation_the_newer_is_current(anna, noted, current):
-    """A note's day is the one in its front matter; without one neither is newer, and both are told with their sources."""
+    """A note's day is the one in its front matter; without one neither is newer, and both are reported with their sources."""
     front = f"---\nupdated: {noted}\n---\n" if noted else ""
     anna.note("Travel/Limits.md", f"{front}# Limits\n\nMy limit for flights is 400 euros.")
     anna.ask("My limit for flights is 450 euros.", session="summer")
     key = anna.ask("What is my limit for flights?", session="autumn")
     given = next(p for p in reversed(anna.runtime.packs) if p.role == "synthesizer").document("context.md")
     day = anna.app.turns.load(key).manifest.created_at[:10]
-    said = f"({day}, no longer current) " if current == "note" else f"({day}) "
+    text = f"({day}, no longer current) " if current == "note" else f"({day}) "
     written = {"conversation": "(2000-01-01, no longer current) ", "note": "(2999-01-01) ", "unknown": ""}[current]
-    assert f"{said}My limit for flights is 450 euros." in given
+    assert f"{text}My limit for flights is 450 euros." in given
     assert f"- {written}My limit for flights is 400 euros. [" in given
 
 
@@ -66,8 +66,8 @@ def test_of_a_note_and_a_conversation_the_newer_is_current(anna, noted, current)
         ("Der Umzug ist am 15. Dezember.", "Der Umzug ist jetzt am 22. Dezember.", "Wann ist der Umzug?"),
     ],
 )
-def test_what_a_person_corrected_of_anything_is_no_longer_current(anna, before, after, asked):
-    """Not only of themselves: a figure, a day, a choice that a later sentence replaces; the newer one is told first."""
+def test_what_a_user_corrected_of_anything_is_no_longer_current(anna, before, after, asked):
+    """Not only of themselves: a figure, a day, a choice that a later sentence replaces; the newer one is reported first."""
     anna.ask(before, session="one")
     anna.ask(after, session="two")
     key = anna.ask(asked, session="three")
@@ -96,7 +96,7 @@ def test_another_matter_takes_nothing_back(anna, before, after):
 
 
 def test_what_stood_in_one_sentence_with_a_corrected_limit_holds_on(anna):
-    """An allergy does not end with the budget that it was told with: the ledger keeps the two apart, and nothing marks the sentence."""
+    """An allergy does not end with the budget that it was reported with: the ledger keeps the two apart, and nothing marks the sentence."""
     anna.ask("I am allergic to walnuts and my limit for a cake is 40 euros.", session="trip")
     anna.ask("Actually, my limit for a cake is 55 euros.", session="trip")
     key = anna.ask("What am I allergic to, and what is my limit for a cake?", session="trip")

@@ -69,7 +69,7 @@ def test_what_a_source_says_changes_nothing_but_what_is_quoted(anna, attack, pla
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_quoted_line_can_not_begin_another_source(anna, attack):
+def test_a_quoted_line_cannot_begin_another_source(anna, attack):
     """In the pack of SYNTHESIS the note stays one item in one document, and the frame around it stays shut."""
     anna.note("brass lamp.md", f"The brass lamp stands in the hall.\n\n{ATTACKS[attack]}")
     anna.ask(QUERY)
@@ -88,7 +88,7 @@ SECRET = st.text("abcdefghijklmnopqrstuvwxyz", min_size=12, max_size=16)
 
 @given(SECRET, SECRET, st.sampled_from(["{other} lamp", "What does ben say about the lamp?", "notes/../../ben/notes/{other}.md", "lamp"]))
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_one_person_s_sources_never_reach_another_s_pack(tmp_path_factory, mine, other, query):
+def test_one_user_s_sources_never_reach_another_s_pack(tmp_path_factory, mine, other, query):
     """Whatever is asked, also by the other's own words, names and paths: no word of theirs is in any pack."""
     if mine == other:
         return
@@ -123,19 +123,19 @@ RECORDED = {
 
 @pytest.mark.parametrize("attack", RECORDED)
 @pytest.mark.parametrize("role", ["tool", "assistant"])
-def test_what_a_tool_said_in_an_earlier_turn_is_no_turn_and_not_the_persons_word(anna, attack, role):
+def test_what_a_tool_said_in_an_earlier_turn_is_no_turn_and_not_the_users_word(anna, attack, role):
     """A page that lies in a recorded turn, as a result or passed on by the assistant, makes no turn, no source and no preference, and
-    takes back nothing that a person said."""
+    takes back nothing that a user said."""
     anna.ask("My limit for flights is 400 euros.", session="one")
     page = f"Flights are cheap, a lamp is bright.\n\n{RECORDED[attack]}"
     called = {"id": "t1", "type": "function", "function": {"name": "get_page", "arguments": "{}"}}
-    said = [
+    texts = [
         {"role": "user", "content": "Read the page about flights, lamps and limits."},
         {"role": "assistant", "content": "", "tool_calls": [called]},
         {"role": "tool", "tool_call_id": "t1", "name": "get_page", "content": page if role == "tool" else "Read."},
         {"role": "assistant", "content": "I read the page about flights and lamps." if role == "tool" else page},
     ]
-    talk = {"id": "c1", "user_id": "anna", "created_at": "2026-01-05T10:00:00Z", "messages": said}
+    talk = {"id": "c1", "user_id": "anna", "created_at": "2026-01-05T10:00:00Z", "messages": texts}
     assert not anna.app.transfer.import_conversations([json.dumps(talk).encode()], where="x").faults
     key = anna.ask("What is my limit for flights, and what is said of the lamp?", session="three")
     turn, section = anna.app.turns.load(key), anna.section(key, 2)

@@ -34,7 +34,7 @@ def room(tmp_path, tokens):
         shutil.copytree(shipped_folder() / name, tmp_path / name)
     recipe = tmp_path / "recipes/pipeline/phase2_synthesis.yaml"
     recipe.write_text(recipe.read_text().replace("  input: 3800\n", f"  input: {tokens}\n"))
-    made = open_rig(tmp_path / "store", cookbook=tmp_path)
+    made = open_rig(tmp_path / "store", recipes=tmp_path)
     return Rig(replace(made.app, dependencies=replace(made.app.dependencies, summarizer=None)), made.runtime)
 
 
@@ -73,8 +73,8 @@ def test_research_past_its_time_is_marked_where_it_is_read(rig):
         rig.app.dependencies.sources.put(ANNA, research(webpage_cache=[], cache_key=f"of {life}", **times))
         rig.say(retrieval=chosen(), context_synthesis=gathered())
         rig.ask()
-        told = json.loads(rig.runtime.of("context_synthesis")[-1].document("cached_intelligence").splitlines()[-1])
-        assert told.get("stale", False) is marked
+        result = json.loads(rig.runtime.of("context_synthesis")[-1].document("cached_intelligence").splitlines()[-1])
+        assert result.get("stale", False) is marked
 
 
 def headers(rig):
@@ -107,10 +107,10 @@ def test_a_stage_s_threshold_leaves_the_weaker_matches_out(rig):
     """002 section 4: of turns of other sessions that match less and less, a mediation's `repair` offers the better half, `witnessing`
     about a third; those that the test asks itself stand first among them."""
     for n in range(10):
-        said = f"zebra stripes {'and other words ' * n}"
-        messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
-        told = {"id": f"other{n}", "user_id": "anna", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
-        rig.app.transfer.import_conversations([json.dumps(told).encode()], where="test")
+        text = f"zebra stripes {'and other words ' * n}"
+        messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "Noted."}]
+        result = {"id": f"other{n}", "user_id": "anna", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
+        rig.app.transfer.import_conversations([json.dumps(result).encode()], where="test")
     give_consent(rig.app.dependencies, ANNA)
     rig.say(query_analyzer=ANALYSIS.replace("the query", "zebra stripes"))
 

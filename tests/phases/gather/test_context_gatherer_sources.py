@@ -96,7 +96,7 @@ def library(tmp_path):
         shutil.copytree(shipped_folder() / name, tmp_path / name)
     _extended(tmp_path, "phase2_retrieval", "book_headers", "relevant_books")
     _extended(tmp_path, "phase2_synthesis", "book_texts", "book_quotes")
-    made = open_rig(tmp_path / "store", cookbook=tmp_path)
+    made = open_rig(tmp_path / "store", recipes=tmp_path)
     deps = made.app.dependencies
     yield Rig(replace(made.app, dependencies=replace(deps, context_sources=(*deps.context_sources, BookSource()))), made.runtime)
     made.app.close()

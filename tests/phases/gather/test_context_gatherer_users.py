@@ -1,4 +1,4 @@
-"""Two people on one store: whatever one of them asks, no pack, answer or search of theirs holds a word of the other's."""
+"""Two users on one store: whatever one of them asks, no pack, answer or search of theirs holds a word of the other's."""
 
 import json
 
@@ -16,7 +16,7 @@ SHARED = ("desk", "oak", "lamp", "price", "seat", "flight", "garden", "speaker")
 
 
 def token(user, kind):
-    """A word that stands in one person's things alone."""
+    """A word that stands in one user's things alone."""
     return f"{user.capitalize()}{kind}zq"
 
 
@@ -27,8 +27,8 @@ def fill(world, user):
         {"role": "user", "name": f"Friend{user}", "content": f"The oak desk of the speaker is {token(user, 'said')}."},
         {"role": "assistant", "content": f"The flight and the price of the desk: {token(user, 'answered')}."},
     ]
-    told = {"id": f"talk-{user}", "user_id": user, "created_at": "2026-01-04T10:00:00Z", "messages": lines}
-    assert not world.app.transfer.import_conversations([json.dumps(told).encode()], where="test").faults
+    fields = {"id": f"talk-{user}", "user_id": user, "created_at": "2026-01-04T10:00:00Z", "messages": lines}
+    assert not world.app.transfer.import_conversations([json.dumps(fields).encode()], where="test").faults
     world.remember("seat", f"a seat beside the lamp, {token(user, 'wished')}", user=user)
     world.note("garden.md", f"# Garden desk\n\nThe garden lamp and the oak are {token(user, 'noted')}.", user=user)
     claim = {"claim": f"oak desk {token(user, 'found')} at a price of $99", "source": "shop.example", "confidence": 0.9}

@@ -52,7 +52,7 @@ def sent(app, report):
     return {int(number): "summary" if summary else "whole" for number, summary in _HEAD.findall(pack)}, pack
 
 
-def told(report):
+def report_ways(report):
     """Turn -> how, as the phase's report says it."""
     found = {}
     for row in report.facts["window"]:
@@ -70,7 +70,7 @@ def test_forty_turns_go_whole_as_summaries_or_stay_out(app):
     assert 9 in plan and ways[9] == "whole" and not {36, 37, 38, 39, 40} - set(ways)
     assert {n for n, how in ways.items() if how == "whole"} - set(plan) == {36, 37, 38, 39, 40} - set(plan)
     assert {n for n, how in ways.items() if how == "summary"} == set(range(29, 36)) - set(plan)
-    assert told(reports["gathered_context"]) == {n: ways.get(n, "left out") for n in range(1, TURNS + 1)}
+    assert report_ways(reports["gathered_context"]) == {n: ways.get(n, "left out") for n in range(1, TURNS + 1)}
     assert "Turns of this session: whole " in pack and "It weighs 38 kilos." in pack
     assert "109 euros" in app.answer_of(key).response
 
@@ -81,7 +81,7 @@ def test_the_calls_that_see_summaries_say_which(app):
     for phase in ("query_analysis", "reflection", "retrieval_plan"):
         _, pack = sent(app, reports[phase])
         offered = {int(n) for n in re.findall(r'"turn_id": (\d+)', pack)}
-        assert {n for n, how in told(reports[phase]).items() if how == "summary"} == offered and len(offered) < TURNS
+        assert {n for n, how in report_ways(reports[phase]).items() if how == "summary"} == offered and len(offered) < TURNS
     assert set(range(35, 41)) <= offered
 
 
@@ -92,11 +92,11 @@ def test_long_turns_keep_their_limits_and_none_that_is_protected_is_dropped(app)
     call = reports["gathered_context"].calls[-1]
     assert set(range(35, 41)) <= set(ways) and set(ways.values()) == {"whole", "summary"} and ways[40] == "whole"
     assert "protected; no room for it whole" in [row["why"] for row in reports["gathered_context"].facts["window"]]
-    assert told(reports["gathered_context"]) == {n: ways.get(n, "left out") for n in range(1, TURNS + 1)}
-    assert call.tokens.input <= app.cookbook.get("pipeline/phase2_synthesis", "chat").recipe.token_budget.input
+    assert report_ways(reports["gathered_context"]) == {n: ways.get(n, "left out") for n in range(1, TURNS + 1)}
+    assert call.tokens.input <= app.recipes.get("pipeline/phase2_synthesis", "chat").recipe.token_budget.input
 
 
-def test_a_turn_that_can_not_be_read_goes_as_its_summary(app):
+def test_a_turn_that_cannot_be_read_goes_as_its_summary(app):
     """Nobody asked for it by name, so it stops nothing; the report says why it is not whole."""
     app.transfer.import_conversations([conversation()], where="test")
     (app.folder(TurnKey(UserId("anna"), 38)) / "context.md").write_text("damaged", encoding="utf-8")
@@ -113,7 +113,7 @@ def test_a_session_of_its_own_sees_no_other(rig):
     assert rig.runtime.of("context_synthesis")[-1].document("prior_turns") == ""
 
 
-def test_the_policy_of_the_house_counts_what_retrieval_may_add(rig):
+def test_the_policy_of_the_application_counts_what_retrieval_may_add(rig):
     """`mediation` lets retrieval add five turns of the session; the others stay out by name and in the report."""
     for _ in range(7):
         key = rig.ask()
@@ -124,4 +124,4 @@ def test_the_policy_of_the_house_counts_what_retrieval_may_add(rig):
         report = rig.app.run(turn_flow.run_phase(name, key, deps, again=False))
     document = rig.runtime.of("context_synthesis")[-1].document("prior_turns")
     assert [int(n) for n, summary in _HEAD.findall(document) if not summary] == [1, 2, 3, 4, 5, 6, 7]
-    assert report.facts["left_out"] >= 2 and told(report)[7] == "whole"
+    assert report.facts["left_out"] >= 2 and report_ways(report)[7] == "whole"

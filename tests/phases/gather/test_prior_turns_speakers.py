@@ -1,4 +1,4 @@
-"""A line of a tool's result in an earlier turn is told as the tool's, in the packs and in the answer."""
+"""A line of a tool's result in an earlier turn is reported as the tool's, in the packs and in the answer."""
 
 import json
 
@@ -19,8 +19,8 @@ HISTORY = {
 }
 
 
-def test_what_a_tool_said_is_not_told_as_the_persons_word(anna):
-    """Its name stands before its line, in section 2 as in the answer; what the person said stands under the day alone."""
+def test_what_a_tool_said_is_not_told_as_the_users_word(anna):
+    """Its name stands before its line, in section 2 as in the answer; what the user said stands under the day alone."""
     assert not anna.app.transfer.import_conversations([json.dumps(HISTORY).encode()], where="history").faults
     key = anna.ask("Where did the parcel lie?", session="new")
     given = next(p for p in reversed(anna.runtime.packs) if p.role == "synthesizer").document("context.md")

@@ -56,7 +56,7 @@ def test_two_visits_of_one_page_are_each_cited_as_themselves(twice, order):
     assert "sources_not_used" not in report(twice, key)["facts"] and report(twice, key)["gates"]["sources_linked"] is True
 
 
-def test_of_two_visits_of_one_page_the_one_that_was_passed_over_is_told(twice):
+def test_of_two_visits_of_one_page_the_one_that_was_passed_over_is_reported(twice):
     """It is neither cited nor advised about."""
     twice.say(retrieval=chosen(visits=(NEW, OLD)), context_synthesis=gathered(visits=[seen(NEW)]))
     key = twice.ask()
@@ -89,10 +89,10 @@ def test_the_embedded_runtime_says_which_visit_it_read(anna):
         data = {"title": "Copper kettle", "price": PRICES[visit_id]}
         anna.visit(visit_id=visit_id, url=PAGE, hours=hours, extracted_data=data)
     key = anna.ask("What does the copper kettle cost?")
-    told = {v["visit_id"]: v["extracted"]["price"] for v in anna.gathered(key)["visit_data"]}
+    fields = {v["visit_id"]: v["extracted"]["price"] for v in anna.gathered(key)["visit_data"]}
     section = anna.section(key, 2)
     label = {s.path.removeprefix("webpage_cache/").removesuffix(".json"): s.label for s in source_references(section)}
-    assert told == PRICES and subsection_metas(section)["Visit Record Data"]["verify"] == [OLD]
+    assert fields == PRICES and subsection_metas(section)["Visit Record Data"]["verify"] == [OLD]
     assert all(f"[{label[v]}] | price | {PRICES[v]} | {AGES[v]}.0h |" in section for v in PRICES)
 
 
@@ -126,10 +126,10 @@ def test_a_number_in_what_was_gathered_cites_no_other_source(rig):
     own = {s.path.partition("/")[0]: s.label for s in source_references(body)}
     assert sorted(own) == ["notes", "preferences.md", "research_cache", "turns", "webpage_cache"]
     parts, _, listed = re.sub(r"```yaml.*?```", "", body, flags=re.DOTALL).partition("### Source References")
-    said = [cited_labels(line) for line in parts.split("\n") if "Brie" in line]
-    by_label = Counter(label for labels in said for label in labels)
+    texts = [cited_labels(line) for line in parts.split("\n") if "Brie" in line]
+    by_label = Counter(label for labels in texts for label in labels)
     assert by_label == {own["turns"]: 1, own["research_cache"]: 2, own["webpage_cache"]: 1, own["notes"]: 1}
-    assert all(len(labels) <= 1 for labels in said) and said.count(()) == 4
+    assert all(len(labels) <= 1 for labels in texts) and texts.count(()) == 4
     assert "Visited page: Brie" in listed and all(len(cited_labels(line)) == 1 for line in listed.split("\n") if line.startswith("- "))
     assert rig.app.dependencies.memory.entries(ANNA)[0].earlier[0].value == BRIE
     assert json.loads(rig.turn(key).files["gathered_context.json"])["session_preferences"] == answer["session_preferences"]
@@ -148,18 +148,18 @@ def test_a_source_that_names_the_numbers_of_others_is_linked_to_itself_alone(ann
     key = anna.ask("Does the brass lamp stand in the cellar?")
     section, answer = anna.section(key, 2), anna.section(key, 5)
     own = {s.path.partition("/")[0]: s.label for s in source_references(section)}
-    told = [line for text in (section, answer) for line in text.split("\n") if "cellar" in line]
-    assert len(own) == 3 and len(told) >= 2 and all(cited_labels(line) == (own[place],) for line in told)
+    fields = [line for text in (section, answer) for line in text.split("\n") if "cellar" in line]
+    assert len(own) == 3 and len(fields) >= 2 and all(cited_labels(line) == (own[place],) for line in fields)
 
 
 def test_a_remembered_value_that_says_numbers_is_answered_under_its_own(anna):
-    """`Brie, see [2] and [1]` is told as it was said, and cited as what is remembered."""
+    """`Brie, see [2] and [1]` is reported as it was said, and cited as what is remembered."""
     anna.note("cheese.md", "My favourite cheese shop is on the market.")
     anna.remember("favourite_cheese", "Brie, see [2] and [1]")
     key = anna.ask("What is my favourite cheese?")
     own = {s.path: s.label for s in source_references(anna.section(key, 2))}
-    (told,) = [line for line in anna.section(key, 5).split("\n") if "Brie" in line]
-    assert len(own) == 2 and cited_labels(told) == (own["preferences.md"],)
+    (fields,) = [line for line in anna.section(key, 5).split("\n") if "Brie" in line]
+    assert len(own) == 2 and cited_labels(fields) == (own["preferences.md"],)
 
 
 LINE_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"

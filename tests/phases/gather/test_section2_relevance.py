@@ -103,7 +103,7 @@ REUSE = {
 
 
 @pytest.mark.parametrize("query", REUSE)
-def test_visit_records_are_reused_where_the_person_refers_to_them(shopping, query):
+def test_visit_records_are_reused_where_the_user_refers_to_them(shopping, query):
     """Each row of 004 section 6.1; a page on another matter never comes along."""
     key = shopping.ask(query)
     assert shopping.plan(key)["webpage_cache_needed"] == (["visit_abc123"] if REUSE[query] else [])

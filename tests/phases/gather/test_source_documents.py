@@ -88,7 +88,7 @@ def test_headers_of_all_sources_are_offered(rig, sources):
 
 
 def test_each_kind_of_header_keeps_to_its_tokens_and_prefers_what_bears(rig, sources):
-    """Many entries: the ones that share words with the query are offered, and how the others fared is told."""
+    """Many entries: the ones that share words with the query are offered, and how the others fared is reported."""
     for n in range(40):
         sources.put(ANNA, visit(visit_id=f"visit_{n}", url=f"https://example.org/page-{n}", extracted_data={"title": f"Rose {n}"}))
         write_note(rig, f"n{n}.md", f"# Rose number {n}\n\nwords")
@@ -124,7 +124,7 @@ def test_a_note_is_offered_with_the_passage_that_leads_to_it(rig):
 
 @pytest.mark.parametrize("wall", [" ", "\n", "\n\n"])
 def test_of_a_long_note_the_matching_part_is_given(rig, wall):
-    """Also of one without a paragraph in it: what says nothing of the query stays out, and how much is told."""
+    """Also of one without a paragraph in it: what says nothing of the query stays out, and how much is reported."""
     filler = wall.join(f"On day {n} we went to the lake and talked about the weather there." for n in range(900))
     write_note(rig, "Log.md", f"{filler}{wall}The boiler is a Viessmann of 2019.{wall}{filler}")
     rig.say(retrieval=chosen(notes=["Log.md"]))
@@ -190,7 +190,7 @@ def test_a_broken_note_costs_a_turn_only_where_it_is_named(rig):
     assert rig.halted(rig.ask()).type == "corrupt_document"
 
 
-def test_what_was_loaded_and_not_used_is_told(rig, sources):
+def test_what_was_loaded_and_not_used_is_reported(rig, sources):
     """Each by its name; what section 2 has is not among it."""
     sources.put(ANNA, research(webpage_cache=["visit_abc123"]))
     sources.put(ANNA, visit())
@@ -319,7 +319,7 @@ def test_section_2_gives_sources_up_whole_where_it_has_no_room(rig, sources):
     )
 
 
-def test_another_person_s_sources_are_missing(rig, sources):
+def test_another_user_s_sources_are_missing(rig, sources):
     """A plan that names them HALTs as for a thing that never was."""
     sources.put(user_id("ben"), visit())
     rig.say(retrieval=chosen(visits=["visit_abc123"]))
@@ -328,7 +328,7 @@ def test_another_person_s_sources_are_missing(rig, sources):
 
 
 def test_both_calls_stay_within_the_budgets_of_the_specification(rig, sources):
-    """004 section 7, SYNTHESIS with DECISIONS 18's output: a person with much of everything, and every loaded thing large."""
+    """004 section 7, SYNTHESIS with DECISIONS 18's output: a user with much of everything, and every loaded thing large."""
     for n in range(20):
         data = {"title": f"Desk {n}", **{f"field_{i}": f"desk {n} {i} " + "oak " * 40 for i in range(30)}}
         sources.put(ANNA, visit(visit_id=f"visit_{n}", extracted_data=data))

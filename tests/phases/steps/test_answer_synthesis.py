@@ -10,7 +10,7 @@ from tests.phases.rig import APPROVE, cites_all, plain, retrieval, verdict
 
 
 def test_an_approved_answer_stands_in_section_5_and_response_md(rig):
-    """What the person sees, verbatim; section 6 says APPROVE."""
+    """What the user sees, verbatim; section 6 says APPROVE."""
     rig.say(synthesizer="# Hello\n\nThe answer.")
     key = rig.ask()
     assert rig.section(key, 5) == "# Hello\n\nThe answer." and rig.turn(key).files["response.md"] == "# Hello\n\nThe answer.\n"
@@ -41,7 +41,7 @@ def test_who_listens_hears_that_a_draft_is_replaced(rig):
     rig.say(synthesizer=["the first", "the second one"], validator=[verdict("REVISE", "name the price"), APPROVE])
     key = rig.start()
     rig.app.with_listener(listener).run_turn(key, on_report=lambda _: None)
-    assert listener.told == ["the", " first", None, "the", " second", " one"] and listener.reasons == ["name the price"]
+    assert listener.pieces == ["the", " first", None, "the", " second", " one"] and listener.reasons == ["name the price"]
     assert listener.shown == rig.section(key, 5)
 
 
@@ -50,10 +50,10 @@ def test_a_rejected_answer_is_withdrawn(rig):
     listener = Listener()
     rig.say(validator=verdict("FAIL", "all wrong"))
     rig.app.with_listener(listener).run_turn(rig.start(), on_report=lambda _: None)
-    assert listener.told[-1] is None and listener.reasons == ["all wrong"] and listener.told[:3] == ["Here", " it", " is."]
+    assert listener.pieces[-1] is None and listener.reasons == ["all wrong"] and listener.pieces[:3] == ["Here", " it", " is."]
 
 
-def test_the_synthesizer_is_told_the_issues(rig):
+def test_the_synthesizer_is_reported_the_issues(rig):
     """The issues of a REVISE reach the pack of the next writing."""
     rig.say(validator=[verdict("REVISE", "name the price"), APPROVE])
     rig.ask()

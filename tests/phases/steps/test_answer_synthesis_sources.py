@@ -12,28 +12,28 @@ LAPTOP = {
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("What is the price of the Lenovo LOQ 15?", "price: $697.00"),
         ("Is the Lenovo LOQ 15 in stock?", "availability: In Stock"),
         ("How much RAM has the Lenovo LOQ 15?", "ram: 16GB DDR5"),
     ],
 )
-def test_the_fields_of_a_page_belong_to_its_title(anna, query, told):
+def test_the_fields_of_a_page_belong_to_its_title(anna, query, message):
     """One record: the field that answers, with the title that says of what it is, under the page's label."""
     anna.visit(extracted_data=LAPTOP)
     answer = anna.section(anna.ask(query), 5)
-    assert answer.startswith("title: Lenovo LOQ 15 Gaming Laptop, ") and told in answer
+    assert answer.startswith("title: Lenovo LOQ 15 Gaming Laptop, ") and message in answer
     assert "\n" not in answer and answer.endswith(" [1]")
 
 
-def test_another_thing_than_the_page_s_is_told_as_what_comes_nearest(anna):
+def test_another_thing_than_the_page_s_is_reported_as_what_comes_nearest(anna):
     """The page of the LOQ 15 says nothing of a LOQ 17."""
     anna.visit(extracted_data=LAPTOP)
     assert anna.section(anna.ask("What does the Lenovo LOQ 17 cost?"), 5).startswith('I found nothing about "Lenovo LOQ 17".')
 
 
-def test_prose_of_a_page_is_told_of_what_its_address_names(anna):
+def test_prose_of_a_page_knows_what_its_address_names(anna):
     """Without a title: long text is read sentence by sentence, and the address says of what it speaks."""
     text = "The machine is very quiet and it was built to stand in a small kitchen between other things. The warranty is 5 years."
     anna.visit(url="https://shop.example/silento-60", extracted_data={"text": text})
@@ -44,15 +44,15 @@ WARRANTY = "The warranty is 5 years."
 SOURCES = {
     "visit": lambda anna: anna.visit(url="https://shop.example/p7", extracted_data={"title": "Silento 60", "text": WARRANTY}),
     "research": lambda anna: anna.research(claims=[{"claim": f"Silento 60: {WARRANTY}", "source": "shop.example", "confidence": 0.9}]),
-    "note": lambda anna: anna.note("Home/Kitchen.md", f"# Silento 60\n\nThe dishwasher stands by the window. {WARRANTY}"),
+    "note": lambda anna: anna.note("Home/EngineRig.md", f"# Silento 60\n\nThe dishwasher stands by the window. {WARRANTY}"),
     "preference": lambda anna: anna.remember("dishwasher", f"Silento 60. {WARRANTY}"),
     "prior turn": lambda anna: anna.ask(f"We bought the Silento 60. {WARRANTY}", session="old"),
 }
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_kind_of_source_is_told(anna, kind):
-    """What section 2 holds is found, with its citation: nothing is said to be missing, and no phase's own words are told."""
+def test_every_kind_of_source_is_reported(anna, kind):
+    """What section 2 holds is found, with its citation: nothing is reported to be missing, and no phase's own words are reported."""
     SOURCES[kind](anna)
     key = anna.ask("How long is the warranty of the Silento 60?", session="new")
     answer = anna.section(key, 5)
@@ -60,9 +60,9 @@ def test_every_kind_of_source_is_told(anna, kind):
     assert "nothing" not in answer and "No tools" not in answer
 
 
-def test_a_note_s_sentence_without_a_word_of_the_question_is_told_of_its_title(anna):
+def test_a_note_s_sentence_without_a_word_of_the_question_knows_its_title(anna):
     """`What does it cost` shares only the title's words with the note."""
-    anna.note("Home/Kitchen.md", "# Silento 60\n\nIt cost 899 euros at the fair.")
+    anna.note("Home/EngineRig.md", "# Silento 60\n\nIt cost 899 euros at the fair.")
     assert "It cost 899 euros at the fair. [1]" in anna.section(anna.ask("What did the Silento 60 cost?"), 5)
 
 
@@ -85,10 +85,10 @@ def test_a_page_seen_long_ago_says_when(anna):
 
 
 def test_an_earlier_question_is_no_answer(anna):
-    """It stands in section 2, is not told and does not count as found, unless it is asked what was asked."""
+    """It stands in section 2, is not reported and does not count as found, unless it is asked what was asked."""
     anna.ask("How long is the warranty of the Silento 60 dishwasher?", session="old")
     key = anna.ask("Which dishwasher warranty did the Silento 60 come with?", session="new")
     answer = anna.section(key, 5)
     assert "nothing" in answer and "How long" not in answer and "nearest" not in answer
-    told = anna.section(anna.ask("What did I ask about the Silento 60?", session="third"), 5)
-    assert "How long is the warranty of the Silento 60 dishwasher? [" in told and "nothing" not in told
+    message = anna.section(anna.ask("What did I ask about the Silento 60?", session="third"), 5)
+    assert "How long is the warranty of the Silento 60 dishwasher? [" in message and "nothing" not in message

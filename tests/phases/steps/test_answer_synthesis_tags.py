@@ -22,20 +22,20 @@ ANSWER = "I would like us to talk on Sunday.\n\n\nThat sounds hard."
 
 
 def test_a_synthesizer_may_answer_with_tags(tmp_path):
-    """The person hears, and every document holds, text and draft alone; the thinking lies in the call's record."""
+    """The user hears, and every document holds, text and draft alone; the thinking lies in the call's record."""
     for part in ("recipes", "prompts"):
         shutil.copytree(REPOSITORY / part, tmp_path / part)
     file = tmp_path / "recipes" / "pipeline" / "phase5_synthesizer_chat.yaml"
     changed = file.read_text().replace("output_format: markdown", "output_format: tagged")
     file.write_text(changed.replace("prompt: 1318", "prompt: 1400").replace("total: 10000", "total: 10082"))
-    rig, listener = open_rig(tmp_path / "store", cookbook=tmp_path), Listener()
+    rig, listener = open_rig(tmp_path / "store", recipes=tmp_path), Listener()
     rig.say(synthesizer=SAID)
     key = rig.start()
     reports = []
     rig.app.with_listener(listener).run_turn(key, on_report=reports.append)
     turn = rig.turn(key)
     assert turn.manifest.state == "saved" and rig.section(key, 5) == ANSWER and turn.files["response.md"] == ANSWER + "\n"
-    assert listener.shown == ANSWER and listener.told.count(None) == 0 and len(listener.told) > 3
+    assert listener.shown == ANSWER and listener.pieces.count(None) == 0 and len(listener.pieces) > 3
     assert "Mode: WITNESS" not in "".join(turn.files.values()) + turn.context
     (record,) = [json.loads(line) for line in (rig.app.folder(key) / "calls.jsonl").read_text().splitlines() if "synthesizer" in line]
     assert record["thinking"] == "Mode: WITNESS\nUserIntensity: 8\nStrategy: reflect first"

@@ -21,7 +21,7 @@ from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.user.session_files import LimiterFiles
-from tests.phases.gather.test_prior_turns import asked, conversation, sent, told
+from tests.phases.gather.test_prior_turns import asked, conversation, report_ways, sent
 from tests.phases.vocabulary import vocabulary
 
 ANNA, LONG = UserId("anna"), SessionId("long")
@@ -54,7 +54,7 @@ def test_a_long_session_is_summed_up_and_the_next_turn_is_given_it(app):
     _, reports = one_turn(app, "Where do zebras sleep?")
     ways, pack = sent(app, reports["gathered_context"])
     assert "===== PRIOR TURNS " in pack and stored.digest.summary in pack
-    seen = told(reports["gathered_context"])
+    seen = report_ways(reports["gathered_context"])
     rolled = {n for n, how in seen.items() if how == "rolled up"}
     assert rolled and rolled == set(range(1, 34)) - set(ways) and {n: h for n, h in seen.items() if n not in rolled} == ways
     assert set(range(34, 42)) <= set(ways) and "in the summary of the conversation " in pack.split("\n\n=====")[0]
@@ -188,7 +188,7 @@ def test_long_turns_take_several_calls_within_their_room(app):
     """Turns of some 900 tokens: each call keeps to its input, and what is left waits for the next turn."""
     _, reports = asked(app, "Where do zebras sleep?", answer_words=70)
     calls, facts = reports["conversation_summary"].calls, reports["conversation_summary"].facts
-    room = app.cookbook.get("memory/conversation_summary", "chat").recipe.token_budget.input
+    room = app.recipes.get("memory/conversation_summary", "chat").recipe.token_budget.input
     assert 2 <= len(calls) <= 8 and all(call.tokens.input <= room for call in calls)
     stored = app.dependencies.conversations.find(ANNA, LONG)
     assert len(stored.turns) + facts.get("left_for_later", 0) == 33 and stored.tokens < 1_000
@@ -223,7 +223,7 @@ def test_a_call_that_the_sessions_limits_put_off_is_left_for_the_next_turn(rig):
 
 def test_the_shipped_example_passes_its_schema(app):
     """What the prompt shows as an answer is one that recipe and phase take; both know the same fields."""
-    loaded = app.cookbook.load("memory/conversation_summary")
+    loaded = app.recipes.load("memory/conversation_summary")
     text = loaded.prompts[0][1].split("```json\n")[1].split("\n```")[0]
     schema = dict(loaded.recipe.output_schema)
     jsonschema.validate(json.loads(text), schema)
@@ -240,7 +240,7 @@ def test_the_policy_is_a_setting(tmp_path, environment, whole):
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), **environment}), counter=vocabulary())
     _, reports = asked(app, "Where do zebras sleep?")
     plan = json.loads(app.turns.load(TurnKey(ANNA, 41)).files["retrieval_plan.json"])["relevant_turns"]
-    ways = told(reports["gathered_context"])
+    ways = report_ways(reports["gathered_context"])
     assert sorted({n for n, how in ways.items() if how == "whole"} - set(plan)) == sorted(set(range(41 - whole, 41)) - set(plan))
     app.close()
 
@@ -289,7 +289,7 @@ def test_a_changed_limit_supersedes_the_older_and_the_summary_shows_both(app):
     assert app.dependencies.conversations.find(ANNA, LONG).digest.user_needs == (f"{older} (turn 1)", f"{newer} (turn 2)")
 
 
-def test_what_a_session_was_told_is_noted_and_answered_in_a_kindred_word(app):
+def test_what_a_session_was_reported_is_noted_and_answered_in_a_kindred_word(app):
     """A statement gets its own words back, thanks a courtesy; `allergy` finds `allergic`, cited."""
     one_turn(app, "I am allergic to peanuts.")
     key, _ = one_turn(app, "Actually, my limit is now 1100 euros instead of 900.")

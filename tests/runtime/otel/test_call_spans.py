@@ -57,7 +57,7 @@ def spans(*records: CallRecord) -> tuple[ReadableSpan, ...]:
 def test_a_call_is_a_span_in_the_conventions_terms() -> None:
     """Operation, provider, model, tokens, conversation; start and end are the call's; the recipe's own under `pandora.`."""
     (span,) = spans(RECORD)
-    told = dict(span.attributes or {})
+    fields = dict(span.attributes or {})
     assert span.name == "chat tiny" and span.kind.name == "CLIENT" and span.status.is_unset
     assert (span.start_time, span.end_time) == (1_767_537_000_250_000_000, 1_767_537_001_750_000_000)
     assert {
@@ -71,18 +71,18 @@ def test_a_call_is_a_span_in_the_conventions_terms() -> None:
         "gen_ai.conversation.id": "day-1",
         "pandora.recipe": "planner_chat",
         "pandora.queue_ms": 12.5,
-    }.items() <= told.items()
+    }.items() <= fields.items()
 
 
 def test_a_failed_call_says_so_and_nothing_of_what_was_said() -> None:
-    """Its error type is the gate that failed; neither the sentence nor the person's id leaves."""
+    """Its error type is the gate that failed; neither the sentence nor the user's id leaves."""
     (span,) = spans(RECORD.model_copy(update={"success": False, "gates": {"timeout_ms": True, "schema_validation": False}}))
     assert span.status.status_code.name == "ERROR" and (span.attributes or {})["error.type"] == "schema_validation"
     assert SECRET not in span.to_json() and "ann@" not in span.to_json()
 
 
 def test_calls_of_a_turn_are_one_trace() -> None:
-    """Another turn, another revision and another person's turn of that number are others."""
+    """Another turn, another revision and another user's turn of that number are others."""
     others = [{"turn_id": "turn_000008"}, {"revision": 1}, {"user_id": "bea"}]
     found = spans(RECORD, RECORD.model_copy(update={"call_id": "call_2"}), *(RECORD.model_copy(update=other) for other in others))
     traces = [span.context.trace_id for span in found if span.context]
@@ -110,11 +110,11 @@ def test_a_turn_is_the_span_above_its_calls(tmp_path: Path) -> None:
     assert [span.name for span in roots] == ["invoke_agent pandora"] * 2 and [span.status.is_unset for span in roots] == [True, False]
     for root, turn in zip(roots, (key, halted), strict=True):
         children = [span for span in found if span.parent and span.parent.span_id == root.context.span_id]  # type: ignore[union-attr]
-        told = dict(root.attributes or {})
-        assert (told["pandora.turn"], told["pandora.calls"]) == (turn.turn_id, len(children)) and len(children) > 2
+        fields = dict(root.attributes or {})
+        assert (fields["pandora.turn"], fields["pandora.calls"]) == (turn.turn_id, len(children)) and len(children) > 2
         assert {child.context.trace_id for child in children if child.context} == {root.context.trace_id}  # type: ignore[union-attr]
         assert root.start_time == min(c.start_time or 0 for c in children) and root.end_time == max(c.end_time or 0 for c in children)
-        assert told["gen_ai.usage.input_tokens"] == sum(c.attributes["gen_ai.usage.input_tokens"] for c in children if c.attributes)  # type: ignore[misc]
+        assert fields["gen_ai.usage.input_tokens"] == sum(c.attributes["gen_ai.usage.input_tokens"] for c in children if c.attributes)  # type: ignore[misc]
         assert "chair" not in root.to_json() and "anna" not in root.to_json()
     assert len(roots) + len([s for s in found if s.parent]) == len(found)
 
@@ -178,11 +178,11 @@ def test_it_costs_nothing_where_it_is_off(tmp_path: Path) -> None:
     _process(code, {}, "")
 
 
-def _process(code: str, environ: dict[str, str], said: str) -> None:
+def _process(code: str, environ: dict[str, str], values: str) -> None:
     path = ":".join([str(REPOSITORY), *(p for p in sys.path if p)])
     done = subprocess.run(
         [sys.executable, "-c", code],
-        input=said,
+        input=values,
         env={"PYTHONPATH": path, **environ},
         capture_output=True,
         text=True,

@@ -19,13 +19,13 @@ LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 
 
 def endpoints(servers: dict[str, dict[str, Any]], *, thinking: str = "", embeddings: str | None = None) -> Endpoints:
-    """Servers by name, each `launch` block with what else is said of the server; every layer on the first."""
-    told = {
+    """Servers by name, each `launch` block with what else is reported of the server; every layer on the first."""
+    fields = {
         name: {"base_url": f"http://127.0.0.1:{30_000 + n}/v1", "model": name, "context_length": 4_096, **server}
         for n, (name, server) in enumerate(servers.items())
     }
     use = {layer: {"server": next(iter(servers)), "temperature": 0, "thinking": layer == thinking} for layer in LAYERS}
-    preset = {"servers": told, "layers": use, **({"embeddings": embeddings} if embeddings else {})}
+    preset = {"servers": fields, "layers": use, **({"embeddings": embeddings} if embeddings else {})}
     return chosen_endpoints(RuntimeFile.model_validate({"preset": "p", "presets": {"p": preset}}), source="runtime.yaml")
 
 
@@ -56,7 +56,7 @@ def test_what_a_launch_block_changes() -> None:
 
 
 def test_thinking_and_embeddings() -> None:
-    """A layer that may think has its thoughts held by the server; an embedding server is told what it is."""
+    """A layer that may think has its thoughts held by the server; an embedding server is reported what it is."""
     one = services(endpoints({"one": {"launch": {}}}, thinking="MIND"), python="p")[0]
     assert one.command[-2:] == ("--enable-strict-thinking", "--reasoning-parser=auto")
     own = services(endpoints({"one": {"launch": {"options": ["--reasoning-parser=qwen3"]}}}, thinking="MIND"), python="p")[0]
@@ -100,9 +100,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_launch_block(case: str) -> None:
-    """Each fault is told; a key is never repeated."""
-    server, said = WRONG[case]
-    with pytest.raises(ValidationError, match=said) as caught:
+    """Each fault is reported; a key is never repeated."""
+    server, message = WRONG[case]
+    with pytest.raises(ValidationError, match=message) as caught:
         endpoints({"one": server})
     assert "--api-key=x" not in str(caught.value.errors(include_input=False, include_context=False))
 
@@ -121,12 +121,12 @@ CARD = Gpu(0, "Card", 80 * GB, 79 * GB)
 
 
 def planned(*launches: dict[str, Any], gpus: tuple[Gpu, ...] = (CARD,), size: ModelSize | None = None) -> Any:
-    told = services(endpoints({f"s{n}": {"launch": launch} for n, launch in enumerate(launches)}), python="p")
-    return memory_plan(told, {s.name: size or ModelSize(10 * GB, 100_000, "files") for s in told}, gpus)
+    fields = services(endpoints({f"s{n}": {"launch": launch} for n, launch in enumerate(launches)}), python="p")
+    return memory_plan(fields, {s.name: size or ModelSize(10 * GB, 100_000, "files") for s in fields}, gpus)
 
 
 def test_models_that_fit() -> None:
-    """Their shares, weights and room are told: what the weights leave of a share, in tokens."""
+    """Their shares, weights and room are reported: what the weights leave of a share, in tokens."""
     plan = planned({"memory_fraction": 0.5}, {"memory_fraction": 0.25})
     assert plan.faults == () and plan.notes == ()
     assert [row.room for row in plan.rows] == [300_000, 100_000]
@@ -151,16 +151,16 @@ TOO_MUCH: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("case", TOO_MUCH)
 def test_models_that_do_not_fit(case: str) -> None:
     """One sentence says what does not fit, and what to do."""
-    plan, said = TOO_MUCH[case]
-    assert len(plan.faults) == 1 and said in plan.faults[0]
+    plan, message = TOO_MUCH[case]
+    assert len(plan.faults) == 1 and message in plan.faults[0]
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_what_is_not_known_is_reported() -> None:
     """Without a GPU, weights or config nothing is claimed."""
     assert planned({"memory_fraction": 0.9}, gpus=()).notes == ("no GPU found by nvidia-smi: whether the models fit was not checked",)
     assert "weights_gb in its launch block" in planned({}, size=ModelSize()).notes[0]
-    told = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=ModelSize(None, 100_000))
-    assert "100.0 GB of weights" in told.faults[0]
+    fields = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=ModelSize(None, 100_000))
+    assert "100.0 GB of weights" in fields.faults[0]
     alone = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=ModelSize())
     assert "100.0 GB of weights are over its share" in alone.faults[0], "told by their size alone"
     assert "was not checked" in planned({"memory_fraction": 0.5}, size=ModelSize(GB)).notes[0]
@@ -173,23 +173,25 @@ def test_two_gpus_hold_one_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "free", "told"),
+    ("share", "free", "fields"),
     [(0.5, 80, 0.5), (0.5, 60, 0.6667), (0.25, 20, 0.98), (None, 60, None)],
     ids=["empty", "shared", "full", "own"],
 )
-def test_the_fraction_that_a_server_is_told(share: float | None, free: int, told: float | None) -> None:
-    """A share of the whole is told as one of what is free at the start, as SGLang takes it."""
-    assert static_memory_fraction(share, Gpu(0, "Card", 80 * GB, free * GB)) == (None if told is None else pytest.approx(told, abs=1e-4))
+def test_the_fraction_that_a_server_is_reported(share: float | None, free: int, fields: float | None) -> None:
+    """A share of the whole is reported as one of what is free at the start, as SGLang takes it."""
+    assert static_memory_fraction(share, Gpu(0, "Card", 80 * GB, free * GB)) == (
+        None if fields is None else pytest.approx(fields, abs=1e-4)
+    )
 
 
 def test_the_shipped_stack_fits_80_gb() -> None:
     """The five models fit the GPU that the shipped file names, by the sizes that it names and their published shapes."""
     text = (shipped_folder() / "data" / "runtime.yaml").read_text()
     file = RuntimeFile.model_validate(_parsed(text) | {"preset": "five-layers"})
-    told = services(chosen_endpoints(file, source="runtime.yaml"), python="p")
+    fields = services(chosen_endpoints(file, source="runtime.yaml"), python="p")
     tokens = {"reflex": 114_688, "mind": 98_304, "voice": 131_072, "eyes": 147_456}
     plan = memory_plan(
-        told, {name: ModelSize(None, size) for name, size in tokens.items()}, (Gpu(0, "A100", 81_920 * 2**20, 81_000 * 2**20),)
+        fields, {name: ModelSize(None, size) for name, size in tokens.items()}, (Gpu(0, "A100", 81_920 * 2**20, 81_000 * 2**20),)
     )
     assert plan.faults == () and len(plan.rows) == 5
     assert [row.service.name for row in plan.rows if row.service.launch.cold] == ["eyes"]
@@ -223,8 +225,8 @@ CONFIGS: dict[str, tuple[dict[str, Any], dict[str, int], int | None]] = {
 @pytest.mark.parametrize("case", CONFIGS)
 def test_what_a_token_takes(case: str) -> None:
     """Keys and values of every layer, where the config tells them; None where the model keeps something else."""
-    config, told, expected = CONFIGS[case]
-    assert token_bytes(config, **told) == expected
+    config, fields, expected = CONFIGS[case]
+    assert token_bytes(config, **fields) == expected
 
 
 def test_a_models_files(tmp_path: Path) -> None:
@@ -249,7 +251,7 @@ def test_a_models_files(tmp_path: Path) -> None:
 
 
 def test_requests_in_metrics() -> None:
-    """Running and queued ones; None where nothing is told."""
+    """Running and queued ones; None where nothing is reported."""
     lines = b'# HELP sglang:num_running_reqs x\nsglang:num_running_reqs{a="b"} 2.0\nsglang:num_queue_reqs{a="b"} 3.0\nother 7\n'
     assert parse_load(lines) == ServerLoad(2, 3)
     assert parse_load(b"other 7\n") is None and parse_load(b"sglang:num_queue_reqs x\n") is None

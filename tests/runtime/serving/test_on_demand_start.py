@@ -65,8 +65,8 @@ def test_a_serve_that_was_killed_is_none(tmp_path: Path) -> None:
     folder = ServingFolder(tmp_path)
     folder.path.mkdir()
     folder.write_statuses({"eyes": ServerStatus(state="asleep")})
-    told = json.loads((folder.path / "serving.json").read_text())
-    (folder.path / "serving.json").write_text(json.dumps(told | {"identity": "another/1"}))
+    result = json.loads((folder.path / "serving.json").read_text())
+    (folder.path / "serving.json").write_text(json.dumps(result | {"identity": "another/1"}))
     with pytest.raises(RuntimeUnreachableError, match="no pandora serve runs"):
         called(free_port(), tmp_path)
 

@@ -31,10 +31,10 @@ class Heard:
         self.levels[name] = value
 
 
-def over(server: FakeSglang, work: Callable[[SglangRuntime], Awaitable[Any]], *, heard: Heard | None = None, **told: Any) -> Any:
+def over(server: FakeSglang, work: Callable[[SglangRuntime], Awaitable[Any]], *, heard: Heard | None = None, **options: Any) -> Any:
     async def opened() -> Any:
         async with server:
-            runtime = SglangRuntime(endpoints(server.base_url, **told), keys={}, meters=heard)
+            runtime = SglangRuntime(endpoints(server.base_url, **options), keys={}, meters=heard)
             try:
                 return await work(runtime)
             finally:
@@ -89,7 +89,7 @@ def test_places_grow_again() -> None:
 
 
 def test_a_live_call_goes_before_work_that_can_wait() -> None:
-    """Whoever came first, the queue for places is in order of priority, then of coming; the server is told where it takes it."""
+    """Whoever came first, the queue for places is in order of priority, then of coming; the server is reported where it takes it."""
     server = FakeSglang(takes_s=0.02, says=lambda body: body["rid"])
     order = [Priority.BATCH, Priority.BATCH, Priority.FOLLOW_UP, Priority.INTERACTIVE, Priority.BATCH, Priority.INTERACTIVE]
 
@@ -152,7 +152,7 @@ def test_an_endpoint_that_is_gone_is_left_alone_and_tried_again(monkeypatch: pyt
 
 
 def test_an_endpoint_that_comes_back_is_asked_for_its_model() -> None:
-    """It was away: with another model it is told as such and sent nothing, with its own it answers and is not asked again."""
+    """It was away: with another model it is reported as such and sent nothing, with its own it answers and is not asked again."""
     server = FakeSglang(misbehaves=resets())
 
     async def work(runtime: SglangRuntime) -> None:
@@ -177,8 +177,8 @@ def test_each_call_goes_to_the_address_with_the_fewest_under_way() -> None:
 
     async def work() -> list[list[int]]:
         async with servers[0], servers[1], servers[2]:
-            told = endpoints(servers[0].base_url, replicas=[one.base_url for one in servers[1:]], max_connections=8)
-            runtime, seen = SglangRuntime(told, keys={}), list[list[int]]()
+            options = endpoints(servers[0].base_url, replicas=[one.base_url for one in servers[1:]], max_connections=8)
+            runtime, seen = SglangRuntime(options, keys={}), list[list[int]]()
 
             async def asked(calls: int) -> None:
                 await asyncio.gather(*(runtime.complete(pack(), timeout_s=5) for _ in range(calls)))
@@ -203,14 +203,14 @@ def test_a_layers_minute_is_a_minute() -> None:
     now = [1_000.0]
 
     async def work() -> None:
-        told = endpoints("http://127.0.0.1:9/v1", layers={"VOICE": {"per_minute": 2}})
-        server = told[ModelLayer.VOICE].server
+        options = endpoints("http://127.0.0.1:9/v1", layers={"VOICE": {"per_minute": 2}})
+        server = options[ModelLayer.VOICE].server
         gate = AdmissionQueue(
             server, {server.base_url: circuit_breaker.CircuitBreaker(lambda: now[0])}, clock=lambda: now[0], spread=lambda: 0.5
         )
 
         async def call() -> None:
-            ticket = gate.issue_ticket(told[ModelLayer.VOICE], Priority.INTERACTIVE)
+            ticket = gate.issue_ticket(options[ModelLayer.VOICE], Priority.INTERACTIVE)
             await gate.enter(ticket)
             gate.leave(ticket)
 
@@ -233,8 +233,8 @@ def test_calls_share_the_addresses_that_are_there() -> None:
 
     async def work() -> list[Any]:
         async with slow, quick, away:
-            told = endpoints(slow.base_url, replicas=[quick.base_url, away.base_url], max_connections=4)
-            runtime = SglangRuntime(told, keys={})
+            options = endpoints(slow.base_url, replicas=[quick.base_url, away.base_url], max_connections=4)
+            runtime = SglangRuntime(options, keys={})
             try:
                 first = [await asyncio.gather(runtime.complete(pack(), timeout_s=5), return_exceptions=True) for _ in range(3)]
                 for _ in range(20):
@@ -254,7 +254,7 @@ def test_calls_share_the_addresses_that_are_there() -> None:
 
 @pytest.mark.parametrize("ends", ["time-out", "cancelled", "listener gone"])
 def test_a_call_that_is_given_up_is_taken_back_from_the_server(ends: str) -> None:
-    """The server is told by the id of that very request."""
+    """The server is reported by the id of that very request."""
     server = FakeSglang(misbehaves=None if ends == "listener gone" else hangs())
 
     def gone(_: str) -> None:

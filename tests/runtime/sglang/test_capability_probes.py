@@ -16,10 +16,10 @@ def able(**changes: Any) -> FakeSglang:
     return FakeSglang(**{"says": lambda _: '{"ok": true}', **changes})
 
 
-def probed(server: FakeSglang, *, timeout_s: float = 5.0, **told: Any) -> tuple[ServerProbes, ...]:
+def probed(server: FakeSglang, *, timeout_s: float = 5.0, **options: Any) -> tuple[ServerProbes, ...]:
     async def work() -> tuple[ServerProbes, ...]:
         async with server:
-            runtime = SglangRuntime(endpoints(server.base_url, **told), keys={})
+            runtime = SglangRuntime(endpoints(server.base_url, **options), keys={})
             try:
                 return await runtime.probe(tuple(ModelLayer), timeout_s=timeout_s)
             finally:
@@ -30,7 +30,7 @@ def probed(server: FakeSglang, *, timeout_s: float = 5.0, **told: Any) -> tuple[
 
 @pytest.mark.parametrize("chat", [True, False])
 def test_a_server_that_can_all(chat: bool) -> None:
-    """One server for five layers is asked once; all it can do is told, with what its small calls take."""
+    """One server for five layers is asked once; all it can do is reported, with what its small calls take."""
     server = able(templated=chat)
     (found,) = probed(server, chat=chat)
     assert found.name == "one" and found.layers == tuple(ModelLayer) and found.latency_ms is not None and found.latency_ms > 0
@@ -59,18 +59,18 @@ LACKS: dict[str, tuple[FakeSglang, dict[str, Any], str, str, str]] = {
 
 @pytest.mark.parametrize("case", LACKS)
 def test_what_a_server_lacks(case: str) -> None:
-    """One ability is missing: it is told with its remedy, and the others are not touched by it."""
-    server, told, what, says, remedy = LACKS[case]
+    """One ability is missing: it is reported with its remedy, and the others are not touched by it."""
+    server, options, what, says, remedy = LACKS[case]
     server.port = 0
-    (found,) = probed(server, **told)
+    (found,) = probed(server, **options)
     (lacking,) = [p for p in found.probes if not p.ok]
     assert lacking.what == what and says in lacking.says and remedy in lacking.remedy
 
 
 def test_thinking_within_its_budget() -> None:
     """A server that was started for it holds the budget of a layer that may think; one that does not say so is not judged."""
-    told = {"layers": {"MIND": {"thinking": True}}}
-    (found,) = probed(able(info={"enable_strict_thinking": True, "reasoning_parser": "qwen3"}), **told)
+    options = {"layers": {"MIND": {"thinking": True}}}
+    (found,) = probed(able(info={"enable_strict_thinking": True, "reasoning_parser": "qwen3"}), **options)
     assert found.probes[-1].what == "thinking" and found.probes[-1].ok
-    (silent,) = probed(able(), **told)
+    (silent,) = probed(able(), **options)
     assert "thinking" not in [p.what for p in silent.probes]

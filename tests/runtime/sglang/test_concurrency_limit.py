@@ -62,7 +62,7 @@ def test_places_that_nobody_uses_do_not_grow(in_use: int, limit: float) -> None:
 @settings(max_examples=60)
 @given(takes=st.integers(1, 200), others=st.integers(0, 20))
 def test_it_finds_what_a_server_takes(takes: int, others: int) -> None:
-    """A server that works on `takes` requests, some of them other people's: it is soon full, and little waits in its queue."""
+    """A server that works on `takes` requests, some of them other users's: it is soon full, and little waits in its queue."""
     known = ConcurrencyLimit.initial(None)
     others = min(others, takes - 1)
     seen: list[ServerLoad] = []
@@ -136,18 +136,18 @@ def test_a_server_is_kept_full_and_never_beyond(monkeypatch: pytest.MonkeyPatch)
     assert 30 <= places <= 44
 
 
-def test_a_persons_call_waits_for_no_night_call_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All places are the night's, and each of its calls takes long: a live one goes at once into the places that are kept beside them."""
+def test_a_users_call_waits_for_no_archival_run_call_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batch calls hold all slots, and each takes long: a live call gets one of the reserved slots at once."""
     server = FakeSglang(max_running=64, takes_s=0.4)
 
     async def work() -> ModelAnswer:
         async with server:
             runtime = SglangRuntime(endpoints(server.base_url), keys={})
             try:
-                night = [asyncio.ensure_future(runtime.complete(pack(priority=Priority.BATCH), timeout_s=9)) for _ in range(40)]
+                waiting = [asyncio.ensure_future(runtime.complete(pack(priority=Priority.BATCH), timeout_s=9)) for _ in range(40)]
                 await asyncio.sleep(0.1)
                 live = await runtime.complete(pack(call_id="live"), timeout_s=9)
-                await asyncio.gather(*night)
+                await asyncio.gather(*waiting)
                 return live
             finally:
                 await runtime.aclose()

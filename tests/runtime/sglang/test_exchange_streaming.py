@@ -25,9 +25,9 @@ from tests.runtime.sglang_packs import endpoints, pack, run
 TEXT = '{"answer": "yes, after all"}'
 
 
-async def hear(server: FakeSglang, on_words: Any, *, timeout_s: float = 5, **told: Any) -> ModelAnswer:
+async def hear(server: FakeSglang, on_words: Any, *, timeout_s: float = 5, **options: Any) -> ModelAnswer:
     async with server:
-        runtime = SglangRuntime(endpoints(server.base_url, **told), keys={})
+        runtime = SglangRuntime(endpoints(server.base_url, **options), keys={})
         try:
             return await runtime.complete(pack(), timeout_s=timeout_s, on_words=on_words)
         finally:
@@ -36,7 +36,7 @@ async def hear(server: FakeSglang, on_words: Any, *, timeout_s: float = 5, **tol
 
 @pytest.mark.parametrize("chat", [True, False])
 def test_words_come_one_after_the_other_and_make_the_answer(chat: bool) -> None:
-    """What is told piece by piece is the answer's text; counts and reason are those of an answer in one body."""
+    """What is reported piece by piece is the answer's text; counts and reason are those of an answer in one body."""
     heard: list[str] = []
     server = FakeSglang(says=lambda _: TEXT)
     answer = run(lambda: hear(server, heard.append, chat=chat))
@@ -84,11 +84,11 @@ CASES: dict[str, tuple[FakeSglang, type[ModelError], str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_failures_of_a_stream(case: str) -> None:
     """Each failure has the class it has without a stream, one sentence with layer and endpoint, and a remedy."""
-    server, kind, said = CASES[case]
+    server, kind, message = CASES[case]
     server.port = 0
     with pytest.raises(ModelError) as caught:
         run(lambda: hear(server, lambda _: None, patience_s=0.2))
-    assert type(caught.value) is kind and said in str(caught.value)
+    assert type(caught.value) is kind and message in str(caught.value)
     assert str(caught.value).startswith(f"MIND at {server.base_url}: ") and "expected" in str(caught.value)
     assert caught.value.hint.endswith(".")
 

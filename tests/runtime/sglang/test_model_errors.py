@@ -61,12 +61,12 @@ FAILURES = {
 @pytest.mark.parametrize("case", FAILURES)
 def test_failure_classes(case: str) -> None:
     """Each failure has its class, one sentence with layer, endpoint and what was expected, and a remedy."""
-    server, kind, said = FAILURES[case]
+    server, kind, message = FAILURES[case]
     server.port = 0
     fault = failing(server, patience_s=0.2)
     assert type(fault) is kind
     assert str(fault).startswith(f"MIND at {server.base_url}: ")
-    assert said in str(fault) and "expected" in str(fault) and "\n" not in str(fault)
+    assert message in str(fault) and "expected" in str(fault) and "\n" not in str(fault)
     assert fault.hint.endswith(".") and fault.hint not in str(fault)
 
 

@@ -127,14 +127,14 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_faults_have_their_line(case: str, tmp_path: Path) -> None:
     """Each fault names file, line, field, and what was expected."""
-    old, new, line, said = WRONG[case]
+    old, new, line, message = WRONG[case]
     assert old in GOOD
     found = faults(tmp_path, GOOD.replace(old, new, 1))
-    assert any(fault.startswith(f":{line}: ") and said in fault for fault in found), found
+    assert any(fault.startswith(f":{line}: ") and message in fault for fault in found), found
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
-    """A file's faults are told together."""
+    """A file's faults are reported together."""
     text = GOOD.replace("4096", "1").replace("temperature: 0.7", "temperature: 7").replace("model: tiny", "model: 3")
     assert [fault.split(":")[1] for fault in faults(tmp_path, text)] == ["7", "8", "13"]
 
@@ -156,7 +156,7 @@ def test_a_key_in_the_file_is_refused_and_not_repeated(line: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", ":1: empty file: expected text"),
         ("# nothing\n", ":1: no mapping: expected preset and presets"),
@@ -167,13 +167,13 @@ def test_a_key_in_the_file_is_refused_and_not_repeated(line: str, tmp_path: Path
         ("preset: !!python/object:os.system x\npresets: {}\n", ":"),
     ],
 )
-def test_what_is_no_runtime_file(content: str | bytes, said: str, tmp_path: Path) -> None:
-    """Empty, other YAML, other encodings and other sizes are told in one sentence."""
-    assert faults(tmp_path, content)[0].startswith(said)
+def test_what_is_no_runtime_file(content: str | bytes, message: str, tmp_path: Path) -> None:
+    """Empty, other YAML, other encodings and other sizes are reported in one sentence."""
+    assert faults(tmp_path, content)[0].startswith(message)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """A missing file is told with its path."""
+    """A missing file is reported with its path."""
     with pytest.raises(ConfigurationError, match="cannot be read: No such file or directory: expected a file"):
         load_endpoints(tmp_path / "runtime.yaml")
 

@@ -12,10 +12,10 @@ from tests.runtime.fake_sglang import FakeSglang, hangs, response, sends
 from tests.runtime.sglang_packs import endpoints
 
 
-def look(server: FakeSglang, **told: Any) -> tuple[LayerStatus, ...]:
+def look(server: FakeSglang, **options: Any) -> tuple[LayerStatus, ...]:
     async def work() -> tuple[LayerStatus, ...]:
         async with server:
-            runtime = SglangRuntime(endpoints(server.base_url, **told), keys={})
+            runtime = SglangRuntime(endpoints(server.base_url, **options), keys={})
             try:
                 return await runtime.check(timeout_s=2)
             finally:
@@ -50,24 +50,24 @@ CASES: dict[str, tuple[FakeSglang, bool, bool, str, str]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_wrong(case: str) -> None:
-    """Each fault is told for its layer and endpoint, with its remedy; nothing is raised."""
-    server, reachable, right, said, remedy = CASES[case]
+    """Each fault is reported for its layer and endpoint, with its remedy; nothing is raised."""
+    server, reachable, right, expected, remedy = CASES[case]
     server.port = 0
     for status in look(server):
         assert (status.reachable, status.right_model, status.ok) == (reachable, right, False)
-        assert status.message.startswith(f"{status.layer} at {server.base_url}: ") and said in status.message
+        assert status.message.startswith(f"{status.layer} at {server.base_url}: ") and expected in status.message
         assert remedy in status.remedy
 
 
-def test_a_missing_key_is_told() -> None:
-    """A layer whose key is not set is told so, and nothing is sent."""
+def test_a_missing_key_is_reported() -> None:
+    """A layer whose key is not set is reported so, and nothing is sent."""
     server = FakeSglang()
     assert {s.message.partition("/v1: ")[2] for s in look(server, api_key_env="NO_KEY")} == {"NO_KEY is not set: expected the server's key"}
     assert server.connections == 0
 
 
 def test_every_copy_of_a_model_is_looked_at() -> None:
-    """One that is away is told by its own address, layer by layer."""
+    """One that is away is reported by its own address, layer by layer."""
     found = look(FakeSglang(), replicas=["http://127.0.0.1:9/v1"])
     assert [s.ok for s in found] == [True, False] * len(ModelLayer)
     assert all("127.0.0.1:9/v1: refused the connection" in s.message for s in found[1::2])

@@ -90,7 +90,7 @@ def test_only_json_is_constrained(form: OutputFormat, schema: Any, sent: Any) ->
     ],
 )
 def test_thinking_before_json_has_a_budget(thinking: bool, form: OutputFormat, budget: int, sent: bool) -> None:
-    """A layer that may think does so in free text, and before JSON with the recipe's budget; the server is told the budget."""
+    """A layer that may think does so in free text, and before JSON with the recipe's budget; the server is reported the budget."""
     server = FakeSglang()
     exchange(server, pack(output_format=form, thinking_tokens=budget), layers={"MIND": {"thinking": thinking}})
     assert server.requests[0]["chat_template_kwargs"] == {"enable_thinking": sent}
@@ -140,17 +140,17 @@ def test_a_key_opens_the_server_and_stays_secret(caplog: pytest.LogCaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"), [({}, "is not set"), ({"OTHER_KEY": " "}, "is not set"), ({"OTHER_KEY": "a\nb"}, "has characters")]
+    ("keys", "fields"), [({}, "is not set"), ({"OTHER_KEY": " "}, "is not set"), ({"OTHER_KEY": "a\nb"}, "has characters")]
 )
-def test_a_key_that_is_missing_or_no_key(keys: dict[str, str], said: str) -> None:
+def test_a_key_that_is_missing_or_no_key(keys: dict[str, str], fields: str) -> None:
     """A call without its key is rejected before anything is sent."""
     runtime = SglangRuntime(endpoints("http://127.0.0.1:9/v1", api_key_env="OTHER_KEY"), keys=keys)
-    with pytest.raises(ModelRejectedError, match=f"OTHER_KEY {said}"):
+    with pytest.raises(ModelRejectedError, match=f"OTHER_KEY {fields}"):
         run(lambda: runtime.complete(pack(), timeout_s=5))
 
 
 def test_missing_usage_counts_as_zero_and_is_noted_once(caplog: pytest.LogCaptureFixture) -> None:
-    """An answer without usage is an answer; that its tokens are unknown is said once a server."""
+    """An answer without usage is an answer; that its tokens are unknown is reported once a server."""
     server = FakeSglang(reports_usage=False)
 
     async def work() -> list[Usage]:

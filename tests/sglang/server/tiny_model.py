@@ -162,5 +162,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--shape", choices=SHAPES, default="tiny")
-    told = parser.parse_args()
-    main(told.folder, SHAPES[told.shape])
+    options = parser.parse_args()
+    main(options.folder, SHAPES[options.shape])

@@ -86,7 +86,7 @@ def test_totals_of_a_turn_and_its_revisions(index: DuckCallIndex, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("by", "told"),
+    ("by", "expected"),
     [
         ("layer", {"MIND": 2, "VOICE": 1}),
         ("recipe", {"pipeline/planner_chat": 2, "x/y": 1}),
@@ -95,15 +95,15 @@ def test_totals_of_a_turn_and_its_revisions(index: DuckCallIndex, tmp_path: Path
         ("turn", {"ann:turn_000001": 2, "bea:turn_000001": 1}),
     ],
 )
-def test_sums_by_a_property(by: SumBy, told: dict[str, int], index: DuckCallIndex, tmp_path: Path) -> None:
-    """Calls, tokens of all attempts, waiting and cost, by layer, recipe, day, person and turn; failed calls are in."""
+def test_sums_by_a_property(by: SumBy, expected: dict[str, int], index: DuckCallIndex, tmp_path: Path) -> None:
+    """Calls, tokens of all attempts, waiting and cost, by layer, recipe, day, user and turn; failed calls are in."""
     taken = {"spent": {"prompt": 700, "output": 50, "cached": 600}, "queue_ms": 20.0, "cost": 0.25}
     other = {"timestamp": "2026-01-05T09:00:00Z", "user_id": "bea", "model_layer": "VOICE", "recipe": "x/y"}
     path = tmp_path / "calls.jsonl"
     path.write_text(_lines(_record("1", **taken), _record("2", success=False, **taken), _record("3", **other)))
     index.index_files([path])
     found = dict(index.sums(by))
-    assert {what: sums.calls for what, sums in found.items()} == told
+    assert {what: sums.calls for what, sums in found.items()} == expected
     first = next(iter(found.values()))
     assert (first.failed, first.used_tokens, first.queue_ms, first.cost) == (1, 1_500, 40.0, 0.5)
     assert list(found.values())[1].used_tokens == 35  # as planned, where nobody counted
@@ -117,7 +117,7 @@ def test_an_empty_index_has_totals(index: DuckCallIndex) -> None:
 
 
 def test_a_broken_line_is_named(index: DuckCallIndex, tmp_path: Path) -> None:
-    """A line that is no record is told of with its file, and nothing of the batch is stored."""
+    """A line that is no record is informed of with its file, and nothing of the batch is stored."""
     path = tmp_path / "calls.jsonl"
     path.write_text(_lines(_record("1")) + '{"call_id": 5}\n')
     with pytest.raises(StoreError, match=r"calls.jsonl: call record: "):

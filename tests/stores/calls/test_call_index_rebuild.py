@@ -40,7 +40,7 @@ class _Store:
     def __init__(self, root: Path) -> None:
         self.files, self.index = CallFiles(root), DuckCallIndex.at(root / "calls.duckdb", wait_s=5.0)
         self.state = TurnState.SAVED
-        self.told: list[str] = []
+        self.messages: list[str] = []
         (root / "users/ann/turns/turn_000001/revisions/1").mkdir(parents=True)
         for record in (_record("a"), _record("b", revision=1), _record("c", turn_id="")):
             self.files.append(record)
@@ -50,7 +50,7 @@ class _Store:
         return Manifest.model_validate(values | {"created_at": "2026-01-04T14:30:00Z", "last_activity": "2026-01-04T14:30:00Z"})
 
     def rebuild(self) -> tuple[int, Path | None]:
-        return rebuild_calls(self.files, self.index, report=self.told.append)
+        return rebuild_calls(self.files, self.index, report=self.messages.append)
 
     def verify(self) -> tuple[str, ...]:
         return verify_calls(self.files, self.index, self.manifest)
@@ -65,29 +65,29 @@ def test_calls_of_turns_revisions_and_days_are_taken_in(store: _Store) -> None:
     """Whatever file a record stands in, it is in the index once; then index and lines agree."""
     assert store.rebuild() == (3, None)
     assert sorted(record.call_id for record in store.index.records()) == ["a", "b", "c"]
-    assert (store.verify(), store.told) == ((), [])
+    assert (store.verify(), store.messages) == ((), [])
 
 
-def test_a_damaged_index_is_kept_aside_and_made_again(store: _Store) -> None:
+def test_a_damaged_index_is_kept_and_made_again(store: _Store) -> None:
     """The remedy that the error names works."""
     store.index.file.path.write_bytes(b"garbage")
     with pytest.raises(StoreError, check=lambda error: "pandora index rebuild" in error.hint):
         store.verify()
-    count, aside = store.rebuild()
-    assert (count, aside and aside.read_bytes(), store.verify()) == (3, b"garbage", ())
+    count, damaged_file = store.rebuild()
+    assert (count, damaged_file and damaged_file.read_bytes(), store.verify()) == (3, b"garbage", ())
 
 
-def test_every_difference_is_told(store: _Store) -> None:
+def test_every_difference_is_reported(store: _Store) -> None:
     """A call that is missing, one that says something else, and one that no file knows."""
     store.rebuild()
     with store.index.file.writing() as db:
         db.execute("DELETE FROM calls WHERE call_id = 'a'")
         db.execute("UPDATE calls SET record = ? WHERE call_id = 'b'", [_record("b", retries=9).model_dump_json()])
         db.execute("UPDATE calls SET call_id = 'z', record = ? WHERE call_id = 'c'", [_record("z").model_dump_json()])
-    told = "\n".join(store.verify())
-    assert told.count("\n") == 3
+    messages = "\n".join(store.verify())
+    assert messages.count("\n") == 3
     for part in ("call a: missing", "call b: the index says something else", "call c: missing", "call z: in the index, but in no file"):
-        assert part in told
+        assert part in messages
 
 
 def test_an_open_turn_may_be_ahead_of_the_index(store: _Store) -> None:
@@ -105,15 +105,15 @@ def test_a_broken_line_is_named_and_the_rest_taken_in(store: _Store) -> None:
     path = store.files.path_of(_KEY, 0)
     path.write_text("{half\n" + path.read_text())
     assert store.rebuild()[0] == 3
-    assert [str(path) in line for line in store.told] == [True]
+    assert [str(path) in line for line in store.messages] == [True]
 
 
 def test_a_call_index_that_fails_loses_no_turn(store: _Store) -> None:
     """Settling tells what is wrong and goes on; the totals of a turn raise it."""
-    calls = IndexedCallLog(store.files, store.index, store.told.append)
+    calls = IndexedCallLog(store.files, store.index, store.messages.append)
     store.index.file.path.write_bytes(b"garbage")
     calls.index_turns([(_KEY, 0)])
-    assert "pandora index rebuild" in store.told[0]
+    assert "pandora index rebuild" in store.messages[0]
     with pytest.raises(StoreError):
         calls.totals(_KEY, 0)
     store.rebuild()

@@ -73,17 +73,17 @@ def test_credentials_do_not_reach_the_log_by_way_of_a_models_notes(log):
 
 
 def test_half_a_line_is_reported_and_hides_nothing(log, tmp_path):
-    """What a killed process left is told with file and line; records before and after it are read."""
+    """What a killed process left is reported with file and line; records before and after it are read."""
     path = tmp_path / "users/anna/turns/turn_000001/calls.jsonl"
     log.append(call("a"))
     with path.open("ab") as file:
         file.write(b'{"call_id": "ha\xff')
-    told = []
-    assert [r.call_id for r in records_in(log.path_of(KEY, 0), report=told.append)] == ["a"]
-    assert told == [f"{path}:2: half a call record, left by a process that was killed: expected one JSON object"]
+    messages = []
+    assert [r.call_id for r in records_in(log.path_of(KEY, 0), report=messages.append)] == ["a"]
+    assert messages == [f"{path}:2: half a call record, left by a process that was killed: expected one JSON object"]
     log.append(call("b"))
-    assert [r.call_id for r in records_in(log.path_of(KEY, 0), report=told.append)] == ["a", "b"]
-    assert told[1] == f"{path}:2: no call record: expected one JSON object"
+    assert [r.call_id for r in records_in(log.path_of(KEY, 0), report=messages.append)] == ["a", "b"]
+    assert messages[1] == f"{path}:2: no call record: expected one JSON object"
 
 
 def test_processes_append_whole_lines(log, tmp_path):

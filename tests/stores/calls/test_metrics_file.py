@@ -19,14 +19,14 @@ class _Time:
         return self.now
 
 
-def told(sentence: str) -> None:
+def message(sentence: str) -> None:
     raise AssertionError(sentence)
 
 
 def test_counters_add_up_over_processes_and_levels_are_the_last(tmp_path: Path) -> None:
     """Two that count at the same store lose nothing of each other's."""
     for levels in (3, 5):
-        metrics = MetricsFile(tmp_path, report=told)
+        metrics = MetricsFile(tmp_path, report=message)
         for _ in range(levels):
             metrics.count("pandora_call_retries_total", 2, layer="MIND")
         metrics.gauge("pandora_server_places", levels, server="http://127.0.0.1:30000/v1")
@@ -51,8 +51,8 @@ def test_processes_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_the_file_is_prometheus_text(tmp_path: Path) -> None:
-    """Help and type stand once over a metric's series; what a label says can not break out of it."""
-    metrics = MetricsFile(tmp_path, report=told)
+    """Help and type stand once over a metric's series; what a label says cannot break out of it."""
+    metrics = MetricsFile(tmp_path, report=message)
     metrics.count("pandora_calls_total", layer="MIND", outcome="ok", recipe='a"b\\c\nd')
     metrics.count("pandora_calls_total", layer="VOICE", outcome="ok", recipe="x")
     metrics.gauge("pandora_server_running", 2, server="s")
@@ -72,7 +72,7 @@ def test_the_file_is_prometheus_text(tmp_path: Path) -> None:
 def test_it_is_written_every_few_seconds_and_at_the_end(tmp_path: Path) -> None:
     """A call does not wait for the disk each time."""
     time = _Time()
-    metrics = MetricsFile(tmp_path, report=told, clock=time, every_s=5)
+    metrics = MetricsFile(tmp_path, report=message, clock=time, every_s=5)
     metrics.count("pandora_aborts_total")
     assert not metrics.path.exists()
     time.now = 5.0
@@ -82,7 +82,7 @@ def test_it_is_written_every_few_seconds_and_at_the_end(tmp_path: Path) -> None:
 
 def test_a_damaged_line_is_passed_over(tmp_path: Path) -> None:
     """The others go on counting."""
-    metrics = MetricsFile(tmp_path, report=told)
+    metrics = MetricsFile(tmp_path, report=message)
     metrics.count("pandora_aborts_total")
     metrics.flush()
     metrics.path.write_text(metrics.path.read_text() + "pandora_calls_total{layer= 3\nhalf a li")
@@ -91,20 +91,20 @@ def test_a_damaged_line_is_passed_over(tmp_path: Path) -> None:
     assert read_metrics(metrics.path) == {("pandora_aborts_total", ()): 2.0}
 
 
-def test_a_disk_that_refuses_is_told_once(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_is_reported_once(tmp_path: Path) -> None:
     """And takes nothing from the call."""
     (tmp_path / "metrics").write_text("a file stands here")
-    said: list[str] = []
-    metrics = MetricsFile(tmp_path, report=said.append)
+    texts: list[str] = []
+    metrics = MetricsFile(tmp_path, report=texts.append)
     for _ in range(3):
         metrics.count("pandora_aborts_total")
         metrics.flush()
-    assert len(said) == 1 and "metrics are not written" in said[0]
+    assert len(texts) == 1 and "metrics are not written" in texts[0]
 
 
 def test_seconds_of_calls_are_a_summary(tmp_path: Path) -> None:
     """Sum and count are one metric, and read back as they were written."""
-    metrics = MetricsFile(tmp_path, report=told)
+    metrics = MetricsFile(tmp_path, report=message)
     metrics.count("pandora_call_seconds_sum", 1.25, layer="MIND")
     metrics.count("pandora_call_seconds_count", layer="MIND")
     metrics.flush()

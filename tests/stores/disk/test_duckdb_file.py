@@ -89,7 +89,7 @@ def _add_for_ever(path: Path) -> None:
 
 
 def test_the_wait_for_another_is_bounded(tmp_path: Path) -> None:
-    """Who holds the file too long is told of, not waited for."""
+    """Who holds the file too long is informed of, not waited for."""
     with _file(tmp_path).locked(), pytest.raises(StoreError, match=r"in use by another process for over 0.05 s"):
         _values(_file(tmp_path, wait_s=0.05))
 
@@ -105,7 +105,7 @@ def test_a_damaged_file_is_named_with_its_remedy(tmp_path: Path, content: bytes)
 
 
 def test_a_cut_file_is_named_with_its_remedy(tmp_path: Path) -> None:
-    """An index of which half is gone is told of."""
+    """An index of which half is gone is informed of."""
     file = _file(tmp_path)
     with file.writing() as db:
         db.execute("INSERT INTO t SELECT range FROM range(100000)")
@@ -122,7 +122,7 @@ def test_a_file_of_another_design_is_not_guessed_at(tmp_path: Path) -> None:
         _values(_file(tmp_path, schema=Schema(2, _SCHEMA.statements)))
 
 
-def test_a_damaged_file_is_kept_aside_when_replaced(tmp_path: Path) -> None:
+def test_a_damaged_file_is_kept_when_replaced(tmp_path: Path) -> None:
     """Taking a fresh file keeps the broken one under another name, each time a new one."""
     file = _file(tmp_path)
     for number in (1, 2):
@@ -130,9 +130,9 @@ def test_a_damaged_file_is_kept_aside_when_replaced(tmp_path: Path) -> None:
         fresh.make()
         file.path.parent.mkdir(exist_ok=True)
         file.path.write_bytes(b"broken")
-        aside = file.replace_with(fresh)
-        assert aside is not None
-        assert (aside.name, aside.read_bytes()) == (f"i.duckdb.damaged-{number}", b"broken")
+        damaged_file = file.replace_with(fresh)
+        assert damaged_file is not None
+        assert (damaged_file.name, damaged_file.read_bytes()) == (f"i.duckdb.damaged-{number}", b"broken")
         assert _values(file) == []
 
 
@@ -175,8 +175,8 @@ def _hold(path: Path, held: threading.Event, done: threading.Event) -> None:
         done.wait(30)
 
 
-def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
-    """A file where the folder should be is told of."""
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """A file where the folder should be is informed of."""
     (tmp_path / "deep").write_text("a file")
     with pytest.raises(StoreError, match="cannot make the folder"):
         _values(_file(tmp_path))

@@ -47,7 +47,7 @@ def test_what_is_not_committed_is_undone(file):
     assert numbers(file) == [1]
 
 
-def test_only_reading_can_not_write(file):
+def test_only_reading_cannot_write(file):
     with pytest.raises(duckdb.Error, match="read-only"), attached_connection(file, read_only=True) as db:
         db.execute("INSERT INTO numbers VALUES (7)")
     assert numbers(file) == [1]
@@ -80,7 +80,7 @@ def test_a_file_that_is_none_spoils_no_other(file):
     assert numbers(file) == [1]
 
 
-def test_an_instance_that_can_not_let_go_is_given_up(file):
+def test_an_instance_that_cannot_let_go_is_given_up(file):
     """The next use has another, and the file."""
     with attached_connection(file, read_only=False) as db:
         db.execute("INSERT INTO numbers VALUES (5)")

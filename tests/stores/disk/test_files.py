@@ -40,7 +40,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_read_is_said_with_path_and_reason(tmp_path, case):
+def test_what_cannot_be_read_is_reported_with_path_and_reason(tmp_path, case):
     """DocumentError: where, what, what was expected; `missing` only where there is no file."""
     data, says = BAD[case]
     path = tmp_path / "x.md"

@@ -32,7 +32,7 @@ def test_a_row_comes_back_as_it_was(index: DuckLineageIndex) -> None:
 
 
 def test_rows_take_the_place_of_older_ones(index: DuckLineageIndex) -> None:
-    """Rows of a document, or of all of a turn's; another turn's, another person's stay; twice changes nothing."""
+    """Rows of a document, or of all of a turn's; another turn's, another user's stay; twice changes nothing."""
     old = [_edge("turn_000001/context.md", "turn_000001/context.md#0"), _edge("turn_000001/summary", "turn_000001/context.md")]
     other = _edge("turn_000002/context.md", "turn_000002/context.md#0")
     theirs = _edge("turn_000001/context.md", "turn_000001/context.md#0", user="ben")
@@ -49,7 +49,7 @@ def test_rows_take_the_place_of_older_ones(index: DuckLineageIndex) -> None:
     assert index.owners("ann") == (("ann", "ann:turn_000002"),)
 
 
-def test_both_ways_and_one_person(index: DuckLineageIndex) -> None:
+def test_both_ways_and_one_user(index: DuckLineageIndex) -> None:
     """Parents and children of many documents at once, never another's."""
     up, down = _edge("session/s1", "turn_000001/summary"), _edge("digest", "session/s1")
     index.put([up, down, _edge("session/s1", "turn_000001/summary", user="ben")])
@@ -59,7 +59,7 @@ def test_both_ways_and_one_person(index: DuckLineageIndex) -> None:
 
 
 def test_a_missing_file_has_no_rows_and_a_damaged_one_says_so(index: DuckLineageIndex) -> None:
-    """Reading makes no file; what is no index, or has a row of two people, is named with the remedy."""
+    """Reading makes no file; what is no index, or has a row of two users, is named with the remedy."""
     assert index.owners() == index.parents("ann", ["ann:digest"]) == () and not index.is_complete() and not index.file.path.exists()
     index.put([_edge("digest", "session/s1")])
     assert not index.is_complete()
@@ -67,7 +67,7 @@ def test_a_missing_file_has_no_rows_and_a_damaged_one_says_so(index: DuckLineage
     assert index.is_complete()
     with duckdb.connect(index.file.path) as db:
         db.execute("UPDATE lineage SET parent = 'ben:session/s1'")
-    with pytest.raises(DamagedIndexError, match="documents of one person"):
+    with pytest.raises(DamagedIndexError, match="documents of one user"):
         index.parents("ann", ["ann:digest"])
     index.file.path.write_bytes(b"no index" * 500)
     with pytest.raises(DamagedIndexError):

@@ -78,7 +78,7 @@ def test_rejected_lines_are_kept_with_their_reasons(tmp_path):
     assert keep_rejected(tmp_path / "b.jsonl", ()) is None and not (tmp_path / "b.rejected.jsonl").exists()
 
 
-def test_a_file_that_can_not_be_read_is_told(tmp_path):
+def test_a_file_that_cannot_be_read_is_reported(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         queries_of(tmp_path / "none.jsonl")
 
@@ -93,7 +93,7 @@ def test_a_record_is_written_once(tmp_path):
     assert files.of_day("2026-01-04") == (batch(),) and files.of_day("2026-01-05") == ()
 
 
-def test_a_damaged_record_is_told(tmp_path):
+def test_a_damaged_record_is_reported(tmp_path):
     """Neither another batch's content nor half a file is taken for it."""
     files = BatchFiles(tmp_path)
     files.begin(batch())
@@ -108,7 +108,7 @@ def test_a_damaged_record_is_told(tmp_path):
 
 
 def test_a_batch_runs_in_one_place_at_a_time(tmp_path):
-    """Whoever comes second is told; another batch is free."""
+    """The second process gets an error; another batch is free."""
     files = BatchFiles(tmp_path)
     with files.running(batch()):
         with files.running(batch(digest="cd" * 32)):

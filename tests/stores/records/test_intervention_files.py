@@ -53,8 +53,8 @@ def test_an_id_that_is_none_is_refused(interventions, bad):
         interventions.show(bad)
 
 
-def test_unknown_and_damaged_ones_are_told_apart(interventions, tmp_path):
-    """An unknown id is the person's error; a damaged file is named, also in the list."""
+def test_unknown_and_damaged_ones_are_distinguished(interventions, tmp_path):
+    """An unknown id is the user's error; a damaged file is named, also in the list."""
     with pytest.raises(InputError, match="there is no"):
         interventions.show("int_20261121_153012_ffff")
     known = interventions.open(InterventionType.TIMEOUT, "m")

@@ -22,8 +22,8 @@ def text_row(number: int, text: str = "", *, user: str = "ann", session: str = "
 
 def message_row(number: int, *texts: str, user: str = "ann", session: str = "s1", **fields: object) -> TurnRow:
     """A saved turn whose messages are `D<number>:1` and so on."""
-    said = enumerate(texts, 1)
-    messages = tuple(IndexedMessage(id=f"D{number}:{i}", role="user", text=t, created_at=_day(number)) for i, t in said)
+    report = enumerate(texts, 1)
+    messages = tuple(IndexedMessage(id=f"D{number}:{i}", role="user", text=t, created_at=_day(number)) for i, t in report)
     return TurnRow.model_validate(text_row(number, user=user, session=session).model_dump() | {"messages": messages} | fields)
 
 

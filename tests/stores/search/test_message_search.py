@@ -99,8 +99,8 @@ def test_a_merge_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.Mon
 def test_days_are_those_before_the_question(index: DuckTurnIndex, query: str, first: str) -> None:
     """`yesterday` is counted from the clock; a day without a year is the latest that has messages and is not to come."""
     dated = replace(index, clock=lambda: datetime(2026, 1, 7, tzinfo=UTC))
-    said = {3: "we ate", 5: "it rained", 9: "the desk is oak, a desk of oak", 30: "later"}
-    dated.put([message_row(n, said.get(n, "the desk stands"), session=f"s{n}") for n in (2, 3, 5, 9)])
+    values = {3: "we ate", 5: "it rained", 9: "the desk is oak, a desk of oak", 30: "later"}
+    dated.put([message_row(n, values.get(n, "the desk stands"), session=f"s{n}") for n in (2, 3, 5, 9)])
     assert _ids(dated, query, limit=1) == [first]
 
 
@@ -114,14 +114,14 @@ def test_odd_queries_are_answered_sanely(index: DuckTurnIndex, query: str) -> No
     assert len(index.rows()) == 2
 
 
-def test_a_question_with_few_matches_brings_what_its_person_said(index: DuckTurnIndex) -> None:
-    """The newest messages of the person whom it names stand behind what matches; filters hold for them too."""
-    index.put([_said(1, "Bob", "a desk"), _said(2, "Bob", "the sea", session="s2"), _said(3, "Ann", "a hill", session="s3")])
+def test_a_question_with_few_matches_brings_what_its_user_said(index: DuckTurnIndex) -> None:
+    """The newest messages of the user whom it names stand behind what matches; filters hold for them too."""
+    index.put([_turn_row(1, "Bob", "a desk"), _turn_row(2, "Bob", "the sea", session="s2"), _turn_row(3, "Ann", "a hill", session="s3")])
     assert _ids(index, "Which desk does Bob have?") == ["D1:1", "D2:1"]
     assert _ids(index, "What about Bob?", session="s2") == ["D2:1"]
 
 
-def _said(number: int, speaker: str, text: str, **fields: object) -> TurnRow:
+def _turn_row(number: int, speaker: str, text: str, **fields: object) -> TurnRow:
     row = message_row(number, text, **fields)  # type: ignore[arg-type]
     return row.model_copy(update={"messages": (row.messages[0].model_copy(update={"name": speaker}),)})
 

@@ -31,7 +31,7 @@ def _turn(number: int, words: str, *, user: str = "ann", summary: str = "") -> T
 
 
 class _Documents:
-    """Turns in memory; those named in `broken` can not be read."""
+    """Turns in memory; those named in `broken` cannot be read."""
 
     def __init__(self, *turns: Turn, broken: tuple[int, ...] = ()) -> None:
         self.turns = {turn.key: turn for turn in turns}
@@ -79,7 +79,7 @@ def test_an_index_that_agrees_has_no_differences(index: DuckTurnIndex) -> None:
 
 
 def test_every_difference_is_one_sentence(index: DuckTurnIndex) -> None:
-    """A missing row, a row too many, a field that differs and an unreadable document are told."""
+    """A missing row, a row too many, a field that differs and an unreadable document are reported."""
     _put(index, _turn(2, "old words"), _turn(3, "gone"))
     assert verify_turns(_Documents(_turn(1, "a"), _turn(2, "new words"), _turn(4, "x"), broken=(4,)), index) == (
         "ann:turn_000001: missing from the index, expected a row",
@@ -104,14 +104,14 @@ def test_an_unreadable_turn_is_named_and_the_rest_indexed(index: DuckTurnIndex) 
     assert (report.turns, report.faults) == (1, ("ann:turn_000001: context.md: sha256 differs",))
 
 
-def test_a_damaged_index_is_kept_aside(index: DuckTurnIndex) -> None:
+def test_a_damaged_index_is_kept(index: DuckTurnIndex) -> None:
     """The remedy that the error names works, and the damaged file is not lost."""
     index.file.path.write_bytes(b"garbage")
     with pytest.raises(StoreError, check=lambda error: "pandora index rebuild" in error.hint):
         index.rows()
-    aside = rebuild_turns(_Documents(_turn(1, "a")), index).aside
-    assert aside is not None
-    assert aside.read_bytes() == b"garbage"
+    damaged_file = rebuild_turns(_Documents(_turn(1, "a")), index).damaged_file
+    assert damaged_file is not None
+    assert damaged_file.read_bytes() == b"garbage"
     assert len(index.rows()) == 1
 
 
@@ -140,7 +140,7 @@ def test_an_empty_store_gives_an_empty_index(index: DuckTurnIndex) -> None:
     assert index.rows() == ()
 
 
-def test_a_turn_that_can_not_be_read_is_named_once(index: DuckTurnIndex) -> None:
+def test_a_turn_that_cannot_be_read_is_named_once(index: DuckTurnIndex) -> None:
     """It stands in the index from before; one that has no document at all is named too."""
     sound, broken, gone = _turn(1, "a"), _turn(2, "b"), _turn(3, "c")
     _put(index, sound, broken, gone)

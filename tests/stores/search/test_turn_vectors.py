@@ -32,13 +32,13 @@ def _row(number: int, *texts: str, user: str = "ann", session: str = "s1") -> Tu
 class _Rig:
     def __init__(self, folder: Path) -> None:
         self.embeds = FakeEmbedder()
-        self.told: list[str] = []
+        self.notices: list[str] = []
         self.now = 0.0
         self.folder = folder
         self.index, self.vectors = self.opened(self.embeds)
 
     def opened(self, embeds: FakeEmbedder) -> tuple[DuckTurnIndex, TurnVectors]:
-        vectors = TurnVectors.at(self.folder / "turn_vectors.duckdb", embeds, report=self.told.append, timer=lambda: self.now)
+        vectors = TurnVectors.at(self.folder / "turn_vectors.duckdb", embeds, report=self.notices.append, timer=lambda: self.now)
         return DuckTurnIndex.at(self.folder / "turn_index.duckdb", vectors=vectors), vectors
 
     def put(self, *rows: TurnRow) -> None:
@@ -59,7 +59,7 @@ def test_a_message_is_found_that_shares_no_word(rig: _Rig) -> None:
     rig.put(_row(1, *_FILLER, "my physician called"))
     assert rig.ids("doctor")[0] == "D1:8"
     assert DuckTurnIndex(rig.index.file).messages("ann", "doctor", limit=5) == ()
-    assert not rig.told
+    assert not rig.notices
 
 
 def test_turns_are_found_by_meaning_too(rig: _Rig) -> None:
@@ -76,7 +76,7 @@ def test_filters_hold_for_what_is_alike(rig: _Rig) -> None:
 
 
 def test_one_user_never_meets_anothers_vectors(rig: _Rig) -> None:
-    """Neither texts nor likeness; a person without vectors costs no call of the model."""
+    """Neither texts nor likeness; a user without vectors costs no call of the model."""
     rig.put(_row(1, *_FILLER, "my physician called"), _row(1, *_FILLER, user="ben"))
     assert set(rig.vectors.similarities("ben", "doctor")) == {(1 << 20) + place for place in range(1, 8)}
     assert max(rig.vectors.similarities("ben", "doctor").values()) < 0.2 < max(rig.vectors.similarities("ann", "doctor").values())
@@ -91,7 +91,7 @@ def test_a_message_without_a_vector_is_found_by_its_words(rig: _Rig) -> None:
     assert rig.ids("the oak desk")[0] == "D2:1"
 
 
-def test_a_failing_model_leaves_the_words_and_is_told_once(rig: _Rig) -> None:
+def test_a_failing_model_leaves_the_words_and_is_reported_once(rig: _Rig) -> None:
     """The order is that of a search without vectors; after the failure the model is left alone for a minute."""
     rig.put(_row(1, *_FILLER, "the desk is oak"))
     rig.embeds.fails = True
@@ -99,7 +99,7 @@ def test_a_failing_model_leaves_the_words_and_is_told_once(rig: _Rig) -> None:
     asked = len(rig.embeds.asked)
     assert rig.index.messages("ann", "oak desk", limit=20) == alone
     assert rig.index.messages("ann", "oak desk", limit=20) == alone
-    assert len(rig.embeds.asked) == asked + 1 and len(rig.told) == 1 and "search without vectors" in rig.told[0]
+    assert len(rig.embeds.asked) == asked + 1 and len(rig.notices) == 1 and "search without vectors" in rig.notices[0]
     rig.embeds.fails, rig.now = False, 61.0
     assert rig.vectors.similarities("ann", "oak desk")
 
@@ -131,7 +131,7 @@ def test_vectors_of_another_model_are_not_compared_until_the_rebuild(rig: _Rig) 
     other = FakeEmbedder("fake 2")
     _, vectors = rig.opened(other)
     assert vectors.similarities("ann", "doctor") == {} and not other.asked
-    assert "vectors of fake 1, expected fake 2" in rig.told[0] and "pandora index rebuild" in rig.told[0]
+    assert "vectors of fake 1, expected fake 2" in rig.notices[0] and "pandora index rebuild" in rig.notices[0]
     assert vectors.rebuild(rows) == 8 and len(other.asked) == 8
     assert vectors.rebuild(rows) == 8 and len(other.asked) == 8
     assert len(vectors.similarities("ann", "doctor")) == 8
@@ -143,15 +143,15 @@ def test_a_rebuild_drops_turns_that_are_gone_and_takes_a_damaged_file_away(rig: 
     assert rig.vectors.rebuild([_row(2, "another thing")]) == 1
     assert set(rig.vectors.similarities("ann", "doctor")) == {(2 << 20) + 1}
     (rig.folder / "turn_vectors.duckdb").write_bytes(b"no database")
-    assert rig.vectors.similarities("ann", "doctor") == {} and "damaged" in rig.told[-1]
+    assert rig.vectors.similarities("ann", "doctor") == {} and "damaged" in rig.notices[-1]
     assert rig.vectors.rebuild([_row(2, "another thing")]) == 1 and rig.vectors.similarities("ann", "doctor")
 
 
 def test_a_query_is_compared_with_the_names_in_it_and_without(rig: _Rig) -> None:
     """A name alone does not lead to all that its bearer said: what is asked weighs the more."""
-    said = IndexedMessage(id="D1:1", role="user", name="Rita", text="Rita is here", created_at="2026-01-01T10:00:00Z")
+    message = IndexedMessage(id="D1:1", role="user", name="Rita", text="Rita is here", created_at="2026-01-01T10:00:00Z")
     row = _row(1, *_FILLER, "my physician called")
-    rig.put(row.model_copy(update={"messages": (said, *row.messages)}))
+    rig.put(row.model_copy(update={"messages": (message, *row.messages)}))
     rig.embeds.asked.clear()
     found = rig.ids("Rita doctor")
     assert rig.embeds.asked == ["Rita doctor", "doctor"] and "D1:8" in found
@@ -173,7 +173,7 @@ def test_vectors_that_are_none_are_refused(rig: _Rig, vectors: list[list[float]]
     """None, empty, zero, not a number, too many: told, and the search goes by words."""
     monkeypatch.setattr(rig.embeds, "embed", lambda texts, timeout_s: vectors)
     rig.put(_row(1, "the desk is oak"))
-    assert rig.told and rig.ids("oak") == ["D1:1"]
+    assert rig.notices and rig.ids("oak") == ["D1:1"]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "'; DROP TABLE vectors; --", "😀", "x" * 100_000, "\ud800"])
@@ -181,10 +181,10 @@ def test_odd_queries_do_no_harm(rig: _Rig, query: str) -> None:
     """Empty, SQL, an emoji, very long, half a surrogate."""
     rig.put(_row(1, *_FILLER, "the desk is oak"))
     rig.ids(query)
-    assert len(rig.vectors.similarities("ann", "desk")) == 8 and not rig.told
+    assert len(rig.vectors.similarities("ann", "desk")) == 8 and not rig.notices
 
 
-def test_vectors_are_compared_with_what_is_said(rig: _Rig) -> None:
+def test_vectors_are_compared_with_what_is_reported(rig: _Rig) -> None:
     """One that is missing, one of another text, one of a turn that is gone: a sentence each; none where they agree."""
     rows = [_row(1, "my physician called"), _row(2, "the boat is blue", "and fast"), _row(3, "nothing else")]
     assert rig.vectors.verify([]) == ()

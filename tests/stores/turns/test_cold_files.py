@@ -139,7 +139,7 @@ def test_a_record_that_names_other_files_is_refused(cold):
 
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "users/anna/turns/turn_000001/context.md", "cold/../users/x"])
-def test_a_record_can_not_lead_out_of_cold_storage(cold, path):
+def test_a_record_cannot_lead_out_of_cold_storage(cold, path):
     """Its path is data, never a way elsewhere."""
     (place,) = cold.put([thing()])
     with pytest.raises(DocumentError, match="expected a path below cold/"):

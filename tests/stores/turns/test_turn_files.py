@@ -1,4 +1,4 @@
-"""The turn store's promises: numbers, documents held against their manifest, revisions, names."""
+"""The turn store's promises: numbers, documents compared with their manifest, revisions, names."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from pandora_dagster.stores.turns.manifests import parse_manifest
 from tests.stores.turns.turn_rig import NOW, ORDER, QUERY, begun, record, tree, with_phase
 
 
-def test_a_started_turn_holds_the_words_of_the_person_and_reads_back(turns):
+def test_a_started_turn_holds_the_words_of_the_user_and_reads_back(turns):
     """Section 0 is the query, byte for byte, CR and heading look-alikes included; the turn is open."""
     turn = begun(turns)
     assert turns.load(turn.key) == turn
@@ -100,7 +100,7 @@ def test_a_document_name_is_one_of_the_whitelist(turns, name):
 
 
 def test_a_commit_on_a_stale_turn_is_refused(turns):
-    """Two processes that loaded the same turn: the second to commit is told, the first one's work stays."""
+    """Two processes that loaded the same turn: the second to commit is reported, the first one's work stays."""
     stale = begun(turns)
     newer = with_phase(turns, stale, "reflection", section=1)
     with pytest.raises(StoreError, match="another process committed"):
@@ -115,7 +115,7 @@ def test_states_follow_their_order(turns, path, possible):
     if possible:
         assert turns.commit(turn, phase=None, state=TurnState(path[1])).manifest.state == path[1]
     else:
-        with pytest.raises(StoreError, match="can not become"):
+        with pytest.raises(StoreError, match="cannot become"):
             turns.commit(turn, phase=None, state=TurnState(path[1]))
 
 
@@ -152,7 +152,7 @@ DAMAGE = {
     "format of tomorrow": (changed(format_version=3), "turn.json: format_version 3: expected at most 2"),
     "format no number": (changed(format_version="1"), "turn.json: format_version '1': expected a number"),
     "unknown field": (changed(extra=1), "turn.json: extra: "),
-    "another turn's": (changed(turn_id="turn_000009"), "turn.json: it speaks of anna:turn_000009"),
+    "another turn's": (changed(turn_id="turn_000009"), "turn.json: it describes anna:turn_000009"),
     "a name that leads out": (
         changed(phases=[{"phase": "x", "finished_at": "", "files": {"../../x.md": "0" * 64}}]),
         "document name '../../x.md'",
@@ -251,7 +251,7 @@ def test_short_forms_are_resolved_where_they_are_unique(turns):
             turns.resolve(text)
 
 
-def test_unknown_turns_and_revisions_are_said_so(turns):
+def test_unknown_turns_and_revisions_are_reported_so(turns):
     """UnknownTurnError, also for the lock."""
     key = begun(turns).key
     for ask in (lambda k: turns.load(k), lambda k: turns.lock(k), lambda k: turns.path(k), lambda k: turns.manifest(k)):

@@ -1,4 +1,4 @@
-"""Ledgers of facts on the disk: whole or not at all, strict, each person's own, gone when erased."""
+"""Ledgers of facts on the disk: whole or not at all, strict, each user's own, gone when erased."""
 
 import json
 from concurrent.futures import ProcessPoolExecutor
@@ -57,7 +57,7 @@ def test_several_processes_lose_no_fact(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda text: text[:-20], "expected a ledger of facts"),
         (lambda text: text.replace('"category": "Logistics"', '"category": "Rumour"'), "category"),
@@ -66,16 +66,16 @@ def test_several_processes_lose_no_fact(tmp_path):
         (lambda text: text.replace('"changes"', '"more": 1, "changes"'), "more"),
     ],
 )
-def test_a_damaged_ledger_is_refused(tmp_path, change, said):
+def test_a_damaged_ledger_is_refused(tmp_path, change, message):
     """Never read in part, never written over."""
     files = FactFiles(tmp_path)
     add_two = [files.change_session(ANNA, TRIP, adding) for _ in range(2)]
     (path,) = tmp_path.rglob("session_facts.json")
     path.write_text(change(path.read_text()))
     damaged = path.read_text()
-    with pytest.raises(DocumentError, match=said):
+    with pytest.raises(DocumentError, match=message):
         files.session(ANNA, TRIP)
-    with pytest.raises(DocumentError, match=said):
+    with pytest.raises(DocumentError, match=message):
         files.change_session(ANNA, TRIP, adding)
     assert path.read_text() == damaged and len(add_two) == 2
 
@@ -135,8 +135,8 @@ def test_erasing_keeps_consent_and_looks_forward(tmp_path):
     assert not list(tmp_path.rglob("profile_audit.jsonl"))
 
 
-def test_erasing_sessions_erases_one_persons(tmp_path):
-    """All sessions of that person, damaged ledgers too; another person's stay."""
+def test_erasing_sessions_erases_one_users(tmp_path):
+    """All sessions of that user, damaged ledgers too; another user's stay."""
     files = FactFiles(tmp_path)
     for user, session in ((ANNA, TRIP), (ANNA, SessionId("work")), (BEN, TRIP)):
         files.change_session(user, session, adding)

@@ -1,4 +1,4 @@
-"""Memory pages: strict to read, safe to write, and people's words around the records stay theirs."""
+"""Memory pages: strict to read, safe to write, and users's words around the records stay theirs."""
 
 import string
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_whatever_json_can_hold_reads_back(values):
 @given(TEXT, TEXT)
 @settings(max_examples=50, deadline=None)
 def test_words_around_the_records_stay_byte_for_byte(before, after):
-    """What a person wrote before and after the block, CRLF included."""
+    """What a user wrote before and after the block, CRLF included."""
     before, after = before.replace("`", "") + "\r\n", "\r\n" + after.replace("`", "")
     page = f"{before}```yaml\r\nbudget: {{value: 1, confidence: 0.5}}\r\n```{after}"
     changed = page_with_entries(page, [BUDGET], kind="preference", where="p")
@@ -62,7 +62,7 @@ def test_words_around_the_records_stay_byte_for_byte(before, after):
 
 
 def test_a_page_without_its_block_gets_one_at_its_end(memory, tmp_path):
-    """A person may delete the block; nothing else is touched."""
+    """A user may delete the block; nothing else is touched."""
     page = tmp_path / "users/anna/preferences.md"
     page.parent.mkdir(parents=True)
     page.write_text("my own words")
@@ -95,7 +95,7 @@ def test_a_damaged_page_is_named_with_its_line(case):
 
 
 def test_a_damaged_page_is_never_overwritten(memory, tmp_path):
-    """Putting an entry fails and leaves the person's page as it is, for them to mend."""
+    """Putting an entry fails and leaves the user's page as it is, for them to mend."""
     page = tmp_path / "users/anna/preferences.md"
     page.parent.mkdir(parents=True)
     for text in ("```yaml\na: [\n```\n", "```yaml\na: {value: 1, confidence: 1}\n"):
@@ -129,7 +129,7 @@ def test_a_contradiction_keeps_both_and_the_newer_is_current(memory):
 
 
 def test_a_key_is_forgotten_with_all_it_ever_said(memory, tmp_path):
-    """On both pages; another key and another person keep theirs."""
+    """On both pages; another key and another user keep theirs."""
     for entry in (BUDGET, replace(BUDGET, value="$1", last_updated="2026-05-01T00:00:00Z"), replace(BUDGET, kind="fact"), MAC):
         memory.put("anna", entry)
     memory.put("bob", BUDGET)

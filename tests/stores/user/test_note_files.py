@@ -106,8 +106,8 @@ def test_front_matter_dates_a_note(front, day):
     assert read_note(f"---\n{front}\n---\ntext\n", name="n.md", where="n").dated == day
 
 
-def test_a_note_that_can_not_be_read_costs_no_other(notes, folder, tmp_path):
-    """Broken, 20 MB large, not UTF-8, linked out of the folder: each is told by name, and each halts only who names it."""
+def test_a_note_that_cannot_be_read_costs_no_other(notes, folder, tmp_path):
+    """Broken, 20 MB large, not UTF-8, linked out of the folder: each is reported by name, and each halts only who names it."""
     (folder / "broken.md").write_text("---\n[\n---\n")
     (folder / "large.md").write_bytes(b"x" * (20 * 1024 * 1024))
     (folder / "latin.md").write_bytes(b"\xff")
@@ -136,7 +136,7 @@ def test_a_name_that_was_not_listed_is_missing(notes, tmp_path, folder, name):
 
 
 def test_links_within_the_folder_and_hidden_folders(notes, folder):
-    """A link to another note is that note, listed once and by its own name; the editor's own folders are none of the person's."""
+    """A link to another note is that note, listed once and by its own name; the editor's own folders are none of the user's."""
     (folder / "again.md").symlink_to(folder / "Knowledge" / "russian_history.md")
     (folder / ".obsidian").mkdir()
     (folder / ".obsidian" / "plugin.md").write_text("x")
@@ -153,7 +153,7 @@ def test_a_changed_note_is_read_again(notes, folder):
     assert notes.listing(ANNA).headers[0].title == "New"
 
 
-def test_a_folder_belongs_to_one_person(notes, tmp_path):
+def test_a_folder_belongs_to_one_user(notes, tmp_path):
     """Others keep theirs under the store, and see nothing of it."""
     assert notes.listing(BEN).headers == ()
     own = tmp_path / "store/users/ben/notes"

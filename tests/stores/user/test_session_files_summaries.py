@@ -35,7 +35,7 @@ def test_a_summary_comes_back_as_it_was_saved(tmp_path: Path) -> None:
 
 
 def test_the_one_that_reaches_further_stays(tmp_path: Path) -> None:
-    """Two processes of one session: whoever is behind changes nothing and is told what stands."""
+    """Two processes of one session: whoever is behind changes nothing and is reported what stands."""
     store = ConversationSummaryFiles(tmp_path)
     store.save(made(1, 2, 3))
     assert store.save(made(1, 2)) == store.find(ANN, S1) == made(1, 2, 3)

@@ -131,7 +131,7 @@ def test_a_visit_has_an_address_of_the_web(url):
         visit(url=url)
 
 
-def test_a_damaged_or_missing_file_is_told_when_it_is_named(store):
+def test_a_damaged_or_missing_file_is_reported_when_it_is_named(store):
     """The rows stay; the record that is asked for raises with its file."""
     store.put(ANNA, research())
     store.put(ANNA, visit())
@@ -158,7 +158,7 @@ def test_a_file_that_is_another_record_is_refused(store):
 
 
 def test_the_index_is_made_again_from_the_files(store, index, tmp_path):
-    """Verify finds what was lost, changed or added behind its back; rebuild mends it and names what can not be read."""
+    """Verify finds what was lost, changed or added behind its back; rebuild mends it and names what cannot be read."""
     store.put(ANNA, research())
     store.put(ANNA, visit())
     store.put(BEN, visit(visit_id="visit_ben"))
@@ -174,12 +174,12 @@ def test_the_index_is_made_again_from_the_files(store, index, tmp_path):
     assert rebuild_sources(store, index, report=faults.append)[0] == 3 and "broken.json" in faults[0]
 
 
-def test_a_damaged_index_is_kept_aside(store, index):
+def test_a_damaged_index_is_kept(store, index):
     """As the index of turns is."""
     store.put(ANNA, research())
     index.file.path.write_bytes(b"no database")
-    _, aside = rebuild_sources(store, index, report=print)
-    assert aside and aside.read_bytes() == b"no database" and len(index.rows(ResearchRow, "anna")) == 1
+    _, damaged_file = rebuild_sources(store, index, report=print)
+    assert damaged_file and damaged_file.read_bytes() == b"no database" and len(index.rows(ResearchRow, "anna")) == 1
 
 
 def test_nothing_is_written_by_reading(store, tmp_path):

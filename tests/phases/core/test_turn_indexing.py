@@ -28,13 +28,13 @@ def rig(tmp_path):
     opened.app.close()
 
 
-def killed_before(monkeypatch, step):
-    """The next call of `step` in `indexing` never returns."""
+def killed_before(monkeypatch, step, *, module=turn_indexing):
+    """The next call of `step` in the module never returns."""
 
     def dies(*_, **__):
         raise Killed
 
-    return monkeypatch.setattr(turn_indexing, step, dies)
+    return monkeypatch.setattr(module, step, dies)
 
 
 def test_a_turn_that_goes_on_closes_what_it_stood_at(rig):
@@ -99,7 +99,7 @@ def started(rig, after, number, session):
     return turn_flow.start_turn(deps, f"which chair {number}?", user=UserId("anna"), session=SessionId(session), number=number)
 
 
-@pytest.mark.parametrize("again", ["resume", "the next question", "the night"])
+@pytest.mark.parametrize("again", ["resume", "the next question", "the archival run"])
 def test_a_row_is_found_by_its_number_not_by_its_time(rig, monkeypatch, again):
     """The second number began first, as in a batch: killed before its row is put, it is mended all the same."""
     one, two = rig.app.dependencies.turns.allocate(UserId("anna"), 2)
@@ -115,7 +115,7 @@ def test_a_row_is_found_by_its_number_not_by_its_time(rig, monkeypatch, again):
     assert rig.row(second).state == "open"
     if again == "resume":
         assert rig.app.pending_phases(second) == ()
-    elif again == "the night":
+    elif again == "the archival run":
         archived(rig.app, after=LATER)
     else:
         rig.ask("and the lamp?", session="s2")
@@ -130,3 +130,17 @@ def test_the_calls_of_a_revision_that_never_came_to_rest_are_taken_in(rig, monke
     rig.app.run(turn_flow.run_phase("response", key, rig.app.dependencies))
     rig.run(key)
     assert rig.turn(key).manifest.revision == 1 and rig.app.indexes.verify() == ()
+
+
+def test_a_revision_is_indexed_and_linked_when_it_is_opened(rig, monkeypatch):
+    """A phase of a saved turn is killed before it commits: row and lineage are those of the revision, which has no summary yet."""
+    key, lineage = rig.ask(), rig.app.dependencies.lineage.index
+    assert rig.row(key).summary and lineage.rows_of(key.user, [str(key)])
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        killed_before(patched, "fit_sections", module=turn_flow)
+        rig.app.run(turn_flow.run_phase("response", key, rig.app.dependencies))
+    assert rig.turn(key).manifest.revision == 1
+    row = rig.row(key)
+    assert (row.revision, row.state, row.summary) == (1, "open", "")
+    assert lineage.rows_of(key.user, [str(key)]) == ()
+    assert rig.app.indexes.verify() == ()

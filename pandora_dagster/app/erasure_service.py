@@ -32,9 +32,9 @@ from pandora_dagster.stores.erasure.row_erasure import IndexEraser
 
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
 _PIPELINE_FILES = frozenset({MANIFEST, CALLS, "limiter.json"})
-"""Records of work: what they state about the user is in the documents too."""
+"""Files that are not searched for facts: whatever they state about the user is in the documents too."""
 _WAIT_S = 60.0
-"""For each turn, index and record that another process holds."""
+"""Seconds to wait for each turn, index and record that another process holds."""
 _SHOWN = 200
 _KINDS = frozenset((FactKind.MONEY, FactKind.QUANTITY, FactKind.URL, FactKind.IDENTIFIER, FactKind.NAME, FactKind.NUMBER))
 _LONGEST = 80

@@ -62,6 +62,6 @@ class IndexService:
         return (*self.verify_turns(), *(fault for index in others if index for fault in index.verify()))
 
     def files(self) -> Iterator[tuple[str, DuckDBFile]]:
-        """Each index by what it is an index of, and its file."""
+        """The name and the file of each index."""
         yield "turns", self.turns_file
         yield from ((index.name, index.file) for index in (self.calls, self.sources, self.lineage, self.vectors) if index)

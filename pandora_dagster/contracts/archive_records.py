@@ -27,7 +27,7 @@ class ArchivedDocument(StrictModel):
     """sha256 of the texts; equal where the document stays whole."""
     tokens_before: int
     tokens_after: int
-    """cl100k."""
+    """Tokens of the texts (cl100k)."""
     target: int
     """Target tokens by the settings; where no sound text fits, a longer one is stored (`tokens_after`). 0 where none was tried."""
     content_type: str

@@ -135,7 +135,7 @@ class LineageEdge(StrictModel):
     model: str = ""
     parent_tokens: int = 0
     child_tokens: int = 0
-    """cl100k; 0 where not counted."""
+    """Tokens of the texts (cl100k); 0 where not counted."""
     verdicts: Mapping[str, int] = {}
     """`total` and a number for each outcome of a fact; empty where no fact was judged."""
     call_id: str = ""

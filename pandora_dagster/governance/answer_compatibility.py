@@ -1,4 +1,4 @@
-"""Whether the model that reads a recipe's answers accepts every answer of a version: two JSON Schemas, written and read."""
+"""Checks that the data model of a phase accepts every answer of a recipe version, by comparing two JSON Schemas: written and read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast

@@ -25,7 +25,7 @@ T = TypeVar("T")
 _EXAMPLES = 20
 """Changed answers that are shown; all are counted."""
 _READ_AHEAD = 32
-"""Inputs that are read before their calls are made: reading them in a row takes a third of the time of reading between calls."""
+"""Inputs that are read before their calls are made: reading them together takes a third of the time."""
 _SHOWN = 400
 """Characters of an answer that are shown."""
 WHOLE_ANSWER = "answer"

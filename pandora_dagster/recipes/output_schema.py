@@ -1,4 +1,4 @@
-"""Whether an output schema is JSON Schema, and one that the model server's grammar obeys. Knows schemas; knows no recipe."""
+"""Checks that an output schema is valid JSON Schema and that the model server's grammar enforces it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -13,7 +13,7 @@ _UNSUPPORTED_KEYWORDS = ("multipleOf",)
 
 
 def schema_faults(schema: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
-    """(place in the schema, what: what was expected) for everything that makes it unusable (000 section 13.2)."""
+    """Faults that make a schema unusable, each as (place in the schema, `what: what was expected`) (000 section 13.2)."""
     faults = _errors(Draft202012Validator.META_SCHEMA, schema)
     for fault in faults:
         yield tuple(fault.absolute_path), f"{_shorten_message(fault.message)}: expected valid JSON Schema (2020-12)"
@@ -48,7 +48,7 @@ def _references(value: object, place: FieldPath) -> Iterator[tuple[FieldPath, st
 
 
 def example_faults(schema: Mapping[str, Any], value: object) -> tuple[str, ...]:
-    """What keeps `value` from being an answer that `schema` takes."""
+    """The faults of `value`, an example answer, against `schema`."""
     return tuple(f"{dotted_path(tuple(e.absolute_path)) or 'the whole'}: {_shorten_message(e.message)}" for e in _errors(schema, value))
 
 

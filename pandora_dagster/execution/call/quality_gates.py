@@ -1,4 +1,4 @@
-"""The quality gates of 000 section 14, as verdicts on one parsed answer. Knows an answer and its recipe; calls nothing."""
+"""The quality gates of 000 section 14: verdicts on one parsed answer."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _LONGEST_FAULT = 160
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"\[?(\d{1,4})\]?")
 _LONGEST_ABSENCE = 400
-"""Characters of an answer that may say only what is missing."""
+"""Longest answer, in characters, that may state only what is missing."""
 _ABSENCE = re.compile(
     r"\b(?:(?:did|do|does|could|can|was|were) ?n[o']t (?:find|know|see|have|contain|say|mention|tell|answer)"
     r"|(?:can|could) ?not (?:be )?(?:find|found|say|tell|answer)"
@@ -32,12 +32,12 @@ _ABSENCE = re.compile(
     r"|not (?:know|known|found|mentioned)|unable to|unknown)\b",
     re.IGNORECASE,
 )
-"""What a sentence says that owns to a gap; the words of the prompts and of the embedded runtime's templates."""
+"""Words of a sentence that states a gap: those of the prompts and of the embedded runtime's templates."""
 _POLITE = re.compile(
     r"^(?:sorry|please|you (?:could|can|may)|could you|can you|would you|shall i|should i|do you|if you|let me know|i can)\b", re.IGNORECASE
 )
 _FIRM = re.compile(r"\d|[$€£¥%]|https?://|www\.")
-"""Numbers, dates, money and addresses: whoever gives one says something that has a source."""
+"""Numbers, dates, money and addresses: a sentence with one of them makes a claim, which needs a source."""
 _CITATION_OR_QUOTATION = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
 """Citations and quotations: without other words they answer nothing."""
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
@@ -61,7 +61,7 @@ def _schema_faults(parsed: object, validator: Validator) -> Iterator[str]:
 
 
 def _shorten_message(message: str) -> str:
-    """jsonschema quotes the whole faulty value: the sentence keeps its beginning and its end."""
+    """Shorten a message of jsonschema, which quotes the whole faulty value, to its beginning and end."""
     half = _LONGEST_FAULT // 2
     return message if len(message) <= _LONGEST_FAULT else f"{message[:half]} ... {message[-half:]}"
 
@@ -75,7 +75,7 @@ def confidence_of(parsed: object) -> float | None:
 
 
 def confidence_gate(parsed: object, threshold: float) -> GateVerdict:
-    """Whether the answer is as sure as its recipe asks."""
+    """Whether the answer's confidence reaches the recipe's threshold."""
     value = confidence_of(parsed)
     if value is not None and value >= threshold:
         return GateVerdict("confidence_threshold", True, value=value)
@@ -83,9 +83,9 @@ def confidence_gate(parsed: object, threshold: float) -> GateVerdict:
 
 
 def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, intent: str = "") -> GateVerdict:
-    """Whether every citation leads to a source of the call; where there are sources, a written answer that claims something cites one.
+    """Whether every citation names a source of the call, and a prose answer with claims cites one where there are sources.
 
-    A greeting claims nothing, and neither does a short answer that only says what could not be found.
+    A greeting makes no claim, nor does a short answer that states only what was not found.
     """
     given = {source.label for source in sources}
     labels = _labels(parsed, recipe.output_schema)
@@ -98,13 +98,13 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
 
 
 def states_only_absence(text: str) -> bool:
-    """Whether a written answer says only that nothing was found, whatever it cites and quotes beside that."""
+    """Whether a prose answer states only that nothing was found; citations and quotations do not count."""
     bare = _CITATION_OR_QUOTATION.sub("", text)
     return is_no_result(bare) or _makes_no_claim(bare, "")
 
 
 def _makes_no_claim(text: str, intent: str) -> bool:
-    """Whether an answer greets, or owns to a gap in every sentence that is more than courtesy."""
+    """Whether an answer is a greeting, or states a gap in every sentence that is more than courtesy."""
     if len(text) > _LONGEST_ABSENCE or _FIRM.search(text):
         return False
     if intent == "greeting":
@@ -130,7 +130,7 @@ def _label_lists(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _label(value: object) -> str:
-    """The label an entry of such a list is; "" for a sentence or an object, whose own `[n]` are found like all others."""
+    """The label in an entry of a label list; "" for a sentence or an object, whose `[n]` are found like all others."""
     if isinstance(value, (dict, list)) or (cited_labels(str(value)) and not _LABEL.fullmatch(str(value).strip())):
         return ""
     found = _LABEL.fullmatch(str(value).strip())
@@ -145,7 +145,7 @@ def _numerically(label: str) -> tuple[int, str]:
     return (int(label) if label.isdigit() else 0, label)
 
 
-# Step 6 of 000 section 15: a raw answer becomes a parsed, judged one or a fault. Knows formats and gates; retries nothing.
+# Step 6 of 000 section 15: parse and judge a raw answer; the result is an answer or a fault.
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class AnswerJudgement:
 
     @property
     def thinking(self) -> str:
-        """What a tagged answer says for itself alone."""
+        """The text in the thinking tags of an answer, which is not part of it."""
         return str(cast("dict[str, object]", self.parsed)["thinking"]) if self.tagged else ""
 
     @property
@@ -172,7 +172,7 @@ class AnswerJudgement:
 def judge_answer(
     answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], *, intent: str = ""
 ) -> AnswerJudgement:
-    """Parse, validate and gate an answer that came in time; `intent` is the request's."""
+    """Parse and validate an answer and apply its gates; `intent` is the request's."""
     in_time = GateVerdict("timeout_ms", True, value=answer.latency_ms)
     try:
         parsed = read_answer(answer.text, recipe.output_format, finish_reason=answer.finish_reason, mapping=_wants_mapping(recipe))

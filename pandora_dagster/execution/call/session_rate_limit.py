@@ -21,7 +21,7 @@ LONGEST_WAIT_S = 20.0
 
 
 class RateLimitStates(Protocol):
-    """Where a session's state outlives the process; `update` is not disturbed by another process."""
+    """Storage of the limiter state of sessions; `update` excludes other processes."""
 
     def update(self, user: UserId, session: SessionId, change: Callable[[LimiterState | None], LimiterState], /) -> LimiterState: ...
 
@@ -60,11 +60,11 @@ class SessionRateLimit:
             await self._sleep(wait)
 
     def record_refusal(self, site: CallSite) -> None:
-        """The server answered that there are too many calls: the session pauses, twice as long each time."""
+        """The server refused a call as one too many: the session pauses, twice as long each time."""
         self._update_limiter(site, lambda limiter: limiter.record_rate_limit_error())
 
     def record_success(self, site: CallSite) -> None:
-        """The server answered: what it asked for before is over."""
+        """The server answered a call: its earlier request for a pause is over."""
         self._update_limiter(site, lambda limiter: limiter.reset_backoff(), only_after_errors=True)
 
     def _take_slot(self, site: CallSite) -> float | None:

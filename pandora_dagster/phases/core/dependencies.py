@@ -48,7 +48,7 @@ class PhaseDependencies:
     vectors: VectorIndex | None = None
     """Stores the vectors of turns for the search; None where embeddings are off."""
     priority: Priority = Priority.INTERACTIVE
-    """Of the calls of a turn until its answer is stored; BATCH for a batch, for which nobody waits."""
+    """Priority of the calls of a turn until its answer is stored; BATCH for a batch, for which no user waits."""
     at_rest: bool = False
     """True for maintenance runs: commits leave the turn's `last_activity` as it is."""
     summarizer: BudgetCompressor | None = None

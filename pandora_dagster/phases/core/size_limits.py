@@ -1,5 +1,5 @@
 """Budgets of context.md between two phases (001 section 7): sections and document are passed to `execution`, which decides whether to
-compress them (DECISIONS 8); originals are stored beside.
+compress them (DECISIONS 8); the originals are stored in documents of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +77,7 @@ def compression_rows(reports: Sequence[CompressionReport]) -> Mapping[str, Any]:
 
 
 def compression_facts(reports: Sequence[CompressionReport]) -> Mapping[str, Any]:
-    """All that a phase's report shows of its compressions: figures, the table of facts, the texts before and after."""
+    """What a phase's report shows of its compressions: figures, the table of facts, the texts before and after."""
     if not reports:
         return {}
     return {

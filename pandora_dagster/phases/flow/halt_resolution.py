@@ -40,7 +40,7 @@ class ManualAnswerExecutor:
 
 
 def require_open(intervention: Intervention) -> None:
-    """Raises InputError for an intervention about which something was done."""
+    """Raises InputError for an intervention that is already resolved."""
     if intervention.resolution_notice:
         raise InputError(f"{intervention.resolution_notice}: expected an open one", hint="pandora interventions list names those that are")
 
@@ -56,7 +56,7 @@ def with_manual_answer(deps: PhaseDependencies, intervention: Intervention, answ
         raise InputError(f"{message}: expected one that an answer can mend", hint="mend what its message names, then --retry")
     manifest = deps.turns.manifest(TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id)))
     if intervention.phase not in remaining_phases(manifest):
-        raise InputError(f"intervention {intervention.id}: {intervention.phase} is done since: expected one that is left to do")
+        raise InputError(f"intervention {intervention.id}: {intervention.phase} is done since: expected a phase that has not finished")
     if not answer.strip():
         raise InputError("answer: empty: expected what the model should have answered")
     given = ManualAnswerExecutor(deps.execution, deps.recipes, intervention, answer)
@@ -64,7 +64,7 @@ def with_manual_answer(deps: PhaseDependencies, intervention: Intervention, answ
 
 
 def abandon_turn(key: TurnKey, deps: PhaseDependencies) -> Manifest:
-    """End a halted turn without an answer. Raises InputError for one that did not halt: an answer that stands is not taken back."""
+    """End a halted turn without an answer. Raises InputError for a turn that did not halt: a stored answer is never withdrawn."""
     with deps.turns.lock(key):
         turn = deps.turns.load(key)
         if turn.manifest.state is TurnState.ABANDONED:

@@ -46,10 +46,10 @@ def known_facts(ctx: PhaseContext) -> KnownFacts:
 def conversation_context(
     known: KnownFacts, sources: Sequence[Source], *, user: str, turn_count: int
 ) -> tuple[tuple[InputDocument, ...], tuple[Source, ...]]:
-    """The two documents, and the sources of their facts that `sources` lacks. A fact is cited as the turn in which it was stated.
+    """The documents of session and user facts, and the sources of these facts that `sources` lacks.
 
-    `turn_count`: the number of the turn in its session. A document without facts is empty. The rolling summary, a block of 002
-    section 6, is among the prior turns that it summarizes.
+    A fact is cited as the turn in which it was stated. `turn_count`: the number of the turn in its session. A document without facts is
+    empty. The rolling summary, a block of 002 section 6, is among the prior turns that it summarizes.
     """
     labels = {s.turn_id: s.label for s in sources if s.turn_id}
     first = max((int(s.label) for s in sources), default=0) + 1

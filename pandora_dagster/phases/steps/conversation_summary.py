@@ -1,7 +1,7 @@
-"""The rolling summary of a session, carried on after a turn is saved (002 section 3, "Summarization").
+"""The rolling summary of a session, continued after a turn is saved (002 section 3, "Summarization").
 
-Knows when it is due, which turns it takes, and what is stored; what a summary must hold is judged by `compression.rolling`. Whatever
-fails here leaves the answer and the summary that stands as they are (DECISIONS 16).
+This module decides when the summary is due, which turns it covers, and what is stored; `compression.rolling_summary` verifies its text.
+A failure here changes neither the answer nor the stored summary (DECISIONS 16).
 """
 
 from collections.abc import Sequence
@@ -27,24 +27,24 @@ from pandora_dagster.retrieval.turn_row import READ_FILES, build_turn_row, infor
 
 SUMMARIZER = "memory/conversation_summary"
 MOST_CALLS = 8
-"""Calls after one turn: a long session that was imported is taken up over several turns."""
+"""Calls after one turn, at most: an imported long session is summarized over several turns."""
 _FRAMES = 200
 """Tokens around the documents of a pack."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SummaryNeed:
-    """How a session stands to its summary."""
+    """The turns of a session that its summary does not cover, and whether a new one is due."""
 
     waiting: tuple[TurnRow, ...]
     """Turns that it does not cover, oldest first."""
     why: str
     taken: int = 0
-    """How many of the oldest of these it takes now; 0 where it is not due."""
+    """Number of the oldest of these to summarize now; 0 where it is not due."""
 
 
 async def conversation_summary(ctx: PhaseContext) -> PhaseOutput:
-    """Carry the session's summary on where its triggers say so."""
+    """Continue the session's summary where one of its triggers is met."""
     owner, session = ctx.turn.key.user, SessionId(ctx.turn.manifest.session_id)
     standing = ctx.deps.conversations.find(owner, session)
     if standing and standing.last >= ctx.turn.key.number:
@@ -57,9 +57,9 @@ async def conversation_summary(ctx: PhaseContext) -> PhaseOutput:
 
 
 async def _extend_summary(ctx: PhaseContext, standing: ConversationSummary | None, due: _SummaryNeed, policy: WindowPolicy) -> PhaseOutput:
-    """One stretch of turns after the other; each is stored before the next begins, so that a failure takes nothing back.
+    """Summarize one group of turns after the other; each is stored before the next begins, so that a failure loses none.
 
-    A call that the session's limits put off (DECISIONS 7) ends it for this turn: what is left waits for a later one.
+    A call that the session's rate limit defers (DECISIONS 7) ends the work of this turn; a later turn continues it.
     """
     left, put_back, refused = list(due.waiting[: due.taken]), list[str](), list[str]()
     deferred = ""
@@ -101,9 +101,9 @@ def _summary_facts(summary: ConversationSummary | None) -> dict[str, Any]:
 
 
 def _summary_need(ctx: PhaseContext, standing: ConversationSummary | None, triggers: SummaryTriggers) -> _SummaryNeed:
-    """A turn is two messages; this turn, whose row comes with its end, counts.
+    """A turn counts as two messages. This turn counts, though its row is written later.
 
-    The index is opened (12 ms) only where the number of turns alone does not say that nothing is due.
+    The index is opened (12 ms) only where the number of turns does not decide it.
     """
     covered, kept = standing.last if standing else 0, -(-triggers.kept // 2)
     messages = 2 * (1 + sum(number > covered for number in session_history.earlier_turns(ctx)))
@@ -126,7 +126,7 @@ def _summary_need(ctx: PhaseContext, standing: ConversationSummary | None, trigg
 
 
 def _uncovered_turns(ctx: PhaseContext, covered: int) -> tuple[TurnRow, ...]:
-    """The session's turns that the summary does not cover, this one last; all of a long session only where its newest all wait."""
+    """The session's turns that the summary does not cover, this one last; all of a long session only where it covers none of the newest."""
     rows = session_history.session_turns(ctx)
     if len(rows) >= session_history.MOST_LISTED and rows[0].number > covered:
         rows = session_history.session_turns(ctx, limit=None)
@@ -136,7 +136,7 @@ def _uncovered_turns(ctx: PhaseContext, covered: int) -> tuple[TurnRow, ...]:
 async def _next_exchanges(
     ctx: PhaseContext, rows: Sequence[TurnRow], standing: ConversationSummary | None, policy: WindowPolicy
 ) -> tuple[list[Exchange], list[str]]:
-    """As many of the oldest exchanges as one call takes whole, at least one, and each as the call reads it."""
+    """As many of the oldest exchanges as fit one call unchanged, at least one, in the form that the call reads."""
     count, budget = ctx.deps.counter.count, ctx.deps.recipes.get(SUMMARIZER, ctx.mode).recipe.token_budget
     room = budget.input - count(ctx.query) - _FRAMES - (count(standing.digest.model_dump_json()) if standing else 0)
     exchanges: list[Exchange] = []
@@ -163,7 +163,7 @@ def _read_exchange(ctx: PhaseContext, row: TurnRow) -> Exchange:
 
 
 async def _exchange_text(ctx: PhaseContext, exchange: Exchange, row: TurnRow, limit: int) -> str:
-    """An exchange of at most `limit` tokens as it is; a longer one compressed to it, else its stored summary."""
+    """An exchange of at most `limit` tokens unchanged; a longer one compressed to that size, else its stored summary."""
     if ctx.deps.counter.count(exchange.text) <= limit:
         return exchange.text
     if ctx.deps.summarizer:
@@ -177,7 +177,7 @@ async def _exchange_text(ctx: PhaseContext, exchange: Exchange, row: TurnRow, li
 async def _summarize(
     ctx: PhaseContext, standing: ConversationSummary | None, part: Sequence[Exchange], texts: Sequence[str], words: int
 ) -> tuple[DigestCheck, CallResult]:
-    """The digest with one more stretch of turns; raises HaltError where the model's text cannot be repaired."""
+    """The digest with one more group of turns; raises HaltError where the model's text cannot be repaired."""
     documents = [InputDocument("turns", "\n\n".join(texts))]
     if standing:
         documents.insert(0, InputDocument("previous_summary", standing.digest.model_dump_json()))
@@ -195,7 +195,7 @@ async def _summarize(
         raise ctx.halt(
             InterventionType.FACT_LOSS,
             f"{SUMMARIZER}: {'; '.join(made.reasons)}",
-            hint="the answer and the summary that stands are untouched; `pandora resume` tries again, and so does a later turn",
+            hint="the answer and the stored summary are unchanged; `pandora resume` tries again, and so does a later turn",
         )
     return made, result
 

@@ -38,7 +38,7 @@ async def query_analysis(ctx: PhaseContext) -> PhaseOutput:
 
 
 async def reflection(ctx: PhaseContext) -> PhaseOutput:
-    """Phase 1: PROCEED or CLARIFY. An answer that stays unsure becomes a CLARIFY (DECISIONS 13)."""
+    """Phase 1: PROCEED or CLARIFY. An answer whose confidence stays too low becomes a CLARIFY (DECISIONS 13)."""
     offered = _recent_summaries(ctx)
     documents = [ctx.analysis_document(), offered]
     result = await ctx.ask(REFLECTION, documents, halt_on_low_confidence=False)
@@ -59,7 +59,7 @@ async def plan_clarification(ctx: PhaseContext) -> PhaseOutput:
 
 
 async def _save_question(ctx: PhaseContext, question: str | None) -> PhaseOutput:
-    """The question is saved whatever fails beside it; an intervention says why there is no summary, or no facts."""
+    """The question is saved even where summary or facts fail; an intervention states the reason."""
     text = question or "Could you tell me more about what you need?"
     context = ctx.context_document.with_section(5, text)
     files = {"response.md": text + "\n"}

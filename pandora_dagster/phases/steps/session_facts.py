@@ -1,6 +1,6 @@
-"""The session's notable facts, kept after a turn is saved (002 section 4). Whatever fails here leaves the answer as it is (DECISIONS 16).
+"""The session's notable facts, stored after a turn is saved (002 section 4). A failure here does not change the answer (DECISIONS 16).
 
-Knows when there is anything to keep, and what no ledger may hold whoever proposes it; the ledger itself is `selection.fact_ledger`'s.
+This module decides when to call the model, and which proposed facts no ledger may hold; `retrieval.fact_ledger` changes the ledger.
 """
 
 import re
@@ -38,7 +38,7 @@ FACTS = "memory/session_facts"
 PROFILE = "memory/profile"
 _QUESTION = re.compile(r"^\W*(?:what|which|who|whom|whose|where|when|why|how|do|does|did|is|are|was|were)\b", re.IGNORECASE)
 _SHORTEST = 2
-"""Words of a statement: `Window seat.` is one, `Thanks!` is none."""
+"""Fewest words of a statement: `Window seat.` is one, `Thanks!` is none."""
 
 
 async def session_facts(ctx: PhaseContext) -> PhaseOutput:
@@ -54,7 +54,7 @@ async def session_facts(ctx: PhaseContext) -> PhaseOutput:
 
 
 def may_state_fact(user_text: str) -> bool:
-    """Whether any sentence could state something: one that is no question. No call is made where none could."""
+    """Whether any sentence could state a fact, i.e. is not a question; without one no call is made."""
     return any(len(s.split()) >= _SHORTEST and not s.rstrip().endswith("?") and not _QUESTION.match(s) for s in sentences(user_text))
 
 
@@ -82,7 +82,7 @@ async def _update_ledger(ctx: PhaseContext, known: SessionFacts, user_text: str)
 
 
 async def _update_profile(ctx: PhaseContext, session: SessionFacts, diff: FactsDiff, occasion: ChangeOrigin) -> int:
-    """The profile with what this turn changed; over its limit it is consolidated. Returns how many facts it holds."""
+    """The profile with what this turn changed; over its limit it is consolidated. Returns the number of its facts."""
     user = ctx.turn.key.user
     replaced = {line.fact: line.replaces for line in diff.upsert if line.replaces}
     origins = [f"{session.session_id}/{id}" for id in diff.delete]
@@ -132,7 +132,7 @@ def _rejection_reason(fact: str, source: Ledger) -> str:
 
 
 def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:
-    """Facts as items, so that a small room leaves the oldest out."""
+    """Facts as items; where the budget is short, the oldest are left out."""
     return InputDocument(name, items=tuple(Item(ledger_lines([f]), f.turn + (0.5 if f.current else 0.0), f"fact {f.id}") for f in facts))
 
 
@@ -146,7 +146,7 @@ def _with_linked_sessions(ledger: SessionFacts, linked: tuple[str, ...]) -> Sess
 
 
 def _linked_sessions(ctx: PhaseContext, known: SessionFacts) -> tuple[str, ...]:
-    """The sessions that answers of this session drew on, this turn's citations included; a cited turn that is gone links nothing."""
+    """The sessions whose turns are cited in this session, this turn included; a citation of a missing turn is ignored."""
     found = dict.fromkeys(known.linked_sessions)
     for cited in citations(ctx.turn):
         if cited["turn_id"]:

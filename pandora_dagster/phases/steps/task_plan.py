@@ -32,7 +32,7 @@ async def task_plan(ctx: PhaseContext) -> PhaseOutput:
 def section2_meta(section2: str) -> dict[str, Any]:
     """Section 2's `_meta` blocks for the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole.
 
-    The Planner reads these blocks where they stand in its section 2; they are parsed before its call, so that it never plans on data
+    The Planner reads these blocks in its section 2; they are parsed before its call, so that it never plans on data
     that cannot be parsed: raises DocumentError.
     """
     try:

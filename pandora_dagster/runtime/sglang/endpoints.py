@@ -99,21 +99,21 @@ class Server(BaseModel):
     context_length: Annotated[int, Field(ge=512, le=10_000_000, strict=True)]
     """Tokens of one request, prompt and answer together."""
     max_connections: Annotated[int, Field(ge=1, le=1_024, strict=True)] | None = None
-    """Calls under way at once, at most; absent: as many as it is seen to keep up with."""
+    """Maximum of concurrent calls; absent: as many as the server keeps up with."""
     chat: Annotated[bool, Field(strict=True)] = True
     """False: no chat template, packs go as plain text (DECISIONS 26)."""
     images: Annotated[bool, Field(strict=True)] = False
     """Whether the model reads images beside text; needs `chat`."""
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None
     launch: Launch | None = None
-    """Absent: somebody else starts it."""
+    """How `pandora serve` starts the server; absent: it is started elsewhere."""
 
     replicas: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
-    """Further addresses that serve the same model; a call goes to the one with the fewest under way."""
+    """Further addresses that serve the same model; a call goes to the one with the fewest running calls."""
     priorities: Annotated[bool, Field(strict=True)] = False
     """Whether the server was started with --enable-priority-scheduling."""
     patience_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 120.0
-    """Seconds that a call waits for its place: its turn here, and a server whose queue is full."""
+    """Seconds that a call waits for admission: in the queue here, and for a server whose queue is full."""
 
     @property
     def host(self) -> str:
@@ -126,7 +126,7 @@ class Server(BaseModel):
 
     @property
     def url(self) -> str:
-        """Where its own endpoints lie: `/health`, `/metrics`."""
+        """Base of its own endpoints: `/health`, `/metrics`."""
         return self.base_url.removesuffix("/v1")
 
     @model_validator(mode="after")

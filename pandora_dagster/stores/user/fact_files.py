@@ -69,7 +69,7 @@ class FactFiles:
             return found or _written(path, Profile(user_id=user, consented_at=at, after_turn=after_turn))
 
     def erase_profile(self, user: UserId, *, after_turn: int) -> int:
-        """Empty the profile and its audit; consent stays. Returns how many facts went."""
+        """Empty the profile and its audit; consent stays. Returns the number of deleted facts."""
         path = self._profile(user)
         with self._held(path, f"the profile of {user}"):
             found = self.profile(user)
@@ -80,13 +80,13 @@ class FactFiles:
         return len(found.facts)
 
     def withdraw(self, user: UserId) -> int:
-        """Delete the profile and its audit, also a damaged one; returns how many facts went."""
+        """Delete the profile and its audit, also a damaged one; returns the number of deleted facts."""
         path = self._profile(user)
         with self._held(path, f"the profile of {user}"):
             return _count_facts(path, Profile)
 
     def erase_sessions(self, user: UserId) -> int:
-        """Delete the ledgers and audits of all sessions, also damaged ones; returns how many facts went."""
+        """Delete the ledgers and audits of all sessions, also damaged ones; returns the number of deleted facts."""
         folder = path_inside(self._layout.root, self._layout.user(user) / "sessions")
         if not folder.is_dir():
             return 0
@@ -123,7 +123,7 @@ def _read(path: Path, shape: type[L]) -> L | None:
 
 
 def _changed(path: Path, ledger: L, change: LedgerChange[L]) -> L:
-    """The changed ledger, written after its audit: lines over the ledger's `changes` have not happened."""
+    """Write the changed ledger after its audit; audit lines beyond the ledger's `changes` count as not written."""
     after, audit = change(ledger)
     if after == ledger:
         return ledger

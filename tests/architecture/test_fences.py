@@ -28,6 +28,10 @@ METAPHORS = {
     *("patience", "person", "people", "room", "shelf", "telegraph", "twins", "wiring"),
 }
 BANNED = CATCH_ALLS | METAPHORS
+# Metaphors that no function, argument, variable or field has in its name either.
+BANNED_IDENTIFIERS = {"cookbook", "desk", "house", "kitchen", "people", "shelf"}
+# Phrases that docstrings, comments and messages do not use: `verified against`, `recipes`, `released`, `kept under another name`.
+BANNED_PHRASES = re.compile(r"\b(held against|cookbook|kitchen|(set|kept) aside)\b", re.IGNORECASE)
 # Participles are no names of types: `CompressionResult`, not `Shrunk`. Nouns that only look like one are listed.
 IRREGULAR_PARTICIPLES = {
     *("Begun", "Built", "Chosen", "Drawn", "Found", "Given", "Gone", "Heard", "Held", "Kept", "Known", "Left", "Lost", "Made", "Meant"),
@@ -59,6 +63,19 @@ def public_classes(path: Path) -> list[str]:
 def words_of(name: str) -> list[str]:
     """`CallLog_files` -> call, log, files."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def identifiers(path: Path) -> set[str]:
+    """Names that a module binds: functions, classes, arguments, variables and fields."""
+    found: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return found
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -122,6 +139,21 @@ def test_no_name_is_a_metaphor_or_says_nothing() -> None:
     packages = {part for name in modules() for part in name.split(".")}
     named = [*packages, *(c for path in modules().values() for c in public_classes(path))]
     assert sorted(name for name in named if BANNED & set(words_of(name))) == []
+
+
+def test_no_identifier_is_a_metaphor() -> None:
+    names = ((name, one) for name, path in modules().items() for one in identifiers(path))
+    assert sorted(f"{name}: {one}" for name, one in names if BANNED_IDENTIFIERS & set(words_of(one))) == []
+
+
+def test_no_text_uses_a_replaced_phrase() -> None:
+    faults = [
+        f"{name}:{number}: {found[0]}"
+        for name, path in modules().items()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (found := BANNED_PHRASES.search(line))
+    ]
+    assert faults == []
 
 
 def test_no_type_is_named_by_a_participle() -> None:

@@ -93,7 +93,7 @@ bench-asking: setup $(BIN)/.locked-dev  ## how often an ask over an imported his
 	$(BIN)/python -m benchmarks.asking
 
 bench-archive: setup $(BIN)/.locked-dev  ## nights of 100 to 10,000 turns against a bare loop (half an hour)
-	$(BIN)/python -m benchmarks.archive_night
+	$(BIN)/python -m benchmarks.archival_run
 
 docs: setup       ## write the generated pages of docs/ again
 	$(BIN)/python docs/generate.py

@@ -2,7 +2,7 @@
 
     python -m benchmarks.asking [--data ../shared/data] [--questions 100] [--given-evidence] [--show]
 
-Every conversation is imported as a person's history, every question asked as a new session of that person, all phases, no Dagster.
+Every conversation is imported as a user's history, every question asked as a new session of that user, all phases, no Dagster.
 A question is met where all content words of its gold answer stand among the first 100 words of the response. The draw is fixed
 and spread over the conversations. `--given-evidence` offers RETRIEVAL the evidence's turns alone: what the answering itself can do.
 Exit code 1 where less than the required share is met (without `--given-evidence`, on the whole draw).
@@ -85,7 +85,7 @@ def drawn(data: Path, count: int) -> list[Asked]:
 
 
 def messages(app: App, user: UserId) -> Iterator[tuple[str, int, str]]:
-    """Id, turn and text of every imported message of a person."""
+    """Id, turn and text of every imported message of a user."""
     for key in app.turns.keys(user):
         turn = app.turns.load(key)
         for line in turn.files.get("messages.jsonl", "").splitlines():
@@ -119,7 +119,7 @@ def outcome(app: App, asked: Asked, key: TurnKey, known: Mapping[str, tuple[int,
 
 
 def asked_all(app: App, questions: Sequence[Asked], *, given: bool) -> Iterator[tuple[Asked, Outcome]]:
-    """Every question as a new session of its person."""
+    """Every question as a new session of its user."""
     offers = Offers(app.dependencies.index)
     app = replace(app, dependencies=replace(app.dependencies, index=offers))
     known = {user: {m: (n, text) for m, n, text in messages(app, user)} for user in {q.user for q in questions}}

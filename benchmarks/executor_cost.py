@@ -28,13 +28,13 @@ _LETTERS = "abcdefghijklmnop qrstuvwxyzABC.,:-é中"
 def _answers(count: int) -> tuple[str, ...]:
     chance = random.Random(5)
 
-    def said(letters: int) -> str:
+    def text(letters: int) -> str:
         return "".join(chance.choices(_LETTERS, k=letters))
 
-    told = (
-        {"summary": said(1_500), "topics": [said(20) for _ in range(3)], "intent": "query", "has_research": False} for _ in range(count)
+    answers = (
+        {"summary": text(1_500), "topics": [text(20) for _ in range(3)], "intent": "query", "has_research": False} for _ in range(count)
     )
-    return tuple(json.dumps(one, ensure_ascii=False) for one in told)
+    return tuple(json.dumps(one, ensure_ascii=False) for one in answers)
 
 
 @dataclass
@@ -81,9 +81,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.executor_cost", description="Processor time of a call beside the model.")
     parser.add_argument("--calls", type=int, default=64, help="calls of a round (default 64)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds after the first (default 5)")
-    told = parser.parse_args(arguments)
+    answers = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="executor-cost-") as root:
-        print(f"{asyncio.run(cost_ms(Path(root), told.calls, told.rounds)):.2f} ms of processor time a call")
+        print(f"{asyncio.run(cost_ms(Path(root), answers.calls, answers.rounds)):.2f} ms of processor time a call")
     return 0
 
 

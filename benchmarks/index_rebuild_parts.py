@@ -49,6 +49,6 @@ def rebuild_parts(root: Path, turns: int) -> None:
 
 def _conversation(writer: "Writer", number: int) -> bytes:  # type: ignore[name-defined]  # noqa: F821
     roles = ("user", "assistant") * SESSION_TURNS
-    messages = [{"role": role, "content": " ".join(writer.said(30))} for role in roles]
+    messages = [{"role": role, "content": " ".join(writer.random_words(30))} for role in roles]
     value = {"id": f"made-{number}", "user_id": "ann", "created_at": "2024-05-15T15:00:00Z", "messages": messages}
     return json.dumps(value).encode()

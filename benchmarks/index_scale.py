@@ -46,12 +46,12 @@ class Writer:
         self.words = [_word(n) for n in range(VOCABULARY)]
         self.weights = list(accumulate(1 / n**EXPONENT for n in range(1, VOCABULARY + 1)))
 
-    def said(self, count: int) -> Sentence:
+    def random_words(self, count: int) -> Sentence:
         return self.random.choices(self.words, cum_weights=self.weights, k=count)
 
     def turn(self, number: int, user: str) -> TurnRow:
         created = f"20{10 + number // 400_000:02d}-{1 + number // 28 % 12:02d}-{1 + number % 28:02d}T10:00:00Z"
-        texts = (("user", self.said(QUERY_WORDS)), ("assistant", self.said(ANSWER_WORDS)))
+        texts = (("user", self.random_words(QUERY_WORDS)), ("assistant", self.random_words(ANSWER_WORDS)))
         messages = tuple(
             IndexedMessage(id=f"m{place}", role=role, text=" ".join(words), created_at=created) for place, (role, words) in enumerate(texts)
         )

@@ -151,7 +151,7 @@ def gains(mine: Score, other: Score) -> dict[str, float]:
     return {user: 100 * (fmean(found) - fmean(other.conversations[user])) for user, found in mine.conversations.items()}
 
 
-def verdicts(score: Score, baseline: Score, said: Sequence[Outcome]) -> int:
+def verdicts(score: Score, baseline: Score, outcomes: Sequence[Outcome]) -> int:
     """How many targets are missed: a recall, the share of answers, a conversation without a gain over the baseline, a budget."""
     print("\n| target | at least | measured | |\n|---|---|---|---|")
     missed = 0
@@ -162,10 +162,10 @@ def verdicts(score: Score, baseline: Score, said: Sequence[Outcome]) -> int:
     without = [user for user, gain in gains(score, baseline).items() if gain <= 0]
     missed += len(without)
     print(f"| gain over plain BM25 in each conversation | > 0 | {', '.join(without) or 'in each'} | {'MISSED' if without else 'met'} |")
-    if said:
-        share = 100 * fmean(outcome.where == MET for outcome in said)
+    if outcomes:
+        share = 100 * fmean(outcome.where == MET for outcome in outcomes)
         missed += share < LEAST
-        print(f"| `pandora ask`, {len(said)} questions | {LEAST:g} | {share:.0f} | {'met' if share >= LEAST else 'MISSED'} |")
+        print(f"| `pandora ask`, {len(outcomes)} questions | {LEAST:g} | {share:.0f} | {'met' if share >= LEAST else 'MISSED'} |")
     return missed + score.over_count
 
 
@@ -218,9 +218,9 @@ def main(arguments: list[str]) -> int:
             table(f"This index with vectors of {app.vectors.name if app.vectors else ''}", meant)
             by_conversation(meant, mine, "words alone | with vectors")
             missed = vector_verdicts(meant, mine)
-        said = [outcome for _, outcome in asked_all(app, drawn(asked.data, asked.answers), given=False)] if asked.answers else []
+        outcomes = [outcome for _, outcome in asked_all(app, drawn(asked.data, asked.answers), given=False)] if asked.answers else []
         app.close()
-    return 1 if verdicts(mine, baseline, said) + missed else 0
+    return 1 if verdicts(mine, baseline, outcomes) + missed else 0
 
 
 def _servers() -> dict[str, str]:

@@ -79,8 +79,8 @@ def _asked(arguments: list[str]) -> Asked:
     parser.add_argument("--turns", type=int, default=100, help="turns while the server is killed (default 100)")
     parser.add_argument("--kills", type=int, default=20, help="how often it is killed meanwhile (default 20)")
     parser.add_argument("--gpu", action="store_true", help="serve on the GPU")
-    told = parser.parse_args(arguments)
-    return Asked(tuple(told.only), told.pairs, told.turns, told.kills, told.gpu)
+    options = parser.parse_args(arguments)
+    return Asked(tuple(options.only), options.pairs, options.turns, options.kills, options.gpu)
 
 
 if __name__ == "__main__":

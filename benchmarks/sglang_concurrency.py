@@ -1,4 +1,4 @@
-"""Whether calls at once find their number by themselves: the night's work beside the best of several fixed numbers."""
+"""The adaptive limit of concurrent calls, compared with the best of several fixed limits on batch calls."""
 
 from pathlib import Path
 from statistics import median

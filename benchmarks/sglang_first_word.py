@@ -3,9 +3,9 @@
     python -m benchmarks.sglang_first_word                     # starts a server of its own in .venv-sglang (make test-sglang builds it)
     python -m benchmarks.sglang_first_word http://127.0.0.1:30000/v1   # a server that runs, serving the model `tiny`
 
-Each round asks once through the API (a process of its own, a new person each time, so that no round has another's history) and sends
+Each round asks once through the API (a process of its own, a new user each time, so that no round has another's history) and sends
 the very request that the turn sent for its answer once more, bare; the server's cache is emptied before each. Both are timed by one clock
-on the client's side: the API's from the first byte of the request, less the moment at which the last phase before the answer was told.
+on the client's side: the API's from the first byte of the request, less the moment at which the last phase before the answer was reported.
 """
 
 import json
@@ -54,13 +54,13 @@ def run(base_url: str, *, rounds: int = ROUNDS) -> list[Row]:
 
 
 def _round(api: Api, base_url: str, number: int) -> Row:
-    user = f"person-{number}"
+    user = f"user-{number}"
     _empty(base_url)
     whole, phases = _through_the_api(api, user)
     record = _voice_call(api.root / "users" / user / "turns" / "turn_000001" / "calls.jsonl")
-    system, said = _sent(api.root / "users" / user, record["pack_ref"])
+    system, user_text = _sent(api.root / "users" / user, record["pack_ref"])
     _empty(base_url)
-    return Row(whole, phases, _bare(base_url, system, said, number))
+    return Row(whole, phases, _bare(base_url, system, user_text, number))
 
 
 def _through_the_api(api: Api, user: str) -> tuple[float, float]:
@@ -80,11 +80,11 @@ def _through_the_api(api: Api, user: str) -> tuple[float, float]:
     return first, phases
 
 
-def _bare(base_url: str, system: str, said: str, number: int) -> float:
+def _bare(base_url: str, system: str, user_text: str, number: int) -> float:
     """Milliseconds to the first word of the same request, sent as it is."""
     body = {
         "model": "tiny",
-        "messages": [{"role": "system", "content": system}, {"role": "user", "content": said}],
+        "messages": [{"role": "system", "content": system}, {"role": "user", "content": user_text}],
         "max_tokens": 3_000,
         "temperature": 0.5,
         "stream": True,
@@ -128,7 +128,7 @@ def _empty(base_url: str) -> None:
             if client.post(base_url.removesuffix("/v1") + "/flush_cache").status_code == 200:
                 return
             time.sleep(0.1)
-    raise SystemExit("the server's cache can not be emptied")
+    raise SystemExit("the server's cache cannot be emptied")
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -41,13 +41,13 @@ class Worded(SglangRuntime):
     words: ExtractiveRuntime
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
-        said = await self.words.complete(pack, timeout_s=timeout_s)
+        reply = await self.words.complete(pack, timeout_s=timeout_s)
         try:
             answer = await super().complete(replace(pack, max_output_tokens=_WORDS), timeout_s=timeout_s, on_words=on_words)
         except BadAnswerError as cut:  # an answer of so many tokens is rarely whole
             usage = Usage(prompt=cut.tokens[0], output=cut.tokens[1], cached=cut.tokens[2])
-            return ModelAnswer(said.text, "stop", usage, self.name, self.model(pack.layer), said.latency_ms, queued_ms=cut.queued_ms)
-        return replace(answer, text=said.text, finish_reason="stop")
+            return ModelAnswer(reply.text, "stop", usage, self.name, self.model(pack.layer), reply.latency_ms, queued_ms=cut.queued_ms)
+        return replace(answer, text=reply.text, finish_reason="stop")
 
 
 @dataclass

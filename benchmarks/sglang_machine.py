@@ -1,4 +1,4 @@
-"""The server that is measured: on the CPU as the tests start it, or on a GPU as a person does."""
+"""The server that is measured: on the CPU as the tests start it, or on a GPU as a user does."""
 
 import subprocess
 from pathlib import Path

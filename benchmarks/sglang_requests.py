@@ -56,9 +56,9 @@ def tried_once(folder: Path) -> Path:
 
 def summary_request(number: int, recipe: str = SUMMARY) -> CallRequest:
     """The summary of one finished turn of about 1,200 tokens; no two are alike."""
-    said = "\n\n".join(f"## {n}. {name}\n\n{_paragraph(number, n)}" for n, name in enumerate(_SECTIONS))
+    text = "\n\n".join(f"## {n}. {name}\n\n{_paragraph(number, n)}" for n, name in enumerate(_SECTIONS))
     site = CallSite("turn_summary", "bench", f"s{number}", priority=Priority.BATCH)
-    return CallRequest(recipe, f"Which chair did we order in office {number}?", site, (InputDocument("context.md", said + "\n"),))
+    return CallRequest(recipe, f"Which chair did we order in office {number}?", site, (InputDocument("context.md", text + "\n"),))
 
 
 def _paragraph(number: int, section: int) -> str:
@@ -70,10 +70,10 @@ def _paragraph(number: int, section: int) -> str:
     return "\n".join(lines)
 
 
-def served(server: RealSglang, **told: Any) -> Endpoints:
+def served(server: RealSglang, **options: Any) -> Endpoints:
     """Every layer on the server, at a temperature at which its answers differ."""
     layers = {layer.value: {"temperature": 1.0} for layer in ModelLayer}
-    return endpoints(server.base_url, model=server.model, context_length=CONTEXT, layers=layers, patience_s=3_600, **told)
+    return endpoints(server.base_url, model=server.model, context_length=CONTEXT, layers=layers, patience_s=3_600, **options)
 
 
 @dataclass
@@ -108,7 +108,7 @@ async def packs_of(requests: Sequence[CallRequest], server: RealSglang, root: Pa
 
 
 def executor_over(runtime: Any, root: Path) -> Executor:
-    """The executor of a house whose recipes are tried once."""
+    """The executor of a store whose recipes are tried once."""
     recipes = tried_once(root / "edited")
     settings = load_settings({"PANDORA_ROOT": str(root), "PANDORA_RECIPES": str(recipes)})
     executor = open_app(settings, runtime=runtime, priority=Priority.BATCH).dependencies.execution
@@ -174,10 +174,10 @@ async def _timed(items: Sequence[T], one: Callable[[T], Awaitable[int | ModelErr
 
 
 @asynccontextmanager
-async def fresh(server: RealSglang, **told: Any) -> "AsyncGenerator[SglangRuntime]":
+async def fresh(server: RealSglang, **options: Any) -> "AsyncGenerator[SglangRuntime]":
     """A runtime that has learned nothing yet, over a server whose prefix cache is empty."""
     await asyncio.to_thread(server.post, "/flush_cache", {})
-    runtime = SglangRuntime(served(server, **told), keys={})
+    runtime = SglangRuntime(served(server, **options), keys={})
     try:
         yield runtime
     finally:
@@ -186,8 +186,8 @@ async def fresh(server: RealSglang, **told: Any) -> "AsyncGenerator[SglangRuntim
 
 async def served_tokens(server: RealSglang, system: str, user: str) -> list[int]:
     """The tokens of two messages as the server reads them, template and all."""
-    said = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-    asked = {"model": server.model, "messages": said, "chat_template_kwargs": {"enable_thinking": False}}
+    text = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    asked = {"model": server.model, "messages": text, "chat_template_kwargs": {"enable_thinking": False}}
     status, answer = await asyncio.to_thread(server.post, "/v1/tokenize", asked)
     assert status == 200, answer
     return json.loads(answer)["tokens"]

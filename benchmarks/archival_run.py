@@ -1,11 +1,11 @@
-"""A night over many imported turns, held against a bare loop: memory, throughput, time a turn from 100 to 10,000.
+"""An archival run over many imported turns, compared with a bare loop: memory, throughput, time a turn from 100 to 10,000.
 
-    python -m benchmarks.archive_night                      # 100, 1,000 and 10,000 turns, three pairs at 1,000 (half an hour)
-    python -m benchmarks.archive_night --sizes 100 1000 --pairs 1
+    python -m benchmarks.archival_run                      # 100, 1,000 and 10,000 turns, three pairs at 1,000 (half an hour)
+    python -m benchmarks.archival_run --sizes 100 1000 --pairs 1
 
-Every measurement is a process of its own over a fresh copy of one imported store. *Night* is Dagster's job `archival` over all days in one
+Every measurement is a process of its own over a fresh copy of one imported store. *Run* is Dagster's job `archival` over all days in one
 run, of which the step `archived_turns` counts: selection, compression, cold objects read back, switch, indexes, lineage, tables, checks;
-narratives and digests, which make calls of their own, are told beside it, and the memory is of both. A night may use every processor: its
+narratives and digests, which make calls of their own, are reported separately, and the memory is of both. A run may use every processor: its
 texts are shortened in processes of their own, whose memory (of the largest) and processor seconds count. The *bare loop* has read the
 turns before, makes the same compression calls one after the other, and writes the same files (cold object, compressed documents, manifest)
 into a flat folder, each with fsync; it verifies nothing afterwards and keeps no index. Data: tau-bench conversations, repeated under new
@@ -42,12 +42,12 @@ from pandora_dagster.stores.turns.cold_files import LEVEL, packed_tar
 
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 MEMORY, THROUGHPUT, FLAT = 1.3, 0.7, 1.25
-"""Peak memory of the largest night against that of 1,000 turns; turns a second against the bare loop; time a turn, largest against 100."""
+"""Peak memory of the largest run against that of 1,000 turns; turns a second against the bare loop; time a turn, largest against 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: seconds of its work (of a night, those of `archived_turns`), of its processors, and the most memory it had, with the
+    """One process: seconds of its work (of an archival run, those of `archived_turns`), of its processors, and the most memory it had, with the
     largest of those that worked for it."""
 
     turns: int
@@ -73,20 +73,20 @@ def prepared(root: Path, turns: int, data: Path | None) -> None:
 def _renamed(lines: Sequence[str], number: int, turns: int) -> Iterator[bytes]:
     """The conversations under new names and on another day, as many as hold `turns` user messages."""
     for line in lines:
-        said = json.loads(line)
+        record = json.loads(line)
         if turns <= 0:
             return
-        asked = [place for place, message in enumerate(said["messages"]) if message["role"] == "user"]
+        asked = [place for place, message in enumerate(record["messages"]) if message["role"] == "user"]
         if len(asked) > turns:
-            said["messages"] = said["messages"][: asked[turns]]
+            record["messages"] = record["messages"][: asked[turns]]
         turns -= len(asked)
-        said["id"] = f"{said['id']}-{number}"
-        said["user_id"] = f"{said['user_id']}-{number % 10}"
-        said["created_at"] = f"2026-01-{number % 28 + 1:02d}T10:00:00Z"
-        yield json.dumps(said, ensure_ascii=False).encode()
+        record["id"] = f"{record['id']}-{number}"
+        record["user_id"] = f"{record['user_id']}-{number % 10}"
+        record["created_at"] = f"2026-01-{number % 28 + 1:02d}T10:00:00Z"
+        yield json.dumps(record, ensure_ascii=False).encode()
 
 
-def night(root: Path) -> tuple[int, float, float]:
+def archival_run(root: Path) -> tuple[int, float, float]:
     """All that is due in one run of Dagster's job: how many turns were archived, seconds of that, seconds of the levels above."""
     os.environ["PANDORA_ROOT"] = str(root)
     from pandora_dagster.definitions import defs
@@ -150,7 +150,7 @@ def child(kind: str, root: Path) -> None:
 
         assert defs
         used = process_time()
-        turns, seconds, above = night(root)
+        turns, seconds, above = archival_run(root)
         processor = process_time() - used
     others = resource.getrusage(resource.RUSAGE_CHILDREN)
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + others.ru_maxrss) / 1024
@@ -163,7 +163,7 @@ def measured(kind: str, store: Path, folder: Path) -> Run:
     root = folder / "copy"
     shutil.copytree(store, root)
     environment = {**os.environ, "PANDORA_ROOT": str(root), "DAGSTER_HOME": str(root / "dagster")}
-    command = [sys.executable, "-m", "benchmarks.archive_night", "--child", kind, str(root)]
+    command = [sys.executable, "-m", "benchmarks.archival_run", "--child", kind, str(root)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     shutil.rmtree(root)
     if done.returncode:
@@ -172,9 +172,9 @@ def measured(kind: str, store: Path, folder: Path) -> Run:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(prog="python -m benchmarks.archive_night", description=(__doc__ or "").splitlines()[0])
-    asked.add_argument("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000], help="turns of a night")
-    asked.add_argument("--pairs", type=int, default=3, help="pairs of night and bare loop")
+    asked = argparse.ArgumentParser(prog="python -m benchmarks.archival_run", description=(__doc__ or "").splitlines()[0])
+    asked.add_argument("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000], help="turns of an archival run")
+    asked.add_argument("--pairs", type=int, default=3, help="pairs of archival run and bare loop")
     asked.add_argument("--paired", type=int, default=1_000, help="turns of each of them")
     asked.add_argument("--data", type=Path, default=GIVEN, help="conversations as JSON lines; generated ones where there are none")
     asked.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
@@ -183,40 +183,40 @@ def main() -> None:
         child(given.child[0], Path(given.child[1]))
         return
     data = given.data.resolve() if given.data.is_file() else None
-    with tempfile.TemporaryDirectory(prefix="archive-night-") as name:
+    with tempfile.TemporaryDirectory(prefix="archival-run-") as name:
         folder = Path(name)
         stores = {size: folder / f"store-{size}" for size in {*given.sizes, given.paired}}
         for size, root in stores.items():
             prepared(root, size, data)
-        nights = {size: measured("night", stores[size], folder) for size in sorted(given.sizes)}
-        for size, run in nights.items():
-            told = f"{run.seconds / run.turns * 1000:6.1f} ms a turn, {run.levels_s / run.turns * 1000:6.1f} for the levels above it"
-            sys.stdout.write(f"night of {size:>6} turns: {told}, peak {run.peak_mb:,.0f} MB\n")
+        runs = {size: measured("run", stores[size], folder) for size in sorted(given.sizes)}
+        for size, run in runs.items():
+            line = f"{run.seconds / run.turns * 1000:6.1f} ms a turn, {run.levels_s / run.turns * 1000:6.1f} for the levels above it"
+            sys.stdout.write(f"run of {size:>6} turns: {line}, peak {run.peak_mb:,.0f} MB\n")
         ratios = [_ratio(stores[given.paired], folder, turned=bool(pair % 2)) for pair in range(given.pairs)]
-    sys.exit(0 if told_against_targets(nights, ratios) else 1)
+    sys.exit(0 if meets_targets(runs, ratios) else 1)
 
 
 def _ratio(store: Path, folder: Path, *, turned: bool) -> float:
-    """Turns a second of a night against those of the bare loop, as a pair."""
-    order = ("bare", "night") if turned else ("night", "bare")
+    """Turns a second of an archival run against those of the bare loop, as a pair."""
+    order = ("bare", "run") if turned else ("run", "bare")
     runs = {kind: measured(kind, store, folder) for kind in order}
-    assert runs["night"].turns == runs["bare"].turns
-    told = (f"{kind} {run.seconds:.1f} s ({run.processor_s:.1f} of a processor)" for kind, run in sorted(runs.items()))
-    sys.stdout.write(f"pair: {', '.join(told)}\n")
-    return runs["bare"].seconds / runs["night"].seconds
+    assert runs["run"].turns == runs["bare"].turns
+    line = (f"{kind} {run.seconds:.1f} s ({run.processor_s:.1f} of a processor)" for kind, run in sorted(runs.items()))
+    sys.stdout.write(f"pair: {', '.join(line)}\n")
+    return runs["bare"].seconds / runs["run"].seconds
 
 
-def told_against_targets(nights: dict[int, Run], ratios: Sequence[float]) -> bool:
+def meets_targets(runs: dict[int, Run], ratios: Sequence[float]) -> bool:
     """The three figures, each with its target; False where one is missed."""
     rows: list[tuple[str, float, str, bool]] = []
-    small, large = min(nights), max(nights)
-    if 1_000 in nights and large > 1_000:
-        memory = nights[large].peak_mb / nights[1_000].peak_mb
+    small, large = min(runs), max(runs)
+    if 1_000 in runs and large > 1_000:
+        memory = runs[large].peak_mb / runs[1_000].peak_mb
         rows.append((f"peak memory, {large:,} turns over 1,000", memory, f"at most {MEMORY}", memory <= MEMORY))
     if ratios:
-        rows.append(("throughput, night over bare loop", median(ratios), f"at least {THROUGHPUT}", median(ratios) >= THROUGHPUT))
+        rows.append(("throughput, run over bare loop", median(ratios), f"at least {THROUGHPUT}", median(ratios) >= THROUGHPUT))
     if large > small:
-        flat = (nights[large].seconds / nights[large].turns) / (nights[small].seconds / nights[small].turns)
+        flat = (runs[large].seconds / runs[large].turns) / (runs[small].seconds / runs[small].turns)
         rows.append((f"time a turn, {large:,} turns over {small:,}", flat, f"at most {FLAT}", flat <= FLAT))
     for name, value, wanted, holds in rows:
         sys.stdout.write(f"{name:<42} {value:6.2f}  {wanted}{'' if holds else '  MISSED'}\n")

@@ -5,7 +5,7 @@
 
 Every measurement is a process of its own over a fresh copy of one imported store. *Run* is Dagster's job `archival` over all days in one
 run, of which the step `archived_turns` counts: selection, compression, cold objects read back, switch, indexes, lineage, tables, checks;
-narratives and digests, which make calls of their own, are reported separately, and the memory is of both. A run may use every processor: its
+narratives and digests, which make calls of their own, are reported separately; the memory is of both. A run may use every processor: its
 texts are shortened in processes of their own, whose memory (of the largest) and processor seconds count. The *bare loop* has read the
 turns before, makes the same compression calls one after the other, and writes the same files (cold object, compressed documents, manifest)
 into a flat folder, each with fsync; it verifies nothing afterwards and keeps no index. Data: tau-bench conversations, repeated under new
@@ -47,7 +47,7 @@ MEMORY, THROUGHPUT, FLAT = 1.3, 0.7, 1.25
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: seconds of its work (of an archival run, those of `archived_turns`), of its processors, and the most memory it had, with the
+    """One process: seconds of its work (of a run, those of `archived_turns`), of its processors, and the most memory it had, with the
     largest of those that worked for it."""
 
     turns: int

@@ -23,12 +23,12 @@ from tests.phases.vocabulary import vocabulary
 class Table:
     """Lineage that also keeps what it was reported."""
 
-    def __init__(self, keeper):
-        self.edges, self.put, self._keeper = [], keeper.put, keeper
+    def __init__(self, writer):
+        self.edges, self.put, self._writer = [], writer.put, writer
 
     def put_rows(self, document, edges):
         self.edges += edges
-        self._keeper.put_rows(document, edges)
+        self._writer.put_rows(document, edges)
 
 
 def test_every_archived_turn_is_in_a_narrative_and_every_narrative_in_the_digest(app):

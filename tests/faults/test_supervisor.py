@@ -154,13 +154,13 @@ def test_nothing_outlives_a_killed_serve(world: Open) -> None:
 
 
 def test_orphans_are_ended_at_the_next_start(world: Open) -> None:
-    """Serve and leash killed at once, and a server that none of it reached: the next start ends it before it begins."""
+    """Serve and guard killed at once, and a server that none of it reached: the next start ends it before it begins."""
     one = world(first={}).serve()
     one.until("first", "ready")
     orphan = subprocess.Popen(["sleep", "600"], start_new_session=True)
     one.ended(signal.SIGKILL)
     record = one.root / "serving" / "first.process"
-    until(lambda: not record.exists(), "the leash is done")
+    until(lambda: not record.exists(), "the guard is done")
     fields = Path(f"/proc/{orphan.pid}/stat").read_bytes().rpartition(b")")[2].split()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     record.write_text(json.dumps({"pid": orphan.pid, "identity": f"{boot}/{fields[19].decode()}"}))
@@ -181,8 +181,8 @@ def test_a_killed_leash(world: Open) -> None:
     one = world(first={}).serve()
     one.until("first", "ready")
     pid = one.pid("first")
-    leash = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-    os.kill(leash, signal.SIGKILL)
+    guard = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    os.kill(guard, signal.SIGKILL)
     until(lambda: not alive(pid), "the server ends")
     until(lambda: one.states() == {"first": "ready"} and one.pid("first") != pid, "a new one is ready")
     assert one.ended() == 0

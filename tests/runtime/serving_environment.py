@@ -132,7 +132,7 @@ class World:
             self.process.kill()
             self.process.communicate()
         for record in (self.root / "serving").glob("*.process"):
-            until(lambda record=record: not record.exists(), "the leash ends what its keeper left", seconds=20)
+            until(lambda record=record: not record.exists(), "the guard ends what its supervisor left", seconds=20)
         for path in self.root.glob("*.child"):
             if alive(int(path.read_text())):
                 os.kill(int(path.read_text()), signal.SIGKILL)
@@ -140,7 +140,7 @@ class World:
 
 def on_a_terminal(root: Path, until_so: Callable[[], bool]) -> tuple[int, str]:
     """What `pandora serve` shows on a terminal until that is so and Ctrl-C is pressed."""
-    keeper, screen = pty.openpty()
+    terminal, screen = pty.openpty()
     try:
         process = subprocess.Popen(
             [sys.executable, "-c", FAST + PANDORA, "serve"],
@@ -153,14 +153,14 @@ def on_a_terminal(root: Path, until_so: Callable[[], bool]) -> tuple[int, str]:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         output, pressed = bytearray(), False
-        while process.poll() is None or select.select([keeper], [], [], 0.2)[0]:
-            if select.select([keeper], [], [], 0.1)[0]:
-                output += os.read(keeper, 65_536)
+        while process.poll() is None or select.select([terminal], [], [], 0.2)[0]:
+            if select.select([terminal], [], [], 0.1)[0]:
+                output += os.read(terminal, 65_536)
             if not pressed and until_so():
                 time.sleep(0.5)  # the table is drawn four times a second
-                os.write(keeper, b"\x03")
+                os.write(terminal, b"\x03")
                 pressed = True
         return process.returncode, output.decode()
     finally:
-        os.close(keeper)
+        os.close(terminal)
         os.close(screen)

@@ -22,13 +22,13 @@ from pandora_dagster.transfer.conversation_import import ImportContext, ImportRe
 
 
 class _Disk:
-    """Turns and session records in memory; `fuse` writes are let through before it fails, as a full disk does."""
+    """Turns and session records in memory; `writes_left` writes succeed before it fails, as a full disk does."""
 
     def __init__(self) -> None:
         self.turns: dict[TurnKey, Turn] = {}
         self.sessions: dict[tuple[str, str], SessionRecord] = {}
         self.last: Counter[str] = Counter()
-        self.fuse = 10**9
+        self.writes_left = 10**9
 
     def allocate(self, user: UserId, count: int) -> range:
         self._burn()
@@ -76,8 +76,8 @@ class _Disk:
         return self.load(key)
 
     def _burn(self) -> None:
-        self.fuse -= 1
-        if self.fuse < 0:
+        self.writes_left -= 1
+        if self.writes_left < 0:
             raise StoreError("disk: full")
 
 
@@ -137,7 +137,7 @@ def test_importing_twice_changes_nothing(disk: _Disk, index: DuckTurnIndex) -> N
     """The second import writes neither documents nor rows, in whatever order keys stand."""
     _import(disk, index, _FULL)
     turns, rows = dict(disk.turns), index.rows()
-    disk.fuse = 0
+    disk.writes_left = 0
     report = _import(disk, index, dict(reversed(_FULL.items())))
     assert (report.turns, report.unchanged, report.faults) == (0, 1, ())
     assert (disk.turns, index.rows()) == (turns, rows)
@@ -177,10 +177,10 @@ def test_numbers_rise_per_user_in_the_given_order(disk: _Disk, index: DuckTurnIn
 def test_an_import_that_was_cut_off_goes_on(disk: _Disk, index: DuckTurnIndex, writes: int) -> None:
     """Whatever write fails, importing again completes it without doubles, and what is there comes back equal."""
     lines = [_FULL, _conversation("other", _ASK, _ANSWER)]
-    disk.fuse = writes
+    disk.writes_left = writes
     with pytest.raises(StoreError):
         _import(disk, index, *lines)
-    disk.fuse = 10**9
+    disk.writes_left = 10**9
     report = _import(disk, index, *lines)
     assert report.faults == ()
     assert len(disk.turns) == len(index.rows()) == 3

@@ -40,16 +40,16 @@ class OnDemandStart:
                 return
             self._request_start(endpoint)  # a start that failed in between is asked for again
 
-    def _check_statuses(self, endpoint: Endpoint, standings: "dict[str, ServerStatus] | None") -> None:
-        if standings is None or endpoint.name not in standings:
+    def _check_statuses(self, endpoint: Endpoint, statuses: "dict[str, ServerStatus] | None") -> None:
+        if statuses is None or endpoint.name not in statuses:
             raise RuntimeUnreachableError(
                 f"{endpoint}: is started by the first call, and no pandora serve runs for it over {self._folder.path.parent}: expected one",
                 hint="Start pandora serve over this store.",
             )
-        standing = standings[endpoint.name]
-        if standing.state == ServerState.GIVEN_UP:
+        status = statuses[endpoint.name]
+        if status.state == ServerState.GIVEN_UP:
             raise RuntimeUnreachableError(
-                f"{endpoint}: could not be started ({standing.says.partition(';')[0]}): expected it to run",
+                f"{endpoint}: could not be started ({status.says.partition(';')[0]}): expected it to run",
                 hint=f"Look into {self._folder.log(endpoint.name)}; then start pandora serve anew.",
             )
 

@@ -1,10 +1,10 @@
-"""A process between `pandora serve` and one server: writes its log, and ends it when its keeper is gone, however that ended.
+"""A process between `pandora serve` and one server: writes the log, and ends the server when its supervisor is gone.
 
-    python leash.py LOG BYTES RECORD GRACE COMMAND...
+    python process_guard.py LOG BYTES RECORD GRACE COMMAND...
 
-Standard input is the keeper's hold: when it closes, the server ends; with SIGTERM, and after GRACE seconds with SIGKILL to its whole
-process group. A server that ends by itself takes the rest of its group along. The exit code is the server's (128 + n for signal n).
-Needs nothing but the standard library, so that it starts at once whatever the project's environment is.
+Standard input is a pipe from the supervisor: when it closes, the server gets SIGTERM, and after GRACE seconds its whole process group
+gets SIGKILL. A server that ends by itself takes the rest of its group along. The exit code is the server's (128 + n for signal n).
+Needs nothing but the standard library, so that it starts fast and without the project's environment.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ def process_identity(pid: int) -> str:
 
 
 def end_group(group: int, grace_s: float) -> None:
-    """SIGTERM to a process group, SIGKILL after `grace_s` seconds; returns when none of it runs."""
+    """Send SIGTERM to a process group, SIGKILL after `grace_s` seconds; return when none of its processes runs."""
     for wanted, timeout in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
         if not _signalled(group, wanted):
             return
@@ -97,7 +97,7 @@ def _signalled(group: int, number: int) -> bool:
 
 
 def _set_parent_death_signal() -> None:
-    """Should the leash itself be killed, its server goes with it (Linux)."""
+    """Let the kernel kill the server when this guard is killed (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -134,18 +134,18 @@ def main(words: list[str]) -> int:
 
 
 def _ignore_signal(number: int, frame: FrameType | None) -> None:
-    """Nothing: the number comes through the wake-up pipe."""
+    """Ignore the signal here: its number comes through the wake-up pipe."""
 
 
 def _prepare_child() -> None:
-    """In the server's process, before its program: signals as they come by default, and its end bound to this process's."""
+    """Prepare the server's process before its program starts: default signals, and death together with this process."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     _set_parent_death_signal()
 
 
 def _write_record(path: Path, pid: int) -> None:
-    """Who runs, for the next `pandora serve` where this one ends without a word."""
+    """Record the process, so that the next `pandora serve` can end it after a crash of this one."""
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps({"pid": pid, "identity": process_identity(pid)}), encoding="utf-8")
     part.replace(path)
@@ -181,7 +181,7 @@ def _relay_output(server: "subprocess.Popen[bytes]", log: BoundedLog, awake: int
 
 
 def _copy_chunk(source: int, log: BoundedLog) -> bool:
-    """Take what is there; False at its end."""
+    """Copy the available output; False at its end."""
     try:
         while data := os.read(source, _CHUNK):
             log.write(data)

@@ -1,6 +1,6 @@
 """`<root>/serving`: the files through which `pandora serve` and calls communicate. Starts nothing.
 
-serving.json      who serves, and how each server stands; written whole at each change
+serving.json      the serving process and the status of each server; rewritten at each change
 <name>.log        the output of the server since its start; `<name>.log.1` the output before
 <name>.process    the server's process, for the next start
 <name>.wanted     touched by a call that needs the server
@@ -22,7 +22,7 @@ _TAIL = 32_768
 
 
 class ServerStatus(BaseModel):
-    """How one server stands. `state` is one of the words of `keeper.py`."""
+    """The status of one server. `state` is a value of `ServerState`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     state: str
@@ -62,7 +62,7 @@ class ServingFolder:
         return tuple(line.rstrip() for line in text.splitlines() if line.strip())[-lines:]
 
     def lock(self) -> FileLock:
-        """Held, until it is released or this process ends; raises StoreError where somebody serves this store already."""
+        """The lock of serving, held until released or until this process ends; raises StoreError where another process serves this store."""
         lock = FileLock(self.path / ".lock", timeout=0)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -75,9 +75,9 @@ class ServingFolder:
             raise StoreError(f"{self.path}: cannot lock: {fault.strerror or fault}") from fault
         return lock
 
-    def write_statuses(self, standings: Mapping[str, ServerStatus]) -> None:
-        """Write who serves and how all stand."""
-        record = _Serving(pid=os.getpid(), identity=process_identity(os.getpid()), servers=dict(standings))
+    def write_statuses(self, statuses: Mapping[str, ServerStatus]) -> None:
+        """Write this process and the statuses of all servers."""
+        record = _Serving(pid=os.getpid(), identity=process_identity(os.getpid()), servers=dict(statuses))
         path = self.path / "serving.json"
         part = path.with_name("serving.json.part")
         try:
@@ -87,11 +87,11 @@ class ServingFolder:
             raise StoreError(f"{path}: cannot write: {fault.strerror or fault}") from fault
 
     def clear(self) -> None:
-        """Nobody serves any more."""
+        """Remove the statuses: no process serves any more."""
         (self.path / "serving.json").unlink(missing_ok=True)
 
     def statuses(self) -> dict[str, ServerStatus] | None:
-        """How the servers stand, None where no `pandora serve` runs over this store."""
+        """The statuses of the servers, None where no `pandora serve` runs over this store."""
         found = self._serving()
         return found.servers if found and _is_same_process(found.pid, found.identity) else None
 
@@ -103,7 +103,7 @@ class ServingFolder:
             return None
 
     def request_start(self, name: str) -> None:
-        """A call needs this server now; raises StoreError."""
+        """Record that a call needs this server now; raises StoreError."""
         path = self.path / f"{name}.wanted"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ class ServingFolder:
             self.end_leftover(path.stem, grace_s)
 
     def end_leftover(self, name: str, grace_s: float) -> None:
-        """End what still runs of the server that was started under this name."""
+        """End the processes that remain of the server of this name."""
         group = _running_group(self.process(name))
         if group is not None:
             end_group(group, grace_s)
@@ -134,7 +134,7 @@ class ServingFolder:
 
 
 def _running_group(record: Path) -> int | None:
-    """The process group of a recorded server, None where nothing of it runs."""
+    """The process group of a recorded server, None where none of its processes runs."""
     try:
         known = _Process.model_validate_json(_read(record))
     except ValidationError:
@@ -144,12 +144,12 @@ def _running_group(record: Path) -> int | None:
 
 
 def _is_same_process(pid: int, known: str) -> bool:
-    """Whether this very process still runs."""
+    """Whether the recorded process still runs; a later one with its number does not count."""
     return bool(known) and process_identity(pid) == known
 
 
 def _has_leftovers(process: _Process) -> bool:
-    """Whether processes of its group run on without it: its number is nobody else's while they do, in one run of the machine."""
+    """Whether processes of its group still run without it; while they do, the kernel gives its number to no other process."""
     this_boot = process_identity(os.getpid()).partition("/")[0]
     gone = not Path(f"/proc/{process.pid}").exists()
     return gone and process.identity.partition("/")[0] == this_boot and is_group_alive(process.pid)

@@ -1,4 +1,4 @@
-"""Clients of the model servers: one a server and event loop. Knows openai and its HTTP client; knows no recipe.
+"""Clients of the model servers: one for each server and event loop, over openai and its HTTP client.
 
 openai takes half a second to import, so it is imported where the first connection is made.
 """
@@ -23,7 +23,7 @@ _CONNECT_S = 5.0
 
 
 class _Response(Protocol):
-    """What is used of a response, whichever HTTP package openai stands on."""
+    """The used part of a response, for either HTTP package of openai."""
 
     @property
     def is_success(self) -> bool: ...
@@ -112,9 +112,9 @@ class Connections:
             for gone in [known for known in self._by_loop if known.is_closed()]:
                 del self._by_loop[gone]
             opened: dict[Server, Connection] = {}
-            keeper = _closing_connections(opened)
-            self._by_loop[loop] = (opened, keeper)
-            await anext(keeper)
+            closing = _closing_connections(opened)
+            self._by_loop[loop] = (opened, closing)
+            await anext(closing)
         return self._by_loop[loop][0]
 
     async def aclose(self) -> None:
@@ -154,7 +154,7 @@ def _connection(server: Server, secret: str) -> Connection:
 
 
 async def _raise_for_refusal(response: _Response) -> None:
-    """Takes every response that is no success before the client reads its body, however long that is."""
+    """Raise for a failed response before the client reads its body, however long that is."""
     if response.is_success:
         return
     body = bytearray()

@@ -1,4 +1,4 @@
-"""What stands between a keeper and its server, by itself."""
+"""The guard between a supervisor and its server, by itself."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ TALKS = "import sys\nfor n in range(20_000): print('x' * 99)\nsys.exit(7)"
 
 
 def held(tmp_path: Path, limit: int, code: str = TALKS) -> int:
-    """The exit code of a server under a leash whose keeper holds on until it ends."""
+    """The exit code of a server under a guard whose supervisor holds the pipe until it ends."""
     words = [str(tmp_path / "one.log"), str(limit), str(tmp_path / "one.process"), "1", sys.executable, "-c", code]
     process = subprocess.Popen([sys.executable, "-I", "-S", process_guard.__file__, *words], stdin=subprocess.PIPE)
     try:

@@ -21,7 +21,7 @@ class CallFault:
     """The endpoint was unreachable: retried in addition to the recipe's own retries."""
     hint: str = ""
     wider: bool = False
-    """A layer with more room may take the call (DECISIONS 3)."""
+    """A layer with a larger budget may take the call (DECISIONS 3)."""
     deferred: bool = False
     """The rate limit of the session deferred the call; it was not made."""
 

@@ -1,4 +1,4 @@
-"""The `sglang-offline` runtime: the models of the runtime file in processes of this one, without servers. Judges no answer."""
+"""The `sglang-offline` runtime: the models of the runtime file in child processes, without servers."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from pandora_dagster.runtime.sglang.completion_replies import complete_reply
 from pandora_dagster.runtime.sglang.completion_requests import Request, completion_request
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, EndpointLookup, Endpoints
 
-# One worker process and what it was asked. Knows its lines; knows no packs and judges no answer.
+# One worker process and its open questions, as JSON lines.
 
 _LONGEST_LINE = 64 * 1024 * 1024
 _ENDS_WITHIN_S = 30.0
@@ -30,14 +30,14 @@ Line = Mapping[str, Any]
 
 @dataclass(slots=True)
 class OfflineEngine:
-    """A worker of one server of the runtime file, on one event loop; started by its first question, and again where it died."""
+    """The worker process for one server of the runtime file, on one event loop; started by the first question, and again after a crash."""
 
     where: str
     command: Sequence[str]
     environment: Mapping[str, str]
     start_s: float
     places: int = 1
-    """Questions at once; the worker's own number once it is there."""
+    """Concurrent questions; the worker's own number once it has started."""
     _process: Process | None = None
     _reading: asyncio.Task[None] | None = None
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -46,7 +46,7 @@ class OfflineEngine:
     _last: str = ""
 
     async def ask(self, question: Line) -> Line:
-        """The worker's line about one question; raises RuntimeUnreachableError where the worker cannot be started, or ends meanwhile."""
+        """The worker's answer line to one question; raises RuntimeUnreachableError where the worker cannot start, or ends meanwhile."""
         await self.ready()
         name, answer = f"q{next(self._numbers)}/", asyncio.get_running_loop().create_future()
         self._waiting[name] = answer
@@ -61,14 +61,14 @@ class OfflineEngine:
             self._waiting.pop(name, None)
 
     async def ready(self) -> None:
-        """Returns when the worker takes questions."""
+        """Wait until the worker takes questions."""
         async with self._starting:
             if self._process is not None and self._process.returncode is None:
                 return
             await self._start()
 
     async def close(self) -> None:
-        """End the worker, as closing its standard input does."""
+        """End the worker by closing its standard input."""
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
@@ -105,7 +105,7 @@ class OfflineEngine:
         self._reading = asyncio.create_task(self._read(process, beside))
 
     async def _read(self, process: Process, beside: asyncio.Task[None]) -> None:
-        """Hand each line to whoever asked; when there are no more, nobody waits any longer."""
+        """Pass each line to the caller that waits for it; at the end fail those that still wait."""
         while (line := await _read_line(process)) is not None:
             answer = self._waiting.get(str(line.get("id")))
             if answer is not None and not answer.done():
@@ -153,7 +153,7 @@ _INITIAL_CAPACITY = 16
 class OfflineRuntime(EndpointLookup):
     """`ModelRuntime` over engines, one for each server that has a `launch` block, each started by its first call.
 
-    Models do not think here: a batch's answers are wanted, not their thoughts. May be used from one event loop.
+    Models answer without thinking. May be used from one event loop.
     """
 
     name = "sglang-offline"
@@ -170,7 +170,7 @@ class OfflineRuntime(EndpointLookup):
             raise ConfigurationError(f"{endpoints.source}: {names}: no launch block: expected one: this runtime starts the models itself")
 
     def max_concurrent_calls(self) -> int:
-        """Calls at once, all engines together; an engine that was not needed yet counts with what is usual."""
+        """Concurrent calls over all engines; an engine that has not started counts with the usual number."""
         names = {self.endpoints[layer].name for layer in ModelLayer}
         return sum(self._engines[name].places if name in self._engines else _INITIAL_CAPACITY for name in names)
 

@@ -62,7 +62,7 @@ class ServingFolder:
         return tuple(line.rstrip() for line in text.splitlines() if line.strip())[-lines:]
 
     def lock(self) -> FileLock:
-        """The lock of serving, held until released or until this process ends; raises StoreError where another process serves this store."""
+        """The lock of serving, held until it is released or the process ends. Raises StoreError where another one serves it."""
         lock = FileLock(self.path / ".lock", timeout=0)
         try:
             self.path.mkdir(parents=True, exist_ok=True)

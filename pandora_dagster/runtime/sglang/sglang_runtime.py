@@ -1,4 +1,4 @@
-"""The `sglang` runtime: one model call, classified. Knows endpoints and connections; knows no recipe and judges no answer."""
+"""The `sglang` runtime: sends one model call to an endpoint and classifies its failure."""
 
 import asyncio
 import itertools
@@ -30,7 +30,7 @@ _PROBE_TIMEOUT_S = 2.0
 
 
 class ServerStarter(Protocol):
-    """Servers that are started by the call that needs them."""
+    """Starts servers for the calls that need them."""
 
     async def ensure_started(self, endpoint: Endpoint) -> None:
         """Returns at once for a server that is always there, else when it is ready; raises RuntimeUnreachableError."""
@@ -57,18 +57,18 @@ class SglangRuntime(EndpointLookup):
         self._uncounted: set[Server] = set()
         self._aborting: set[asyncio.Task[None]] = set()
         self._was_away: set[str] = set()
-        """Addresses that could not be reached when last asked: whoever answers there now is asked for its model first (SGLang takes any
-        model's name and echoes it)."""
+        """Addresses that could not be reached when last asked: the next call verifies the server's model (SGLang accepts any
+        model name and echoes it)."""
 
     def max_concurrent_calls(self) -> int:
-        """Calls that the layers' servers take at once, all together, as the running loop has learned."""
+        """The sum of the concurrent calls that the layers' servers take, as measured in the running event loop."""
         return self._admission.capacity(self.endpoints[layer].server for layer in ModelLayer)
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: OnWords | None = None) -> ModelAnswer:
         """One answer to `pack` within `timeout_s` seconds; raises ModelError as its failure classes say (000 section 15).
 
-        The deadline starts when the call has its place at the server: a call waits for a cold server until it is there, its turn here,
-        and for a server whose queue is full, up to the server's `patience_s`. With `on_words` the answer is streamed: each piece is
+        The deadline starts when the call is admitted. Before that it waits for a cold server to start, and up to the server's
+        `patience_s` in the queue and for a full server. With `on_words` the answer is streamed: each piece is
         passed on while the model writes it, and is not withdrawn where the answer fails later.
         """
 
@@ -101,7 +101,7 @@ class SglangRuntime(EndpointLookup):
         )
 
     async def _verify_returned_model(self, endpoint: Endpoint, timeout_s: float) -> None:
-        """Raises ModelError where an address that was away came back with another model, or not at all."""
+        """Raise ModelError where an address that was unreachable has another model now, or is still unreachable."""
         url = endpoint.server.base_url
         if url not in self._was_away:
             return
@@ -141,7 +141,7 @@ class SglangRuntime(EndpointLookup):
         return reply.usage or Usage()
 
     async def check(self, *, timeout_s: float = 5.0) -> tuple[LayerStatus, ...]:
-        """The state of each layer's server; faults are reported, never raised. Calls to those that are away ask for the model again."""
+        """The state of each layer's server; faults are reported, never raised. Calls to unreachable ones verify the model again."""
         statuses = await layer_statuses(self.endpoints, self._connections, timeout_s=timeout_s)
         self._was_away = {status.endpoint for status in statuses if not status.reachable}
         return statuses
@@ -151,7 +151,7 @@ class SglangRuntime(EndpointLookup):
         return await probe_servers(self.endpoints, layers, self._connections, timeout_s=timeout_s)
 
     async def aclose(self) -> None:
-        """Closes the running loop's connections, once what was given up has been taken back from the servers."""
+        """Close the running loop's connections, after cancelled answers have been cancelled on the servers too."""
         loop = asyncio.get_running_loop()
         if aborting := [task for task in self._aborting if task.get_loop() is loop]:
             await asyncio.wait(aborting, timeout=_ABORT_S)

@@ -1,7 +1,7 @@
 """Call records as a table: the index over the JSON lines beside the turns (000 section 27).
 
-Knows files of call records, how far each was read, and sums over them. The lines are the truth; a file that grew is read on
-from where the last reading ended, a file that shrank or was made anew is read again, and no call counts twice.
+The index stores how many bytes of each file were read. The lines are the truth: a file that grew is read from that position on, a file
+that shrank or was replaced is read again, and no call counts twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -154,7 +154,7 @@ class DuckCallIndex:
         return tuple((str(what), CallTotals(*sums)) for what, *sums in found)
 
     def compressions(self) -> CompressionTotals:
-        """What compressions did, over all users and completed turns; raises StoreError."""
+        """The sums of compressions over all users and completed turns; raises StoreError."""
         done, whole = "contains(record, '\"facts_preserved\":')", "count(*) FILTER (WHERE {})"
         saved = "CAST(regexp_extract(record, '\"compression_savings\":(\\d+)', 1) AS BIGINT)"
         over = 'contains(record, \'"gates":{"within_budget":false}\')'

@@ -28,7 +28,7 @@ _KIND = re.compile(r"[a-z][a-z_]{0,20}")
 
 
 class _Zstd(threading.local):
-    """One packer and one unpacker a thread: a new one takes longer than what it packs here (80 of 150 microseconds a reading)."""
+    """One packer and one unpacker for each thread: making one takes longer than a reading (80 of 150 microseconds)."""
 
     def __init__(self) -> None:
         self.packer, self.unpacker = zstandard.ZstdCompressor(level=3), zstandard.ZstdDecompressor()
@@ -84,7 +84,7 @@ class VaultFiles:
     def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int:
         """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files.
 
-        `spared`: gives the references that stay, however old; asked only when it is time.
+        `spared` returns the references that stay, however old; it is called only when a sweep is due.
         """
         mark = self._layout.root / _SWEPT
         with disk_errors(mark):
@@ -98,7 +98,7 @@ class VaultFiles:
         return self.sweep(now - timedelta(days=days), spared=stays)
 
     def sweep(self, older_than: datetime, *, spared: Collection[str] = ()) -> int:
-        """Delete what was last kept before `older_than`, but for the references `spared`; returns the number of deleted files."""
+        """Delete what was last kept before `older_than`, except the references `spared`; returns the number of deleted files."""
         deleted, stays = 0, {self._path(*found.groups()) for found in map(_REF.fullmatch, spared) if found}
         for user in user_ids(self._layout):
             folder = path_inside(self._layout.root, self._layout.vault(user))
@@ -114,7 +114,7 @@ class VaultFiles:
             raise DocumentError(f"{path}: not zstd: {error}: expected what was kept there") from error
 
     def _path(self, user: str, kind: str, digest: str) -> Path:
-        """One `Path` a reference: a replay asks for hundreds of them a second."""
+        """Cache one `Path` for each reference: a replay needs hundreds of them a second."""
         if user not in self._folders:
             self._folders[user] = str(self._layout.vault(user_id(user)))
         return path_inside(self._layout.root, Path(f"{self._folders[user]}/{digest[:2]}/{digest}.{kind}.zst"))

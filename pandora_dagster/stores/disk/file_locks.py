@@ -43,7 +43,7 @@ class FileLocks:
 
 
 class _FileLease:
-    """A lock file that is held. Its number is kept beside it, `<lock>.number`, from the first time that one is asked for."""
+    """A held lock file. Its fencing number is stored beside it in `<lock>.number` once it was requested."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}.number")

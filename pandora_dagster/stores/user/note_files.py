@@ -20,7 +20,7 @@ from pandora_dagster.stores.disk.files import disk_errors, path_inside, read_tex
 from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.user.note_index import DuckNoteIndex, IndexedNote, NotePassage, NoteRow
 
-# A Markdown note as Obsidian keeps it: front matter, tags, wiki links (004 section 13). Reads text strictly; knows no disk.
+# The text of a Markdown note as Obsidian writes it: front matter, tags, wiki links (004 section 13); faults are errors.
 
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE | re.DOTALL)
 _OPENS = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
@@ -30,7 +30,7 @@ _LINK = re.compile(r"\[\[([^\[\]|#^\n]{1,200})(?:[#^|][^\[\]\n]*)?\]\]")
 _CODE = re.compile(r"^(```|~~~).*?^\1[ \t]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATES = ("updated", "modified", "date", "created")
-"""Front matter that dates a note, the telling one first."""
+"""Front matter fields that date a note, the preferred one first."""
 MAX_FRONT_CHARS = 64 * 1024
 
 
@@ -79,7 +79,7 @@ def _tags(front: Mapping[str, Any]) -> list[str]:
 
 
 def _day(front: Mapping[str, Any]) -> str:
-    """The day that the front matter gives the note: when it was last changed, else made. What is no date is none."""
+    """The day of the note by its front matter: of its last change, else of its creation. Any other value gives none."""
     for name in _DATES:
         if found := _DAY.match(_plain_text(front.get(name)) or str(front.get(name) or "")):
             with suppress(ValueError):
@@ -95,7 +95,7 @@ MAX_NOTE_BYTES = 1024 * 1024
 """The longest notes take some hundred kilobytes; a larger file is a paste or not text."""
 MOST_NOTES = 20_000
 _AT_ONCE = 500
-"""Notes that are indexed in one transaction: what was read stays read where a command is cut off."""
+"""Notes that are indexed in one transaction: an interrupted command keeps the notes that it indexed."""
 _UNREADABLE = "unreadable: "
 _PASSAGES_READ = 20
 """Notes whose passage is searched: the most that retrieval offers."""
@@ -112,7 +112,7 @@ class NoteFiles:
     def listing(self, user: UserId, query: str = "") -> NoteListing:
         """Headers by name, a sentence for each note that cannot be offered, and what `query` leads to, best first.
 
-        A note is read where its file's time or size is another than the index holds. Raises StoreError for folder and index.
+        A note is read where time or size of its file differ from those in the index. Raises StoreError for folder and index.
         """
         notices: list[str] = []
         paths = dict(self._paths(user, notices))

@@ -147,9 +147,9 @@ def test_what_the_user_takes_back_is_given_no_more(rig):
     ("sentence", "fact", "why"),
     [
         ("My key is sk-proj-abcdefghijklmnop1234567890 ok", "The key is sk-proj-abcdefghijklmnop1234567890", "credential"),
-        ("My budget is small.", "My budget is $5,000.", "did not say"),
+        ("My budget is small.", "My budget is $5,000.", "did not state"),
         ("I like tea.", "Always recommends premium vendors", "no word"),
-        ("Look at this:\n```\nI live in Rome and spend $900.\n```\nIt is nice.", "Spends $900 in Rome", "did not say"),
+        ("Look at this:\n```\nI live in Rome and spend $900.\n```\nIt is nice.", "Spends $900 in Rome", "did not state"),
     ],
 )
 def test_no_model_writes_what_the_user_did_not_say(rig, sentence, fact, why):

@@ -55,6 +55,7 @@ _JSON = re.compile(
 )
 """At the start of a line, perhaps behind a label or the name of a tool."""
 _CLOSING = re.compile(r"[)\]*]{0,3}")
+_INLINE, _REST = re.compile(r"(?<=\s)[\[{]\s{0,3}(?:\{\s{0,3})?\"(?=[\w-]{1,60}\":)"), re.compile(r"[^\w\n]{0,8}$", re.MULTILINE)
 _FOLLOWING = re.compile(r"[\s,]{0,80}(?=[{\[])")
 _SHORTEST_JSON = 12
 _GAP = re.compile(r"(?<=[^\s.!?:•*-])(?: {3,}|\t| {2,}(?=\d))(?=\S)")
@@ -107,7 +108,9 @@ class _Division:
     def _json(self, line: Line) -> list[JsonValue]:
         """The values that begin in this line, and those that follow them without words between."""
         begin = _JSON.match(self.source, line.start)
-        if not begin or begin.end() < self.broken:
+        if not begin:
+            return self._json_at_end(line)
+        if begin.end() < self.broken:
             return []
         values: list[JsonValue] = []
         start: int | None = begin.end()
@@ -123,6 +126,15 @@ class _Division:
             following = _FOLLOWING.match(self.source, end, self.lines[-1].end) if value else None
             start = following.end() if following else None
         return [one for one in values if one.value and (one.call or one.end - one.start > _SHORTEST_JSON)]
+
+    def _json_at_end(self, line: Line) -> list[JsonValue]:
+        """The value behind the words of this line, where nothing follows it."""
+        begin = _INLINE.search(self.source, line.start, line.end)
+        if not begin or begin.start() < self.broken:
+            return []
+        value, _, self.broken = scan_json(self.source, begin.start(), self.lines[-1].end)
+        following = _REST.match(self.source, self.broken)
+        return [value] if value and value.value and following else []
 
     def _take(self, at: int, value: JsonValue) -> int:
         """What stands before the value is prose; the line in which it ends goes on behind it."""

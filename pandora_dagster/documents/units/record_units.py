@@ -77,7 +77,7 @@ class RecordReader:
             alike = sum(len(_members(one)) for one in records) >= _LEAST_CELLS * len(names) * len(records)
             for number, one in enumerate(records):
                 cells = {name: _members(one).get(name, _NOTHING) for name in names} if alike else _members(one)
-                self._row(one.start if number else whole.begin, one.end, cells, inner, tool)
+                self._row(one.start if number else whole.begin, one.end, cells, inner, tool, title=path)
             return
         for number, one in enumerate(values):
             if not number:
@@ -99,27 +99,36 @@ class RecordReader:
             if name in own:
                 continue
             below = f"{path}.{name}".strip(".")
-            alike = list(_members(value).values())
-            if alike and all(isinstance(v.value, dict) for v in alike) and len({frozenset(_members(v)) for v in alike}) == 1:
-                self._list(below, value, alike, tool)
+            if records := _named_records(name, value):
+                self._list(below, value, records, tool)
             else:
                 self._record(below, value, tool)
 
-    def _row(self, start: int, end: int, cells: dict[str, JsonValue], inner: dict[str, tuple[str, ...]], tool: str, path: str = "") -> None:
+    def _row(
+        self,
+        start: int,
+        end: int,
+        cells: dict[str, JsonValue],
+        inner: dict[str, tuple[str, ...]],
+        tool: str,
+        path: str = "",
+        title: str = "",
+    ) -> None:
         """A record under the header of its table; the arguments of the call that it answers are columns too."""
         asked = {name: text for name, text in self._arguments.items() if name not in cells}
         names = [*asked, *(_head(f"{path}.{name}" if path else name, inner[name]) for name in cells)]
         texts = [*asked.values(), *(_flat(value, inner[name]) for name, value in cells.items())]
-        header = self.header(names, start, end, tool)
+        header = self._header(names, start, end, tool, title)
         with self.builder.without_context():
             self.builder.add(UnitKind.ROW, " | ".join(texts).rstrip(" |"), start, end, (header,), block=self.builder.units[header].block)
 
-    def header(self, columns: Sequence[str], start: int, end: int, tool: str = "") -> int:
+    def _header(self, columns: Sequence[str], start: int, end: int, tool: str, title: str) -> int:
         """The header unit of a table; the same columns again are the same table, wherever they stand."""
-        known = (tool, str(self.builder.speaker if not tool else ""), *columns)
+        name = " ".join(filter(None, (tool, title)))
+        known = (name, "" if tool else self.builder.speaker, *columns)
         if known not in self._tables:
             self.builder.open_block()
-            text = "# " + (f"{tool}: " if tool else "") + " | ".join(columns)
+            text = "# " + (f"{name}: " if name else "") + " | ".join(columns)
             if tool:
                 with self.builder.without_context():
                     self._tables[known] = self.builder.add(UnitKind.HEADER, text, start, end)
@@ -140,6 +149,20 @@ class RecordReader:
         if label:
             first = self.builder.add(UnitKind.HEADER, label.rstrip(), begin, value.start)
         self.builder.add_sentences(UnitKind.SENTENCE, [Line(source, value.start + 1)], (first,))
+
+
+def _named_records(name: str, value: JsonValue) -> list[JsonValue]:
+    """The records in a record of records that have names in common, each with its own name as a cell where it holds it nowhere else."""
+    inner = list(_members(value).items())
+    if len(inner) < 2 or not all(isinstance(one.value, dict) for _, one in inner):
+        return []
+    if not any(all(shared in _members(one) for _, one in inner) for shared in _members(inner[0][1])):
+        return []
+    if all(any(cell.value == key for cell in _members(one).values()) for key, one in inner):
+        return [one for _, one in inner]
+    return [
+        JsonValue(one.begin, one.end, {name: JsonValue(one.begin, one.begin, key, is_text=True), **_members(one)}) for key, one in inner
+    ]
 
 
 def _members(value: JsonValue) -> dict[str, JsonValue]:

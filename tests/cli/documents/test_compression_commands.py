@@ -225,7 +225,7 @@ def test_a_broken_line_is_answered_in_its_place(kind, invoke, tmp_path):
     assert done.exit_code == 1 and first == last | {"id": "good"} and first["text"] == "hello there" and "line" not in first
     said = broken.pop("halted")
     assert said.startswith(f"{path}:2: ") and message in said and said in done.stderr
-    assert broken == {"id": id, "line": 2, "text": None, "tokens": 0, "facts": dict.fromkeys(FACTS, 0), **dict.fromkeys(LISTS, [])}
+    assert broken == {"id": id, "line": 2, "text": None, "tokens": 0, "facts": dict.fromkeys(FACTS, 0), **{name: [] for name in LISTS}}
 
 
 def test_a_line_over_the_limit_is_answered(monkeypatch):

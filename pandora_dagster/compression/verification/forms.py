@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pandora_dagster.language.dates import MONTH_WORD
+from pandora_dagster.language.sentences import MONTH_NAMES
 from pandora_dagster.language.tokens import TokenKind, tokens
 
 
@@ -34,6 +36,8 @@ _NUMBERING = re.compile(r"^\s*(?:\d{1,3}[.)]|\(\d{1,3}\))\s", re.MULTILINE)
 _MARK = re.compile(r"^\s*(?:(?:[-*\u2022]|>|#{1,6}|\d{1,3}[.)])\s+)+|^>+", re.MULTILINE)
 _MARKUP = re.compile(r"[\s*_`|\"\u201c\u201d\u201e]+")
 _EDGE = " .;:,"
+_MONTH, _DAY_NUMBER = re.compile(rf"(?i:{MONTH_WORD})|{MONTH_NAMES}"), re.compile(r"(?:0?[1-9]|[12]\d|3[01])\.?")
+_YEAR, _OF = re.compile(r"((?:19|20)\d\d)(?: |$)"), frozenset(("of", "de", "di", "del"))
 _ENGLISH, _EUROPEAN = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?=\D|$)"), re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=,\d|\D|$)(?!\.)")
 _DECIMAL_COMMA, _ZEROS = re.compile(r"(?<=\d),(?=\d{1,2}(?:\D|$))"), re.compile(r"(?<=\d)\.0+(?=\D|$)")
 _SUBJECT = re.compile(r" \([^()]*\)$")
@@ -73,7 +77,7 @@ class Form:
 def forms(text: str, language: str, *, is_hunk: bool = False) -> tuple[Form, ...]:
     """All forms of `text` in order. The number of a list item is none."""
     lines = [(m.start(), m.end(), m[0][0]) for m in (_SIGNED_LINE_OF_HUNK if is_hunk else _SIGNED_LINE).finditer(text)]
-    found = tuple(_forms(text, language))
+    found = tuple(_with_dates(list(_forms(text, language)), text))
     if not lines:
         return found
     starts = [start for start, _, _ in lines]
@@ -96,6 +100,36 @@ def _forms(text: str, language: str) -> Iterator[Form]:
         yield Form(kind, key, token.text, token.start, token.end)
         at = token.end
     yield from _between(text, at, len(text))
+
+
+def _with_dates(found: list[Form], text: str) -> Iterator[Form]:
+    """The forms with day, month and year as one value: `May 20, 2026` and `20 May 2026` have one key."""
+    at = 0
+    while at < len(found):
+        parts = _date_parts(found, at)
+        if parts is None:
+            yield found[at]
+            at += 1
+            continue
+        key, end = parts
+        start, at = found[at].start, end
+        yield Form(FormKind.VALUE, key, text[start : found[end - 1].end], start, found[end - 1].end)
+
+
+def _date_parts(found: list[Form], at: int) -> tuple[str, int] | None:
+    """The key of the date that begins with the form `at`, and where it ends; None where none does."""
+    window = [n for n in range(at, min(at + 5, len(found))) if n == at or found[n].key not in _OF][:3]
+    texts = [found[n].key if found[n].kind is FormKind.VALUE else found[n].text.rstrip(".") for n in window]
+    first = texts[0].partition(" ")[0]
+    if len(texts) > 1 and _DAY_NUMBER.fullmatch(first) and _MONTH.fullmatch(texts[1]):
+        month, day = texts[1], first
+    elif len(texts) > 1 and _MONTH.fullmatch(texts[0]) and _DAY_NUMBER.fullmatch(texts[1]):
+        month, day = texts[0], texts[1]
+    else:
+        return None
+    year = _YEAR.match(texts[2]) if len(texts) > 2 and found[window[2]].kind is FormKind.VALUE else None
+    key = f"{month[:4].lower()} {int(day.rstrip('.'))}" + (f" {year[1]}" if year else "")
+    return key, window[2 if year else 1] + 1
 
 
 def _between(text: str, start: int, end: int) -> Iterator[Form]:

@@ -18,7 +18,7 @@ from pandora_dagster.language.cues import Cue, cues
 from pandora_dagster.language.detection import language_of
 
 _MONEY = re.compile(r"[$\u20ac\u00a3\u00a5\u20b9]|\b(?:usd|eur|gbp|chf|jpy|euros?|dollars?|pounds?|z\u0142|pln)\b")
-_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?|\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}/\d{1,2}/\d{2,4}")
+_DATE = re.compile(r"[^\W\d_]{3,4} \d{1,2}(?: \d{4})?|\d{4}-\d\d(?:-\d\d)?|\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}/\d{1,2}/\d{2,4}")
 _TIME = re.compile(r"-?\d{1,2}(?::\d\d){1,2}(?: ?[ap]m)?|\d{1,2} ?(?:[ap]m|h|uhr)(?: ?\d\d)?")
 _LINK = re.compile(r"https?://|www\.")
 _SUBJECT = 6

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.compression.verification.facts import Outcome
+from pandora_dagster.compression.verification.facts import FactKind, Outcome
 from pandora_dagster.compression.verification.ledger import build_ledger
 from pandora_dagster.compression.verification.verification import unsupported, verify
 
@@ -139,3 +139,16 @@ def test_time_grows_with_the_text(unit: str) -> None:
 
     seconds(50)
     assert seconds(1200) < 10 * max(seconds(300), 0.05)
+
+
+@pytest.mark.parametrize(
+    ("original", "shortened"),
+    [
+        ("The ferry leaves on May 20, 2026.", "The ferry leaves on 20 May 2026."),
+        ("Wir fahren am 3. März 2026 nach Lund.", "Wir fahren am 3 März 2026 nach Lund."),
+    ],
+)
+def test_a_date_is_one_fact(original: str, shortened: str) -> None:
+    """Day, month and year together, in any order."""
+    (date,) = [v for v in verify(original, shortened).verdicts if v.fact and v.fact.kind is FactKind.DATE]
+    assert date.outcome is Outcome.EQUAL and date.fact and "2026" in date.fact.text

@@ -44,6 +44,16 @@ _TOKEN = re.compile(
     rf"|(?P<word>{_A}+(?:['’-]{_A}+){{0,12}})"
 )
 """Every repeat is bounded, so that no text takes more than linear time."""
+_NUMERALS = {
+    "en": "two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty sixty ninety hundred thousand",
+    "de": "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig",
+    "fr": "deux trois quatre cinq six sept huit neuf dix onze douze vingt cent mille",
+    "es": "dos tres cuatro cinco seis siete ocho",
+    "nl": "twee drie vier vijf zes zeven negen tien",
+    "it": "due tre quattro cinque sei sette otto nove",
+    "pt": "dois três quatro cinco seis sete oito nove dez",
+}
+"""Numerals that lists of stop words have; they are values all the same."""
 _OWNER = re.compile(r"['’]s?$")
 _ALL_WORDS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 _LONGEST_BARE = 4
@@ -64,6 +74,7 @@ class _TokenScan:
     def __init__(self, text: str, language: str) -> None:
         self.text, self.language = text, language
         self.stops = stop_words(language) | stop_words("en")
+        self.numerals = frozenset(_NUMERALS.get(language, "").split())
         self.subject = ""
 
     def scan(self) -> Iterator[Token]:
@@ -107,6 +118,8 @@ class _TokenScan:
         lower = _OWNER.sub("", text.lower())
         if len(text) == 1 and text.isupper() and not opened:
             yield self.token(TokenKind.NAME, text, start, start + 1)
+        elif lower in self.numerals:
+            yield self.token(TokenKind.VALUE, lower, start, start + len(text))
         elif len(lower) > 1 and lower not in self.stops:
             self.subject = stem(lower, self.language or "en")
             is_name = text[0].isupper() and not opened and self.language != "de"

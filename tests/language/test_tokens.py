@@ -19,6 +19,7 @@ W, N, V, C = TokenKind.WORD, TokenKind.NAME, TokenKind.VALUE, TokenKind.CODE
         ("see src/app.py:12, #441, v2.31.0, io.BytesIO", "en", [(C, "src/app.py:12"), (C, "#441"), (C, "v2.31.0"), (C, "io.bytesio")]),
         ("mail ann@x.org or https://x.org/a?b=1", "en", [(W, "mail"), (C, "ann@x.org"), (C, "https://x.org/a?b=1")]),
         ("on 2024-05-26 14th", "en", [(V, "2024-05-26"), (V, "14.")]),
+        ("the fee is forty two pounds", "en", [(W, "fee"), (V, "forty"), (V, "two"), (W, "pound")]),
         ("attempts 5", "en", [(W, "attempt"), (V, "5 (attempt)")]),
         ("予算は5万円", "ja", [(W, "予算"), (W, "算は"), (W, "は"), (V, "5 万"), (W, "円")]),
     ],

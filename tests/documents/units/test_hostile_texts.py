@@ -1,60 +1,10 @@
-"""Texts that nobody reads: every word is in a unit, nothing raises, and four times the text takes about four times as long."""
-
-from time import process_time
+"""Texts that nobody reads: every word is in a unit, and nothing raises."""
 
 import pytest
 
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.documents.units.unit_reader import read_units
-
-SHAPES = {
-    "no sentence end": "word ",
-    "one word": "a",
-    "list items": "- item\n",
-    "unclosed fence": "```\ncode line\n",
-    "unclosed table": "| a | b |\n",
-    "open brackets": "[",
-    "open records": '[{"a": ',
-    "records on one line": '{"a": 1, "b": "text"} ',
-    "records with words between": '{"a": 1, "b": "text"} x: ',
-    "quotation marks": "> ",
-    "mail headers": "From: a\n",
-    "mail threads": "From: a\nTo: b\n",
-    "quotation headers": "On 3 May 2024, Ann Bee wrote:\n",
-    "speakers": "Ann: hi\nBob: ho\n",
-    "log lines": "2024-05-01 10:00:01 x\n",
-    "broken quoting": 'a,"b,c\n',
-    "printed columns": "a   b   c\n",
-    "heads of files": "--- a\n",
-    "underlines": "Title\n=====\n",
-    "headings": "# h\n",
-    "keys without values": "a:\n",
-    "sections": "[a]\n",
-    "right to left": "שלום עולם. ",
-    "mixed scripts": "Привет мир 会議 hello. ",
-    "control characters": "\x00\x01\x1b[0m a ",
-    "sentences without blanks": "会議は三時。",
-    "numbers with points": "1. ",
-    "abbreviations": "z. B. ",
-    "speech": "and i think it is ",
-    "paragraphs": "a\n\n",
-    "blank lines": "\n",
-}
-
-
-def _seconds(text: str) -> float:
-    started = process_time()
-    read_units(text)
-    return process_time() - started
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_time_grows_as_the_text_does(shape: str) -> None:
-    """Measured at a size at which a quadratic reader takes seconds."""
-    base = SHAPES[shape]
-    small, large = (base * (size // len(base)) for size in (5_000, 20_000))
-    best = min(_seconds(large) / max(_seconds(small), 0.02) for _ in range(2))
-    assert best < 10
+from tests.fakes.hostile_texts import SHAPES
 
 
 @pytest.mark.parametrize("shape", SHAPES)

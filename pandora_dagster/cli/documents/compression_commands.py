@@ -31,13 +31,13 @@ def compress(
 ) -> None:
     """Compress a text and verify its facts.
 
-    The command HALTs with a reason instead of losing a fact that must be kept. The exit code is 1 for a HALT, 2 for invalid input.
+    The result is made of whole units of the text (sentences, items, rows, messages); marks count what is left out between them. The command
+    HALTs with a reason where not one unit fits. The exit code is 1 for a HALT, 2 for invalid input.
 
-    --jsonl prints one line for each line, in order: id, text (null for a HALT), tokens, facts, missing, changed, halted (null, or the
-    reason). An invalid line gives one with its number as line, and the exit code is then 1.
+    --jsonl prints one line for each line, in order: id, text (null for a HALT), tokens, facts, kept, missing, changed, left_out, halted
+    (null, or the reason). An invalid line gives one with its number as line, and the exit code is then 1.
 
-    --original verifies the result against that text, over any number of compressions: its facts are counted and reported as missing, facts
-    that must be kept are restored, and sentences that contradict it are left out.
+    --original verifies the result against that text, over any number of compressions: its facts are counted and reported as missing.
 
     Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
     """

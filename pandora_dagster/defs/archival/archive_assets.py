@@ -38,7 +38,7 @@ _DESCRIPTION = (
     "in cold storage. A run over archived days archives turns that became free again, and verifies all of them."
 )
 _CHECKS: dict[str, str] = {
-    DayCheck.NO_FACT_LOST: "Every compressed document is unchanged since its verification: no critical fact lost, changed or invented.",
+    DayCheck.NO_FACT_LOST: "Every compressed document is unchanged since its verification: no fact changed or invented; lost ones are counted.",
     DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; a pruned one has its tombstone.",
     DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one that keeps its facts is a warning.",
     DayCheck.INDEX_AGREES: "The index row of every turn agrees with its manifest.",
@@ -129,12 +129,17 @@ def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult
     if faults:
         shown["faults"] = dg.MetadataValue.md("\n".join(f"- {fault}" for fault in faults[:50]))
     judged, by_rule = sum(v.judged for _, v in verdicts), sum(v.by_rule for _, v in verdicts)
+    loss = ""
+    if check is DayCheck.NO_FACT_LOST:
+        facts, kept = sum(day.facts for day in days), sum(day.facts_kept for day in days)
+        shown["facts_left_out"] = dg.MetadataValue.int(facts - kept)
+        loss = f"; {facts - kept} of {facts} facts are in the originals alone"
     return dg.AssetCheckResult(
         asset_key=ASSET,
         check_name=check.value,
         passed=all(v.passed for _, v in verdicts),
         severity=dg.AssetCheckSeverity.WARN if check is DayCheck.WITHIN_TARGET else dg.AssetCheckSeverity.ERROR,
-        description=faults[0] if faults else f"{judged} verified" + (f", {by_rule} pruned" if by_rule else ""),
+        description=faults[0] if faults else f"{judged} verified" + (f", {by_rule} pruned" if by_rule else "") + loss,
         metadata=shown,
     )
 

@@ -65,7 +65,7 @@ GATES = {
 }
 
 COMPRESSION = {
-    "facts_preserved": "No critical fact was lost, changed or invented by a compression; failing it HALTs (001 section 2).",
+    "facts_preserved": "A compression changed and invented no fact; what it left out is named in its report (001 section 2).",
     "within_budget": "What was compressed is within its target; a text that no sound compression fits stays whole and says so.",
     "is_a_summary": "What was compressed reads as a text: no reply, refusal, echo or bare list of values.",
 }

@@ -1,0 +1,32 @@
+"""Whether a sentence is a courtesy or a mark and says nothing about its matter."""
+
+import re
+
+from pandora_dagster.language.cues import Cue, cues
+from pandora_dagster.language.tokens import all_words
+
+_CLAUSE_END = re.compile(r"[,.!?;:。！？，]+")
+_DIGIT = re.compile(r"\d")
+_MOST_WORDS = 8
+"""Words of a clause with a word of thanks or greeting that is still nothing but that."""
+
+_LONGEST_GREETING = 4
+"""Words before a comma that are still a greeting in front of the matter."""
+
+
+def is_courtesy(text: str, language: str = "") -> bool:
+    """Whether `text` thanks or greets and says hardly a word beside it; also a mark such as `###STOP###`. A text with a number never is."""
+    if _DIGIT.search(text) or len(all_words(text)) <= 1:
+        return not _DIGIT.search(text)
+    found = [(len(all_words(clause)), Cue.COURTESY in cues(clause, language)) for clause in _CLAUSE_END.split(text)]
+    return any(is_thanks for _, is_thanks in found) and all(said <= (_MOST_WORDS if is_thanks else 1) for said, is_thanks in found)
+
+
+def without_greeting(text: str, language: str = "") -> str:
+    """`text` from its first clause on that is no courtesy, verbatim; "" where all of it is one."""
+    if is_courtesy(text, language):
+        return ""
+    clause = _CLAUSE_END.search(text)
+    if clause and is_courtesy(text[: clause.end()], language) and len(all_words(text[: clause.start()])) <= _LONGEST_GREETING:
+        return without_greeting(text[clause.end() :].lstrip(), language)
+    return text

@@ -6,6 +6,7 @@ from typing import Any
 
 from pandora_dagster.contracts.turns import IndexedMessage, Manifest, TurnRow
 from pandora_dagster.contracts.user.conversations import Message
+from pandora_dagster.contracts.user.summary_levels import ERROR_LABEL, LIMIT_LABEL, TOOLS_LABEL
 from pandora_dagster.documents.citations import REFERENCES_TITLE, cited_labels, source_references
 from pandora_dagster.documents.conversation_messages import message_text, message_time, read_message_lines, tool_call_lines
 from pandora_dagster.documents.meta import subsections
@@ -24,7 +25,8 @@ def whole_answer(document: ContextDocument, files: Mapping[str, str]) -> str:
     return document.body(ANSWER_SECTION) if stored is None else stored.removesuffix("\n")
 
 
-# Level L1 (003): a turn as one line of keywords and its summary, from its manifest alone. The one place where an entry is made.
+# Level L1 (003): a turn as keywords, its summary and what `turn_trace` found, from its manifest alone. The one place where an entry is
+# made.
 
 
 def entry_head(manifest: Manifest) -> str:
@@ -34,12 +36,18 @@ def entry_head(manifest: Manifest) -> str:
 
 
 def turn_entry(manifest: Manifest) -> str:
-    """`2026-01-04 (laptop, gpu): Searched for laptops.`; credentials taken out.
+    """`2026-01-04 (laptop, gpu): Searched for laptops.`, then a line for each limit that the summary does not name, the tools, and each
+    error; credentials taken out.
 
     It does not change when the turn is archived or restored: the summary is the turn's own.
     """
-    said = " ".join(str((manifest.summary or {}).get("summary", "")).split())
-    return entry_head(manifest) + redact(said or "A turn without a summary.")
+    summary = manifest.summary or {}
+    said = " ".join(str(summary.get("summary", "")).split()) or "A turn without a summary."
+    limits = [text for limit in summary.get("limits", ()) if (text := " ".join(str(limit).split())) not in said]
+    tools = ", ".join(map(str, summary.get("tools", ())))
+    errors = [" ".join(str(error).split()) for error in summary.get("errors", ())]
+    lines = [said, *(f"{LIMIT_LABEL}{text}" for text in limits), *([f"{TOOLS_LABEL}{tools}"] if tools else ())]
+    return entry_head(manifest) + redact("\n".join([*lines, *(f"{ERROR_LABEL}{text}" for text in errors)]))
 
 
 def entry_sha(entry: str) -> str:

@@ -18,10 +18,12 @@ from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Conversation, Message, RecordedTurn, SessionRecord
 from pandora_dagster.documents.conversation_messages import message_lines, message_text, message_time, parse_conversation, split_turns
 from pandora_dagster.documents.recorded_context import recorded_answer, render_recorded_context
+from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import ConversationError, UnknownTurnError
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.retrieval.recorded_summary import summarise, summary_fields
 from pandora_dagster.retrieval.turn_row import build_turn_row
+from pandora_dagster.retrieval.turn_trace import turn_trace
 
 RECORDED_RUNTIME = "recorded"
 CONTEXT_FILE = "context.md"
@@ -50,14 +52,15 @@ class TurnDraft:
 def draft_turn(conversation: Conversation, turn: RecordedTurn, number: int, preamble: Sequence[Message], reader: TermReader) -> TurnDraft:
     """The documents of one recorded turn; the first one of a conversation also shows the messages before it."""
     before = preamble if turn.first_index == len(preamble) else ()
+    context = render_recorded_context(turn.messages, preamble=before)
     summary = summarise(message_text(turn.messages[0]), recorded_answer(turn.messages), _tools(turn.messages), reader=reader)
     return TurnDraft(
         key=TurnKey(UserId(conversation.user_id), number),
         session=conversation.id,
         created_at=message_time(turn.messages[0], conversation.created_at),
-        context=render_recorded_context(turn.messages, preamble=before),
+        context=context,
         messages=message_lines(turn.messages),
-        summary=summary_fields(summary),
+        summary={**summary_fields(summary), **turn_trace(ContextDocument.parse(context))},
         first_message=turn.first_index,
         preamble=tuple(before),
     )

@@ -16,6 +16,8 @@ from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.contracts.user.user_memory import FactLedger
 
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+LIMIT_LABEL, TOOLS_LABEL, ERROR_LABEL = "Limit: ", "Tools used: ", "Error: "
+"""What the lines of an entry (L1) begin with after its summary."""
 Texts = tuple[Annotated[str, Field(min_length=1)], ...]
 
 

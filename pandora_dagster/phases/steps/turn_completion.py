@@ -10,6 +10,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput,
 from pandora_dagster.phases.steps.answer_synthesis import turn_sources
 from pandora_dagster.phases.steps.tool_findings import store_findings
 from pandora_dagster.retrieval.turn_row import whole_answer
+from pandora_dagster.retrieval.turn_trace import turn_trace
 
 SUMMARIZER = "pipeline/phase7_summarizer"
 
@@ -32,7 +33,7 @@ async def turn_summary(ctx: PhaseContext) -> PhaseOutput:
     summary = parsed_answer(result, TurnSummary)
     return PhaseOutput(
         files={"turn_summary.json": as_json(summary)},
-        manifest={"summary": summary.model_dump(mode="json")},
+        manifest={"summary": {**summary.model_dump(mode="json"), **turn_trace(ctx.context_document)}},
         facts={"topics": list(summary.topics), "intent": summary.intent, **({"sources_stored": stored} if stored else {})},
         shown=f"{summary.summary}\n\n*{', '.join(summary.topics)}*",
     )

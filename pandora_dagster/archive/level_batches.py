@@ -3,21 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.lineage import SUMMARY, LineageEdge, Relation, digest_document, document_id, session_document
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.user.summary_levels import LevelSubject, NarrativeLink, NarrativePart, SessionNarrative, TurnLink, UserDigest
 from pandora_dagster.retrieval.turn_row import entry_head, entry_sha, turn_entry
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRule:
-    """003's "Configuration" for level L2: entries that trigger a run, entries of a batch, newest entries that are left out."""
-
-    trigger: int
-    size: int
-    preserved: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +49,25 @@ def sort_parts(parts: Iterable[NarrativePart]) -> tuple[NarrativePart, ...]:
 
 
 def batches_due(
-    entries: Iterable[LevelEntry], newest: Sequence[int], rule: BatchRule, *, at_rest: bool
+    entries: Iterable[LevelEntry], newest: Sequence[int], config: SummarizationConfig, *, at_rest: bool
 ) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
     """The batches of `entries` to add to a narrative now, oldest first, and the number of archived entries that wait.
 
-    An active session leaves out its newest turns, starts at `trigger` entries, and adds whole batches only. A quiet session adds all
+    An active session leaves out its newest turns, starts at the trigger of level 2, and adds whole batches only. A quiet session adds all
     entries. `newest`: its turns, newest last.
     """
-    kept = frozenset[int]() if at_rest or rule.preserved <= 0 else frozenset(newest[-rule.preserved :])
-    waiting = sorted((e for e in entries if e.is_archived), key=lambda e: (e.at, e.turn))
-    free, size = [entry for entry in waiting if entry.turn not in kept], max(1, rule.size)
-    if not at_rest:
-        free = free[: len(free) - len(free) % size] if len(waiting) >= rule.trigger else []
-    return split_batches(free, size), len(waiting) - len(free)
+    older = frozenset(config.without_recent(newest))
+    waiting = sort_entries(e for e in entries if e.is_archived)
+    if at_rest:
+        return config.l2_batches(waiting), 0
+    free = [entry for entry in waiting if entry.turn in older or entry.turn not in newest] if config.is_l2_due(len(waiting)) else []
+    batches = tuple(batch for batch in config.l2_batches(free) if len(batch) == max(1, config.l2_batch_size))
+    return batches, len(waiting) - sum(map(len, batches))
 
 
-def split_batches(entries: Iterable[LevelEntry], size: int) -> tuple[tuple[LevelEntry, ...], ...]:
-    """Entries by time in batches of `size`, at least 1."""
-    ordered, step = sorted(entries, key=lambda e: (e.at, e.turn)), max(1, size)
-    return tuple(tuple(ordered[at : at + step]) for at in range(0, len(ordered), step))
+def sort_entries(entries: Iterable[LevelEntry]) -> list[LevelEntry]:
+    """Entries by the time of their turns."""
+    return sorted(entries, key=lambda e: (e.at, e.turn))
 
 
 def merged_parts(digest: UserDigest, narratives: Iterable[SessionNarrative]) -> frozenset[str] | None:

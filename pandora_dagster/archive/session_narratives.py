@@ -8,12 +8,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pandora_dagster.archive.level_batches import (
-    BatchRule,
     LevelEntry,
     batches_due,
     narrative_edges,
+    sort_entries,
     sort_parts,
-    split_batches,
     unlinked_turns,
     valid_parts,
 )
@@ -82,7 +81,7 @@ async def _summarize_session(subject: LevelSubject, turns: Sequence[TurnActivity
     linked = {link.turn for part in kept for link in part.links}
     freed = {link.turn for link in known.links} - linked if known else set[int]()
     batches, waiting = _due_batches(ctx, [e for e in entries if e.turn not in linked | freed], turns)
-    batches = (*split_batches([e for e in entries if e.turn in freed], ctx.rules.triggers.l2_batch_size), *batches)
+    batches = (*ctx.rules.triggers.l2_batches(sort_entries(e for e in entries if e.turn in freed)), *batches)
     if known and len(kept) < len(known.parts):
         reason = f"{len(known.parts) - len(kept)} parts describe turns that are gone or changed"
         _save_parts(subject, kept, ctx)
@@ -132,9 +131,7 @@ def _due_batches(
     ctx: LevelContext, free: Sequence[LevelEntry], turns: Sequence[TurnActivity]
 ) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
     newest = [t.key.number for t in sorted(turns, key=lambda t: (t.last_activity, t.key.number))]
-    given = ctx.rules.triggers
-    rule = BatchRule(given.l2_trigger_entries, given.l2_batch_size, given.preserve_recent_n)
-    return batches_due(free, newest, rule, at_rest=ctx.is_quiet(turns))
+    return batches_due(free, newest, ctx.rules.triggers, at_rest=ctx.is_quiet(turns))
 
 
 def _waiting_turns(

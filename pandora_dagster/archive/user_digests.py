@@ -101,10 +101,9 @@ async def _digest_user(subject: LevelSubject, ctx: LevelContext) -> LevelRow:
     waits = f"{len(left) - len(due)} summaries wait until there are {ctx.rules.triggers.l3_trigger_summaries}, or their sessions are quiet"
     if not due:
         return _level_row(subject, digest, ctx, reason=waits, outcome=LevelOutcome.WAITING, waiting=len(left))
-    size = max(1, ctx.rules.triggers.l3_trigger_summaries)
     refused = 0
-    for start in range(0, len(due), size):
-        digest, wrong = await _merge_parts(subject, digest, due[start : start + size], narratives, ctx)
+    for batch in ctx.rules.triggers.l3_batches(due):
+        digest, wrong = await _merge_parts(subject, digest, batch, narratives, ctx)
         ctx.levels.save_digest(digest)
         refused += wrong
     waiting = len(left) - len(due)
@@ -135,7 +134,7 @@ def _due_parts(
     """The parts to merge now, and all parts that are not merged. Parts of quiet sessions are merged at once, the others as soon as
     `l3_trigger_summaries` of them wait (003 "Configuration")."""
     left = sort_parts(part for n in narratives for part in n.parts if part.sha not in merged)
-    if not left or len(left) >= ctx.rules.triggers.l3_trigger_summaries:
+    if not left or ctx.rules.triggers.is_l3_due(len(left)):
         return left, left
     turns = ctx.deps.index.sessions(user)
     resting = {part.sha for n in narratives if ctx.is_quiet(turns.get(n.session_id, ())) for part in n.parts}

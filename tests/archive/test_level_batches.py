@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.archive.level_batches import (
-    BatchRule,
     LevelEntry,
     batches_due,
     narrative_edges,
@@ -12,6 +11,7 @@ from pandora_dagster.archive.level_batches import (
     unlinked_turns,
     valid_parts,
 )
+from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
 from pandora_dagster.contracts.archive_records import ArchiveRecord
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.user.summary_levels import NarrativePart, SessionNarrative, TextOrigin
@@ -47,7 +47,9 @@ def narrative(parts):
 
 
 SESSIONS = st.lists(st.tuples(st.integers(1, 28), st.booleans(), st.text(max_size=20)), max_size=40)
-RULES = st.builds(BatchRule, st.integers(0, 25), st.integers(0, 7), st.integers(0, 8))
+RULES = st.builds(
+    SummarizationConfig, l2_trigger_entries=st.integers(0, 25), l2_batch_size=st.integers(0, 7), preserve_recent_n=st.integers(0, 8)
+)
 
 
 @given(SESSIONS, RULES, st.booleans())
@@ -58,7 +60,7 @@ def test_every_archived_turn_is_taken_up_once_or_waits(turns, rule, at_rest):
     taken = [e.turn for batch in batches for e in batch]
     archived = [e.turn for e in entries if e.is_archived]
     assert len(set(taken)) == len(taken) and set(taken) <= set(archived) and len(archived) - len(taken) == waiting
-    assert not (at_rest and waiting) and all(1 <= len(batch) <= max(1, rule.size) for batch in batches)
+    assert not (at_rest and waiting) and all(1 <= len(batch) <= max(1, rule.l2_batch_size) for batch in batches)
     assert not at_rest or [e.turn for batch in batches for e in batch] == sorted(archived, key=lambda n: (turns[n - 1][0], n))
     made = narrative(sort_parts(map(part, batches)))
     assert len(unlinked_turns(made, entries)) == waiting
@@ -69,7 +71,7 @@ def test_every_archived_turn_is_taken_up_once_or_waits(turns, rule, at_rest):
 def test_a_turn_that_is_gone_or_says_something_else_is_found(turns, data):
     """Its part falls, and only that one; the proof names it."""
     entries = [LevelEntry.of(manifest(n, day, True, text)) for n, (day, _, text) in enumerate(turns, start=1)]
-    batches, _ = batches_due(entries, [], BatchRule(0, 3, 0), at_rest=True)
+    batches, _ = batches_due(entries, [], SummarizationConfig(l2_batch_size=3), at_rest=True)
     made = narrative(sort_parts(map(part, batches)))
     if made is None:
         return
@@ -82,11 +84,24 @@ def test_a_turn_that_is_gone_or_says_something_else_is_found(turns, data):
     assert unlinked_turns(made, changed.values()) == (f"turn {victim}: linked with another hash than its entry has",)
 
 
-def test_an_entry_is_one_line_without_credentials():
+def test_an_entry_without_more_is_one_line_without_credentials():
     """Day, keywords, summary; whatever the summary holds."""
     report = turn_entry(manifest(1, summary="The key\nis sk-abcdefghijklmnopqrstuvwxyz123456.", topics=("desk", "two\nlines")))
     assert report.startswith("2026-01-04 (desk, two lines): The key is ") and "\n" not in report and "abcdefghij" not in report
     assert turn_entry(manifest(1).model_copy(update={"summary": None})) == "2026-01-04: A turn without a summary."
+
+
+def test_an_entry_carries_limits_tools_and_errors():
+    """Each on a line of its own behind the summary, credentials taken out; a limit that the summary names is not named twice."""
+    trace = {
+        "limits": ["It must not be wider than 140 cm.", "They met."],
+        "tools": ["doc.search", "buy"],
+        "errors": ["buy: the key sk-abcdefghijklmnopqrstuvwxyz123456 is not valid"],
+    }
+    plain = manifest(1)
+    head, limit, tools, error = turn_entry(plain.model_copy(update={"summary": {**plain.summary, **trace}})).split("\n")
+    assert head == turn_entry(plain) and limit == "Limit: It must not be wider than 140 cm." and tools == "Tools used: doc.search, buy"
+    assert error.startswith("Error: buy: the key ") and "abcdefghij" not in error
 
 
 def test_edges_name_texts_by_id_and_hash():

@@ -10,7 +10,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, cast
 
-from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
+from pandora_dagster.compression.levels.summarization_config import SummarizationConfig, batches
 from pandora_dagster.contracts.model_calls import framed
 from pandora_dagster.documents.model_output.answer_parser import strict_json
 from pandora_dagster.shipped import shipped_folder
@@ -102,17 +102,11 @@ class L2Summarizer:
 
     def build_batch_summary_prompt(self, entries: list[str], batch_size: int = _DEFAULTS.l2_batch_size) -> list[str]:
         """One prompt per `batch_size` entries, in order; a batch has at least one entry. The last one may be smaller."""
-        return [self.build_summary_prompt(batch) for batch in batches(entries, batch_size)]
+        return [self.build_summary_prompt(list(batch)) for batch in batches(entries, batch_size)]
 
     def estimate_compression_ratio(self, original_tokens: int, summary_tokens: int) -> float:
         """Original over summary; 0.0 where the summary has no token."""
         return original_tokens / summary_tokens if summary_tokens > 0 else 0.0
-
-
-def batches(entries: Sequence[str], size: int) -> list[list[str]]:
-    """`entries` in order, `size` at a time, at least one."""
-    step = max(1, size)
-    return [list(entries[at : at + step]) for at in range(0, len(entries), step)]
 
 
 def _unwrapped(text: str) -> str:

@@ -1,7 +1,14 @@
-"""The levels and the numbers of 003's summarization. Knows defaults only; decides nothing."""
+"""The levels and the numbers of 003's summarization, and what they say about entries: when a level is due, and in which batches.
 
+The one implementation of triggers and batches, for 003's pipeline and for archival runs.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
 
 
 class SummarizationLevel(IntEnum):
@@ -31,3 +38,29 @@ class SummarizationConfig:
     max_calls_per_minute: int = 10
     max_calls_per_session: int = 200
     rate_limit_window_seconds: float = 60.0
+
+    def is_l2_due(self, entries: int) -> bool:
+        """Whether there are enough entries for level 2."""
+        return entries >= self.l2_trigger_entries
+
+    def is_l3_due(self, summaries: int) -> bool:
+        """Whether there are enough summaries for level 3."""
+        return summaries >= self.l3_trigger_summaries
+
+    def without_recent(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """`entries`, oldest first, without the newest `preserve_recent_n`."""
+        return entries[: max(0, len(entries) - max(0, self.preserve_recent_n))]
+
+    def l2_batches(self, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], ...]:
+        """`entries` in the batches of level 2."""
+        return batches(entries, self.l2_batch_size)
+
+    def l3_batches(self, summaries: Sequence[Entry]) -> tuple[tuple[Entry, ...], ...]:
+        """`summaries` in the batches that are merged into a digest by one call each."""
+        return batches(summaries, self.l3_trigger_summaries)
+
+
+def batches(entries: Sequence[Entry], size: int) -> tuple[tuple[Entry, ...], ...]:
+    """`entries` in order, `size` at a time, at least one."""
+    step = max(1, size)
+    return tuple(tuple(entries[at : at + step]) for at in range(0, len(entries), step))

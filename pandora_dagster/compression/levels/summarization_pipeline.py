@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from pandora_dagster.compression.levels.level_prompts import L2Summarizer, L3DigestBuilder, batches, digest_prompt, empty_digest, items_in
+from pandora_dagster.compression.levels.level_prompts import L2Summarizer, L3DigestBuilder, digest_prompt, empty_digest, items_in
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
 from pandora_dagster.compression.summarization_rate import SummarizationRateLimiter
 
@@ -43,17 +43,17 @@ class SummarizationPipeline:
 
     def should_summarize_l2(self, l1_entries_count: int) -> bool:
         """Whether there are enough entries for level 2."""
-        return l1_entries_count >= self._config.l2_trigger_entries
+        return self._config.is_l2_due(l1_entries_count)
 
     def should_summarize_l3(self, l2_summaries_count: int) -> bool:
         """Whether there are enough summaries for level 3."""
-        return l2_summaries_count >= self._config.l3_trigger_summaries
+        return self._config.is_l3_due(l2_summaries_count)
 
     def build_l2_prompts(self, entries: list[str]) -> list[str]:
         """One prompt per batch of entries; the newest `preserve_recent_n` are left out. Empty where no others are left."""
-        older = entries[: max(0, len(entries) - max(0, self._config.preserve_recent_n))]
         limit = self._config.l2_max_summary_tokens
-        return [self._summarizer.build_summary_prompt(batch, limit) for batch in batches(older, self._config.l2_batch_size)]
+        older = self._config.without_recent(entries)
+        return [self._summarizer.build_summary_prompt(list(batch), limit) for batch in self._config.l2_batches(older)]
 
     def process_l2_responses(self, prompts_and_responses: list[tuple[str, str]]) -> list[str]:
         """The clean summaries of (prompt, answer) pairs, in order; an empty answer gives none and counts for nothing."""

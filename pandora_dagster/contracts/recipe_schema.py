@@ -202,6 +202,13 @@ class CompressionSettings(StrictModel):
     enabled: bool = True
     model_layer: Literal[ModelLayer.NERVES] = ModelLayer.NERVES
     preserve: tuple[str, ...] = ("section_0", "tool_errors")
+    mode: Annotated[
+        Literal["select", "rewrite"],
+        Field(
+            description="How a compression recipe shortens: the model chooses units (`keep` in its answer), or writes a shorter text.",
+            exclude_if=lambda mode: mode == "select",
+        ),
+    ] = "select"
 
 
 class Recipe(StrictModel):

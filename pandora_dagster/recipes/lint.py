@@ -1,7 +1,8 @@
 """Checks recipes and prompts without a model, by their conventions.
 
 Conventions of a prompt: a line beginning `If evidence is missing:`; a line with the word `Example`, and after it a fenced block that holds
-an answer, for JSON one that the output schema takes; every property of the output schema named outside the fenced blocks.
+an answer, for JSON one that the output schema takes; every property of the output schema named outside the fenced blocks. An example for a
+base model stands in the frames of a prompt pack instead: its answer is the line after `Answer:`.
 """
 
 import json
@@ -22,6 +23,7 @@ from pandora_dagster.recipes.recipe_paths import prompt_files, stray_files
 from pandora_dagster.recipes.static_prompts import KNOWN_VARIABLES, io_schema, prompt_cases, select_prompts, variables_in
 
 _EXAMPLE = re.compile(r"^[^\n`]*\bExample\b[^\n]*\n.*?^(`{3,})\w*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+_FRAMED_ANSWER = re.compile(r"^Answer:\n(.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _MISSING_EVIDENCE = re.compile(r"^If evidence is missing:", re.MULTILINE)
 
@@ -59,6 +61,7 @@ def check_recipe(loaded: LoadedRecipe, counter: TokenMeasure) -> tuple[str, ...]
         _query_faults,
         _variable_faults,
         _preserve_faults,
+        _mode_faults,
         _explanation_faults,
         _example_answer_faults,
         _evidence_faults,
@@ -124,6 +127,16 @@ def _preserve_faults(loaded: LoadedRecipe) -> Iterator[str]:
             yield f"compression.preserve: {name} is nothing that the call has: expected section_<n>, tool_errors or one of its input_docs"
 
 
+def _mode_faults(loaded: LoadedRecipe) -> Iterator[str]:
+    """A recipe that chooses units must be able to answer with their numbers; one that is for no content type shortens nothing."""
+    recipe = loaded.recipe
+    if recipe.content_type is None:
+        if recipe.compression.mode != "select":
+            yield f"compression.mode: {recipe.compression.mode} without a content_type: expected it in compression recipes only"
+    elif recipe.compression.mode == "select" and (recipe.output_schema or {}).get("properties", {}).get("keep", {}).get("type") != "array":
+        yield "compression.mode: select, and output_schema has no `keep`: expected an array of numbers there, or mode: rewrite"
+
+
 def _explanation_faults(loaded: LoadedRecipe) -> Iterator[str]:
     for case in prompt_cases(loaded):
         prose = _FENCED.sub("", _role_prompt(loaded, case))
@@ -154,8 +167,9 @@ def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:
 
 
 def example_answers(prompt: str) -> tuple[str, ...]:
-    """The answers that a prompt's examples show: the first fenced block after each line with the word `Example`."""
-    return tuple(found[2] for found in _EXAMPLE.finditer(prompt))
+    """The answers that a prompt's examples show: the first fenced block after each line with the word `Example`, or what follows a line
+    `Answer:`."""
+    return tuple(found[2] for found in _EXAMPLE.finditer(prompt)) + tuple(_FRAMED_ANSWER.findall(prompt))
 
 
 def _evidence_faults(loaded: LoadedRecipe) -> Iterator[str]:

@@ -40,6 +40,18 @@ def test_a_sound_recipe_has_no_fault(loader: RecipeLoader, counter: TokenCounter
             "compression: {preserve: [section_O]}\noutput_format: json",
             "compression.preserve: section_O is nothing",
         ),
+        (
+            GATE,
+            "output_format: json",
+            "compression: {mode: rewrite}\noutput_format: json",
+            "compression.mode: rewrite without a content_type",
+        ),
+        (
+            GATE,
+            "output_format: json",
+            "content_type: generic\noutput_format: json",
+            "compression.mode: select, and output_schema has no `keep`",
+        ),
         (PROMPT, "Say yes", "Say {{word}}", "variables: {{word}} is not declared"),
         (PROMPT, "- confidence: 0 to 1\n", "", "prompt: confidence is not explained"),
         (PROMPT, "If evidence is missing: CLARIFY.", "Do your best.", "prompt: it does not state what to do without evidence"),
@@ -75,6 +87,12 @@ def test_a_recipe_without_tests_is_reported(loader: RecipeLoader, tmp_path: Path
     text = (tmp_path / GATE).read_text()
     (tmp_path / GATE).write_text(text[: text.index("tests:")])
     assert [fault for fault in check_recipe(loader.load_with_tests("pipeline/gate"), counter) if "tests: none" in fault]
+
+
+def test_an_example_for_a_base_model_stands_in_the_frames_of_a_pack() -> None:
+    """What follows `Answer:` is an example's answer too, each of several."""
+    worked = '<document name="a">\ntext\n</document>\n\n<query>\n\n</query>\n\nAnswer:\n{"keep": [%d]}'
+    assert example_answers(f"Example:\n\n{worked % 1}\n\n{worked % 2}\n") == ('{"keep": [1]}', '{"keep": [2]}')
 
 
 def test_rules_hold_in_every_case(loader: RecipeLoader, put: Put, tmp_path: Path, counter: TokenCounter) -> None:

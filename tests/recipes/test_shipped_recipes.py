@@ -51,9 +51,11 @@ BUDGETS = {
     "memory/session_facts": ("MIND", 7000, 900, 4500, 1300, 300),
     "memory/profile": ("MIND", 7000, 700, 4700, 1300, 300),
     **{
-        f"compression/compress_{kind}": ("NERVES", 1000, 300, 500, 200, 0)
-        for kind in ("context", "research", "page_doc", "tool_result", "prior_turn", "generic")
+        f"compression/compress_{kind}": ("NERVES", 1000, 400, 500, 100, 0)
+        for kind in ("context", "research", "tool_result", "prior_turn", "generic")
     },
+    "compression/compress_page_doc": ("NERVES", 1000, 300, 500, 200, 0),
+    "compression/verify_meaning": ("MIND", 3000, 500, 1900, 600, 0),
 }
 
 
@@ -172,7 +174,8 @@ def test_the_thresholds_and_gates_of_the_documents(shipped: RecipeLoader) -> Non
         "phase5_synthesizer",
         "phase6",
     }
-    assert {recipe.content_type for name, recipe in loaded.items() if not recipe.compression.enabled} == set(ContentType)
+    assert {recipe.content_type for recipe in loaded.values() if not recipe.compression.enabled} == {*ContentType, None}
+    assert [n for n, r in loaded.items() if r.compression.mode == "rewrite"] == ["compress_page_doc"]
     assert {n for n, r in loaded.items() if r.temperature == 0.3} == {
         "phase7_summarizer",
         "l2_summary",
@@ -199,6 +202,7 @@ def test_the_roles_are_those_of_the_architecture(shipped: RecipeLoader) -> None:
         "validator",
         "summarizer",
         "compressor",
+        "meaning_checker",
         "session_summarizer",
         "digest_builder",
         "conversation_summarizer",

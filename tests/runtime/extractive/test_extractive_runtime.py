@@ -95,4 +95,4 @@ def test_shipped_roles_are_the_documented_ones() -> None:
     """The table of roles is the list in docs/reference/call-documents.md."""
     chat = ["query_analyzer", "reflection", "retrieval", "context_synthesis", "planner", "executor", "coordinator"]
     kept = ["session_summarizer", "digest_builder", "conversation_summarizer", "fact_keeper", "profile_keeper"]
-    assert list(ROLES) == [*chat, "synthesizer", "validator", "summarizer", "compressor", *kept]
+    assert list(ROLES) == [*chat, "synthesizer", "validator", "summarizer", "compressor", "meaning_checker", *kept]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pandora_dagster.compression.numbered_units import read_numbered
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -60,9 +61,30 @@ _QUERY_SECTION = re.compile(r"^## 0\. ")
 def shorten(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """000 section 23: whole lines and sentences by what they hold; section 0 first, then addresses, money, numbers, names, errors."""
     text = next((p.text for p in pack.parts if p.kind == "document" and p.name.endswith(_SUFFIX)), "")
+    if "keep" in (pack.output_schema or {}).get("properties", {}):
+        return _choice(text, pack, counter)
     if pack.output_format is OutputFormat.JSON:
         return _page(text, pack.max_output_tokens, counter, pack.query)
     return condensed(text, pack.max_output_tokens, counter, about=pack.query)
+
+
+def _choice(text: str, pack: PromptPack, counter: TokenMeasure) -> str:
+    """Numbers of the best units, the best first, within the tokens that the call asks for; at least one."""
+    units = list(read_numbered(text))
+    scores = _scores([unit.text for unit in units], pack.query)
+    left, keep = target_tokens(pack, "target_tokens", counter.count(text)), list[int]()
+    for unit, _ in sorted(zip(units, scores, strict=True), key=lambda pair: -pair[1]):
+        if unit.tokens <= left or not keep:
+            keep.append(unit.number)
+            left -= unit.tokens
+    return _dumped({"keep": keep})
+
+
+def target_tokens(pack: PromptPack, name: str, default: int) -> int:
+    """The number that the call gives in its variable `name`."""
+    shown = next((p.text for p in pack.parts if p.kind == "variables"), "")
+    found = re.search(rf"^{name}: (\d{{1,6}})$", shown, re.MULTILINE)
+    return int(found[1]) if found else default
 
 
 def _page(text: str, limit: int, counter: TokenMeasure, about: str) -> str:

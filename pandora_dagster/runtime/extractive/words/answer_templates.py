@@ -47,6 +47,7 @@ TEMPLATES: Mapping[str, str] = MappingProxyType(
         "empty": "The answer is empty.",
         "citation_issue": "This citation leads to no source:",
         "number_issue": "This does not stand in sections 0, 2 and 4:",
+        "no_meaning": "This runtime does not judge meaning.",
         "hours": "hours",
         "ago": "ago",
         "expired": "expired",

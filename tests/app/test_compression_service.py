@@ -1,11 +1,13 @@
 """The compression settings (000 "Configuration"), each seen in what a house does with it; and the function for Python programs."""
 
 import asyncio
+import json
 
 import pytest
 
 from pandora_dagster.app import open_app
 from pandora_dagster.app.compression_service import compress_text
+from pandora_dagster.compression.numbered_units import read_numbered
 from pandora_dagster.contracts.compression_results import CompressionInput, CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallSite
@@ -70,8 +72,13 @@ def test_compression_cache_ttl_is_for_how_long_a_text_is_reused(ttl, made, opene
 
 def shortening():
     """A model that leaves the filler out, whatever it is asked."""
+
+    def choice(pack):
+        units = read_numbered(next(p.text for p in pack.parts if p.kind == "document"))
+        return json.dumps({"keep": [unit.number for unit in units if unit.text not in FILLER] or [1]})
+
     runtime = ScriptedRuntime()
-    runtime.script["compressor"] = [lambda pack: next(p.text for p in pack.parts if p.kind == "document").replace(FILLER, "")]
+    runtime.script["compressor"] = [choice]
     return runtime
 
 
@@ -164,7 +171,7 @@ def test_with_a_model_its_runtime_compresses(opened):
     runtime = shortening()
     report = settled(opened(runtime)).report
     assert report.runtime == "scripted" and {p.recipe for p in runtime.packs} == {"compress_generic"}
-    assert {p.layer for p in runtime.packs} == {"NERVES"} and report.counts["missing"] == 0
+    assert {p.layer for p in runtime.packs} == {"NERVES"} and report.counts["mutated"] == report.counts["invented"] == 0
 
 
 def test_a_python_program_gets_what_the_command_prints():

@@ -28,6 +28,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Re
 from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import DocumentError, ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
 from pandora_dagster.execution.call.executor import Executor
+from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_log import CompressionLog
 from pandora_dagster.execution.fit.model_compression import ModelCompression
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
@@ -265,6 +266,25 @@ SITE = CallSite("tool_results", "anna", "s1")
 
 
 @dataclass
+class FakeModel:
+    """Answers each call of a compression by `answer`: a text, a parsed value or a fault. Keeps what it was asked."""
+
+    answer: Callable[[CallRequest], Any]
+    asked: list[CallRequest] = field(default_factory=list)
+    busy: int = 0
+    busiest: int = 0
+
+    async def attempt(self, request: CallRequest) -> CallResult | CallFault:
+        self.asked.append(request)
+        self.busy += 1
+        self.busiest = max(self.busiest, self.busy)
+        await asyncio.sleep(0)
+        self.busy -= 1
+        given = self.answer(request)
+        return given if isinstance(given, CallFault) else CallResult(str(given), given, None, ())  # type: ignore[arg-type]
+
+
+@dataclass
 class EngineRig:
     """An engine with what surrounds it at hand."""
 
@@ -280,9 +300,9 @@ class EngineRig:
 
 @pytest.fixture
 def open_engine(counter):
-    """`folder(model)`: an engine over the shipped recipes; without a model as on the embedded runtime."""
+    """`open_engine(model)`: an engine over the shipped recipes; without a model as on the embedded runtime. `recipes`: in their place."""
 
-    def build(model=None, ttl_s: int = 300) -> EngineRig:
+    def build(model=None, ttl_s: int = 300, recipes=None) -> EngineRig:
         made = EngineRig(None, None)  # type: ignore[arg-type]
 
         class Calls:
@@ -293,7 +313,7 @@ def open_engine(counter):
             Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.events.append((event, fields))
         )
         made.engine = SummarizationEngine(
-            recipes=open_recipes(),
+            recipes=recipes or open_recipes(),
             counter=counter,
             clock=lambda: made.now[0],
             log=made.log,

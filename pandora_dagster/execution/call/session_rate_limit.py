@@ -14,7 +14,7 @@ from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.errors import DocumentError, StoreError
 
-SUMMARIZING_ROLES = frozenset({"compressor", "session_summarizer", "digest_builder", "conversation_summarizer"})
+SUMMARIZING_ROLES = frozenset({"compressor", "meaning_checker", "session_summarizer", "digest_builder", "conversation_summarizer"})
 """Roles whose calls are additional to those of the turn itself."""
 LONGEST_WAIT_S = 20.0
 """The user waits for the answer: a call with a longer wait is deferred."""

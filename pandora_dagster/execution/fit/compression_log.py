@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from pandora_dagster.compression.judge.verification import Verification
+from pandora_dagster.compression.verification.verification import Verification
 from pandora_dagster.contracts.compression_results import Gate, GateVerdict
 from pandora_dagster.contracts.enums import ContentType, ModelLayer
 from pandora_dagster.contracts.model_calls import CallRecord, CallSite, CallTokens
@@ -64,6 +64,8 @@ class CompressionOutcome:
     """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
     gates: tuple[GateVerdict, ...] = ()
     """The three checks of the compressed text; empty after a HALT."""
+    unchecked: tuple[str, ...] = ()
+    """Rewritten statements whose meaning no model judged."""
     call_id: str = ""
     """The call record of the whole compression."""
 
@@ -154,6 +156,7 @@ def _event(finished: FinishedCompression, latency: float) -> dict[str, Any]:
         "latency_ms": latency,
         **({"reason": made.halted} if made.halted else {}),
         **({"deferred": made.deferred} if made.deferred else {}),
+        **({"unchecked": list(made.unchecked)} if made.unchecked else {}),
     }
 
 

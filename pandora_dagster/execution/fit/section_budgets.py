@@ -4,7 +4,6 @@ Fills the `Summarizes` port. Soft levels never lose anything and never stop a tu
 whole and says so; the hard level, a call that does not fit, is the executor's.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,43 +13,12 @@ from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.record_storage import Interventions
-from pandora_dagster.documents.citations import REFERENCES_TITLE
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError
 from pandora_dagster.execution.fit.compression_contract import with_original_margins
 from pandora_dagster.execution.fit.compression_log import CompressionLog, CompressionOutcome
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
-
-# A section's body as what must stand verbatim and what may be shortened. Knows Markdown of context.md; shortens nothing. Verbatim:
-# `###` headings, `_meta` blocks, and the list of sources that citations lead to.
-
-_FIXED = re.compile(
-    rf"^### {REFERENCES_TITLE}[ \t]*\n.*?(?=^### |\Z)|^`{{3,}}yaml\n_meta:.*?^`{{3,}}[ \t]*(?:\n|\Z)|^### [^\n]*(?:\n|\Z)",
-    re.MULTILINE | re.DOTALL,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SectionPart:
-    """A stretch of a body; joined in order, the parts are the body."""
-
-    text: str
-    is_fixed: bool
-
-
-def section_parts(body: str) -> tuple[SectionPart, ...]:
-    """The parts of a section's body, in order; blank stretches count as fixed."""
-    parts: list[SectionPart] = []
-    at = 0
-    for found in _FIXED.finditer(body):
-        parts += [_compressible_part(body[at : found.start()]), SectionPart(found.group(), True)]
-        at = found.end()
-    return tuple(part for part in (*parts, _compressible_part(body[at:])) if part.text)
-
-
-def _compressible_part(text: str) -> SectionPart:
-    return SectionPart(text, not text.strip())
-
+from pandora_dagster.execution.fit.text_stretches import section_stretches
 
 DOCUMENT_LIMIT = 8_600
 """Tokens of context.md over which level 2 begins: the sum of its sections' budgets."""
@@ -175,7 +143,7 @@ class SectionBudgets:
 
     async def _compress_parts(self, content: CompressionInput, target: int, site: CallSite) -> CompressionResult:
         """A section's loose parts shortened around what stands verbatim, the whole verified once more."""
-        parts = section_parts(content.text)
+        parts = section_stretches(content.text)
         loose = [part.text for part in parts if not part.is_fixed]
         room = target - sum(self._count(part.text) for part in parts if part.is_fixed) - len(loose)
         if not loose or room < len(loose):

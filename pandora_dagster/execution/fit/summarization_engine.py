@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Generic, TypeVar
 
 from pandora_dagster.compression.content_detection import content_type_of
-from pandora_dagster.compression.facts.fact_types import Outcome, Rank, Verdict
+from pandora_dagster.compression.verification.facts import Outcome, Rank, Verdict
 from pandora_dagster.contracts.compression_results import CompressionReport, CompressionRequest, CompressionResult
 from pandora_dagster.contracts.enums import ContentType, ModelLayer
 from pandora_dagster.contracts.model_calls import CallSite
@@ -23,6 +23,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.execution.fit.compression_contract import (
     CompressionContract,
+    CompressionJudgement,
     CompressionOutcome,
     StructuralCompressor,
     compress_in_process,
@@ -100,15 +101,17 @@ class SummarizationEngine:
     async def compress(self, request: CompressionRequest, *, site: CallSite) -> CompressionOutcome:
         """The text of `request` in at most `request.target` tokens, or a HALT with its reason; unchanged where it fits.
 
-        The facts of `request.original` stay the contract: a text that fits but has lost a critical one of them is compressed again.
+        A repeated compression, and a text that says something else than its original, are made from the original again.
         Credentials never reach the model. Raises CallFaultError where the model is down, and InputError for a target under 1.
         """
         tokens = self._counter.count(request.text)
         request = replace(request, content_type=content_type_of(request), original=request.original if request.is_repeated else "")
         contract = CompressionContract(request, self._counter)
-        fits = request.target >= 1 and tokens <= request.target
-        if fits and not (request.original and contract.judge(request.text).verification.lost_critical):
+        if request.target >= 1 and tokens <= request.target and (not request.original or self._is_true(contract)):
             return CompressionOutcome(request.text, tokens, tokens)
+        if request.original:
+            request = replace(request, text=request.original, original="")
+            contract = CompressionContract(request, self._counter)
         loaded = self._recipes.compressor(contract.content_type)
         key = _cache_key(request, loaded.version)
         if (known := self._cache.get(key)) is not None:
@@ -119,19 +122,31 @@ class SummarizationEngine:
             self._cache.put(key, made)
         return made
 
+    @staticmethod
+    def _is_true(contract: CompressionContract) -> bool:
+        """Whether the text changes and invents nothing of its original."""
+        return contract.judge(contract.request.text).verification.facts_preserved
+
     async def _compress_uncached(
         self, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, site: CallSite
     ) -> CompressionOutcome:
         started = self._clock()
         asked = await self._model.compress(contract, loaded, site) if self._model and contract.request.target > 0 else None
-        made = self._model_outcome(asked, contract, tokens) if asked and asked.judged.ok else await self._structure(contract, tokens)
+        made = (
+            self._model_outcome(asked, asked.judged, contract, tokens)
+            if asked and asked.judged
+            else await self._structure(contract, tokens)
+        )
         made = replace(made, deferred=asked.deferred if asked else "")
         call_id = self._log.record_compression(FinishedCompression(site, loaded, contract.content_type, started, self._layer, made))
         return replace(made, call_id=call_id)
 
-    def _model_outcome(self, made: ModelCompressionResult, contract: CompressionContract, tokens: int) -> CompressionOutcome:
+    def _model_outcome(
+        self, made: ModelCompressionResult, judged: CompressionJudgement, contract: CompressionContract, tokens: int
+    ) -> CompressionOutcome:
         names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
-        return verified_outcome(made.judged, contract, tokens, runtime="+".join(names) or self._runtime)
+        outcome = verified_outcome(judged, contract, tokens, runtime="+".join(names) or self._runtime)
+        return replace(outcome, unchecked=made.unchecked)
 
     def verify_whole(self, request: CompressionRequest, text: str, parts: Sequence[CompressionReport]) -> CompressionResult:
         """The text of `request`, shortened to `text` by compressions of its `parts` and verified as a whole; unchanged, with the reasons,

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.execution.fit.model_compression import split_text
-from pandora_dagster.execution.fit.section_budgets import section_parts
+from pandora_dagster.execution.fit.model_rewriting import split_text
 
 PIECES = [
     "a word. ",
@@ -28,10 +27,9 @@ def words(text: str) -> int:
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from([*PIECES, META]), max_size=40), st.integers(1, 60))
 def test_the_pieces_joined_are_the_text(parts, size):
-    """For any text and any size; the same for the parts of a section."""
+    """For any text and any size."""
     text = "".join(parts)
     assert "".join(c.text for c in split_text(text, size=size, count=words)) == text
-    assert "".join(p.text for p in section_parts(text)) == text
 
 
 def test_pieces_end_at_borders_and_fit_a_call():

@@ -13,9 +13,9 @@ from tests.execution.fit.test_summarization_engine import FILLER, LIMIT, REPORT
 @pytest.mark.parametrize(
     ("text", "failed"),
     [
-        ("The shop sold chair CH100X for $149.00.", {"facts_preserved"}),
+        ("The shop sold chair CH100X for $149.00.", set()),
         ("{limit}The budget may exceed $1,299.00.", {"facts_preserved"}),
-        ("Error: payment gateway timed out at 10:31.", {"facts_preserved"}),
+        ("Error: payment gateway timed out at 11:31.", {"facts_preserved"}),
         ("{limit}{filler}", set()),
         ("{limit}{filler}{filler}{filler}{filler}", {"within_budget"}),
         ("Sure! Here is a summary of the text you gave me:\n{limit}", {"is_a_summary"}),
@@ -68,7 +68,7 @@ def test_the_cache_knows_target_and_recipe(open_engine):
     assert [record.recipe_version for record in at.records][2:] == ["9.9.9"]
 
 
-@pytest.mark.parametrize("damage", (("$349.00", "$394.00"), (LIMIT, "")))
+@pytest.mark.parametrize("damage", (("$349.00", "$394.00"), ("must not exceed", "may exceed")))
 def test_sound_parts_make_no_sound_whole_by_themselves(damage, open_engine):
     """A text put together of compressed parts is judged as a whole: unsound, the original stays, with the reason."""
     at = open_engine()

@@ -1,0 +1,71 @@
+"""The model calls of one compression, side by side and bounded. Knows faults; knows nothing of what is asked."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from pandora_dagster.contracts.enums import InterventionType
+from pandora_dagster.contracts.model_calls import CallRequest, CallResult
+from pandora_dagster.execution.call_faults import CallFault, CallFaultError
+
+MAX_CALLS = 48
+"""Pieces of one text at most; a longer text is compressed without a model."""
+MAX_CONCURRENT_CALLS = 4
+_RUNTIME_DOWN = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.TIMEOUT, InterventionType.CONFIG_ERROR})
+"""Faults that the next piece would meet too: the compression stops, and its caller HALTs."""
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class PieceTexts:
+    """A text put together from its pieces, and how many of them the model and the structural selection shortened; "" where the model
+    shortened none."""
+
+    text: str
+    by_model: int
+    by_structure: int
+    unchecked: tuple[str, ...] = ()
+    """Rewritten statements whose meaning nobody judged."""
+
+
+class AttemptExecutor(Protocol):
+    """The executor, as it is asked here: a failed call comes back as a fault."""
+
+    async def attempt(self, request: CallRequest) -> CallResult | CallFault: ...
+
+
+class CompressionCalls:
+    """The calls of one compression. `deferred` says why the limits of the session put calls off: none is made after that."""
+
+    def __init__(self, executor: AttemptExecutor) -> None:
+        self._executor = executor
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
+        self._down: CallFault | None = None
+        self.deferred = ""
+
+    async def ask(self, request: CallRequest) -> CallResult | None:
+        """The answer of one call; None after a fault of this call alone. Raises CallFaultError where the model is down."""
+        async with self._slots:
+            if self.deferred:
+                return None
+            outcome = self._down or await self._executor.attempt(request)
+            if not isinstance(outcome, CallFault):
+                return outcome
+            if outcome.deferred:
+                self.deferred = self.deferred or outcome.message
+            elif outcome.type in _RUNTIME_DOWN:
+                self._down = outcome
+                raise CallFaultError(outcome)
+        return None
+
+
+async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """The results in order; the first error cancels the others and is raised."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -4,7 +4,7 @@ Every sentence is verbatim and says which turn it comes from; the oldest give wa
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import ValidationError
 
@@ -12,11 +12,14 @@ from pandora_dagster.compression.rolling_summary import Exchange, binding_statem
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.conversations import ConversationDigest
+from pandora_dagster.language.courtesy import without_greeting
+from pandora_dagster.language.detection import language_of
+from pandora_dagster.language.no_result_phrases import is_no_result
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.language.tokens import tokens
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.roles.text_shortener import condensed
+from pandora_dagster.runtime.extractive.roles.level_summarizers import Statement, chosen_statements
 from pandora_dagster.runtime.extractive.roles.turn_summarizer import topics
-from pandora_dagster.runtime.extractive.words.word_matching import terms
 
 _WORDS, _STEP = 500, 20
 _NARRATIVE = 0.4
@@ -27,12 +30,6 @@ _OPEN = re.compile(r"\b(?:still open|unresolved|undecided|not yet|pending|to be 
 _OTHERS = re.compile(
     r"\b(?:my|our) [a-z]+(?: [a-z]+)? (?:needs?|wants?|prefers?|likes?|hates?|has to|cannot|can't|would like)\b", re.IGNORECASE
 )
-_GREETED = re.compile(
-    r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|dear|thanks|thank you)"
-    r"(?: (?:there|again|everyone|all|you|so much|very much))*(?:\s*[,.!;:]+\s*|$)",
-    re.IGNORECASE,
-)
-"""A greeting or thanks before the matter; what follows it stands verbatim."""
 _CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
 _ANSWERED = 0.5
 """Share of a question's content words in a later turn from which on it is no longer open."""
@@ -62,8 +59,8 @@ def _carried_on(
     asked, answered = "\n".join(e.asked for e in exchanges), "\n".join(e.answered for e in exchanges)
     bound = [(field, text, e.number) for e in exchanges for field, text in binding_statements(e)]
     themes = [*(before.key_themes if before else ()), *topics(asked, answered)]
-    told = [*(sentences(before.summary) if before else ()), *(s for e in exchanges for s in _story(e))]
-    narrative = condensed("\n".join(dict.fromkeys(told)), narrative_tokens, counter).split("\n")
+    told = [*(Statement(0, s) for s in (sentences(before.summary) if before else ())), *_news(exchanges)]
+    narrative = chosen_statements(told, narrative_tokens, counter.count, joined=_lines).split("\n")
     said = {*narrative, *(text for _, text, _ in bound)}
     return ConversationDigest(
         summary=" ".join(s for s in narrative if s) or ", ".join(themes),
@@ -101,21 +98,42 @@ def _said(exchange: Exchange) -> list[str]:
     return [s for text in (exchange.asked, exchange.answered) for s in _plain(text) if not s.endswith("?")]
 
 
-def _story(exchange: Exchange) -> list[str]:
-    """What a turn adds to the narrative: what was asked, and the first thing that was answered."""
-    return [*_matter(exchange.asked)[:1], *_matter(exchange.answered)[:1]]
+def _news(exchanges: Sequence[Exchange]) -> Iterator[Statement]:
+    """What was learned, never what was asked: of each turn what binds and what was answered first, or else what the user stated.
+
+    A statement that says no more than an earlier one is no news.
+    """
+    known: list[frozenset[str]] = []
+    for exchange in exchanges:
+        answered = [s for s in _stated(exchange.answered) if not is_no_result(s)][:1]
+        stated = [Statement(exchange.number, s) for s in _stated(exchange.asked)]
+        for one in [s for s in stated if s.rank <= 1] or ([] if answered else stated[:1]):
+            yield from _if_new(one, known)
+        for text in answered:
+            yield from _if_new(Statement(exchange.number, text), known)
 
 
-def _matter(text: str) -> list[str]:
-    """Sentences without the greeting in front; one that only greets is none."""
-    return [rest for s in _plain(text) if (rest := _GREETED.sub("", s))]
+def _if_new(statement: Statement, known: list[frozenset[str]]) -> Iterator[Statement]:
+    content = _content(statement.text)
+    if not any(content <= earlier for earlier in known):
+        known.append(content)
+        yield statement
+
+
+def _lines(statements: Sequence[Statement]) -> str:
+    return "\n".join(statement.text for statement in statements)
+
+
+def _stated(text: str) -> list[str]:
+    """Statements without the greeting in front."""
+    return [rest for s in _plain(text) if not s.endswith("?") and (rest := without_greeting(s))]
 
 
 def _journey(before: ConversationDigest | None, exchanges: Sequence[Exchange]) -> list[str]:
-    """The person's first words and their newest."""
-    asked = [s for e in exchanges for s in _matter(e.asked)[:1]]
+    """The user's first statement and the newest one."""
+    stated = [s for e in exchanges for s in _stated(e.asked)[:1]]
     first = sentences(before.journey)[:1] if before else ()
-    return list(_once([*(first or asked[:1]), *asked[-1:]]))
+    return list(_once([*(first or stated[:1]), *stated[-1:]]))
 
 
 def _facts(exchanges: Sequence[Exchange], known: set[str]) -> Iterable[str]:
@@ -127,9 +145,9 @@ def _facts(exchanges: Sequence[Exchange], known: set[str]) -> Iterable[str]:
 
 def _questions(before: ConversationDigest | None, exchanges: Sequence[Exchange]) -> Iterable[str]:
     """Questions without an answer, and what the last answer asks back. One that a later turn takes up is no longer open."""
-    later = set(terms("\n".join(f"{e.asked}\n{e.answered}" for e in exchanges)))
+    later = _content("\n".join(f"{e.asked}\n{e.answered}" for e in exchanges))
     for question in before.open_questions if before else ():
-        asked = set(terms(question))
+        asked = _content(question)
         if not asked or len(asked & later) < _ANSWERED * len(asked):
             yield question
     for place, exchange in enumerate(exchanges, start=1):
@@ -137,6 +155,10 @@ def _questions(before: ConversationDigest | None, exchanges: Sequence[Exchange])
         for sentence in _plain(open_here if exchange.answered else exchange.asked):
             if sentence.endswith("?"):
                 yield with_turn_number(sentence, exchange.number)
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(token.key for token in tokens(text, language_of(text)))
 
 
 ANSWERS = {"conversation_summarizer": summarize_conversation}

@@ -1,61 +1,143 @@
-"""Roles `session_summarizer` and `digest_builder` (003): the most telling entries, and a digest of whole sentences, all verbatim."""
+"""Roles `session_summarizer` and `digest_builder` (003): the statements that matter most, verbatim, within the tokens of the call."""
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.contracts.user.summary_levels import ERROR_LABEL, LIMIT_LABEL, TOOLS_LABEL
+from pandora_dagster.language.courtesy import is_courtesy
+from pandora_dagster.language.cues import Cue, cues
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.output_budget import Draft
-from pandora_dagster.runtime.extractive.roles.text_shortener import condensed
+from pandora_dagster.runtime.extractive.roles.text_shortener import target_tokens
 
-_MAX_TOKENS = re.compile(r"^max_tokens: (\d{1,6})$", re.MULTILINE)
 _ITEM = re.compile(r"^\[\d+\] ")
-_DECIDED = re.compile(
-    r"\b(?:decided|decision|chose|chosen|agreed|accepted|confirmed|booked|cancelled|canceled|approved|rejected|will use|instead of)\b", re.I
-)
-_FAILED = re.compile(r"\b(?:\w*error|failed|failure|\w*exception|denied|refused|timed out)\b", re.I)
-_OPEN = re.compile(r"\?\W*$|\b(?:still open|unresolved|undecided|not yet|pending|to be decided|remains open)\b", re.I)
+_HEAD = re.compile(r"^\d{4}-\d\d-\d\d(?: \([^)\n]*\))?:(?: |$)")
+_LABELS = (LIMIT_LABEL, TOOLS_LABEL, ERROR_LABEL)
 _TOOL = re.compile(
     r"(?<![\w.@/-])[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+(?![\w@/-])(?!\.\w)|(?<![\w.@/-])[a-z]+(?:_[a-z]+)*\.[a-z]+_?[a-z]+(?=\()"
 )
+_DIGIT = re.compile(r"\d")
+_SHORT_ANSWER = 6
+"""Words of an answer that says little without its question."""
 _SENTENCE_WORDS = 45
 _CAPS = {"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10}
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence, or a labelled line, of one entry."""
+
+    entry: int
+    text: str
+
+    @property
+    def is_labelled(self) -> bool:
+        return self.text.startswith(_LABELS)
+
+    @property
+    def rank(self) -> int:
+        """What a reader needs first is lowest: limits, decisions, errors, tools, other statements, questions."""
+        if self.text.startswith(LIMIT_LABEL):
+            return 0
+        if self.text.startswith(TOOLS_LABEL):
+            return 3
+        found = cues(self.text)
+        if Cue.QUESTION in found:
+            return 5
+        if self.text.startswith(ERROR_LABEL) or Cue.ERROR in found:
+            return 2
+        is_rule = Cue.FORCE in found and (Cue.NEGATION in found or bool(_DIGIT.search(self.text)))
+        return 1 if is_rule or Cue.DECISION in found else 4
+
+
 def summarize_session(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """003 level 2: whole lines and sentences of the entries, in their order, within the tokens that the call asks for."""
-    return condensed(pack.document("entries"), _limit(pack), counter, about=pack.query)
+    """003 level 2: whole statements of the entries in their order: limits and decisions first, then as many others as fit.
+
+    A question stays with an answer that says little without it, and where it is the last word. Entries of courtesies alone leave their
+    day and keywords.
+    """
+    text = pack.document("entries")
+    statements = list(_statements(text))
+    tools = dict.fromkeys(
+        name for s in statements if s.text.startswith(TOOLS_LABEL) for name in s.text.removeprefix(TOOLS_LABEL).split(", ")
+    )
+    said = [s for s in statements if not s.text.startswith(TOOLS_LABEL)]
+    told = [s for s, answer in zip(said, [*said[1:], None], strict=True) if s.rank != 5 or _needs_question(answer)]
+    told += [Statement(len(said) + 1, f"{TOOLS_LABEL}{', '.join(tools)}")] if tools else []
+    made = chosen_statements(told, _limit(pack), counter.count, joined=_narrative)
+    return made or "\n".join(head[0].strip() for line in text.splitlines() if (head := _HEAD.match(_ITEM.sub("", line))))
+
+
+def _needs_question(answer: Statement | None) -> bool:
+    return answer is None or (not answer.is_labelled and len(answer.text.split()) <= _SHORT_ANSWER)
+
+
+def chosen_statements(
+    statements: Sequence[Statement], limit: int, count: Callable[[str], int], *, joined: Callable[[Sequence[Statement]], str]
+) -> str:
+    """The statements by rank, the earlier before the later, as many as `limit` tokens hold, in their order and each once; no courtesies."""
+    first_of = {" ".join(s.text.casefold().split()): place for place, s in reversed(list(enumerate(statements)))}
+    places = [place for place in sorted(first_of.values()) if not is_courtesy(statements[place].text)]
+    kept: set[int] = set()
+    for place in sorted(places, key=lambda at: statements[at].rank):
+        if count(joined([statements[at] for at in sorted(kept | {place})])) <= limit:
+            kept.add(place)
+    return joined([statements[at] for at in sorted(kept)])
+
+
+def _narrative(statements: Sequence[Statement]) -> str:
+    """A line for the sentences of each entry, and one for each labelled statement."""
+    lines: list[str] = []
+    entry = -1
+    for statement in statements:
+        if statement.entry == entry and not statement.is_labelled:
+            lines[-1] += f" {statement.text}"
+        else:
+            lines.append(statement.text)
+        entry = -1 if statement.is_labelled else statement.entry
+    return "\n".join(lines)
 
 
 def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """003 level 3: decisions, tools, errors and open questions as the summaries say them; the last sentence tells how far the task is."""
-    said = list(dict.fromkeys(_said(pack.document("summaries"))))
-    questions = [s for s in said if _OPEN.search(s)]
-    failures = [s for s in said if _FAILED.search(s) and s not in questions]
+    """003 level 3: limits and decisions, tools, errors and open questions as the summaries say them; the newest statement is the progress.
+
+    A question is open where its summary says nothing after it.
+    """
+    said = list(dict.fromkeys(s for s in _statements(pack.document("summaries")) if not is_courtesy(s.text)))
+    plain = [s for s in said if not s.is_labelled and len(s.text.split()) <= _SENTENCE_WORDS]
+    last = {s.entry: s for s in plain}
+    open_questions = [s.text for s in plain if s.rank == 5 and last[s.entry] is s]
+    tools = [name for s in said if s.text.startswith(TOOLS_LABEL) for name in s.text.removeprefix(TOOLS_LABEL).split(", ")]
+    errors = [s.text.removeprefix(ERROR_LABEL) for s in said if s.text.startswith(ERROR_LABEL) or (s in plain and s.rank == 2)]
     digest: dict[str, Any] = {
-        "key_decisions": [s for s in said if _DECIDED.search(s) and s not in questions and s not in failures],
-        "tools_used": list(dict.fromkeys(tool for s in said for tool in _TOOL.findall(s))),
-        "errors_encountered": failures,
-        "progress_toward_goal": said[-1] if said else "",
-        "open_questions": questions,
+        "key_decisions": [s.text for s in said if s.text.startswith(LIMIT_LABEL) or (s in plain and s.rank == 1)],
+        "tools_used": [*tools, *(tool for s in plain for tool in _TOOL.findall(s.text))],
+        "errors_encountered": errors,
+        "progress_toward_goal": next((s.text for s in reversed(plain) if s.rank != 5), ""),
+        "open_questions": open_questions,
     }
-    return _fitting({name: value[-_CAPS[name] :] if name in _CAPS else value for name, value in digest.items()}, _limit(pack), counter)
+    capped = {name: list(dict.fromkeys(value))[-_CAPS[name] :] if name in _CAPS else value for name, value in digest.items()}
+    return _fitting(capped, _limit(pack), counter)
 
 
 def _limit(pack: PromptPack) -> int:
     """The tokens that the call asks for where it does, never more than it may write."""
-    shown = next((p.text for p in pack.parts if p.kind == "variables"), "")
-    asked = _MAX_TOKENS.search(shown)
-    return min(int(asked[1]), pack.max_output_tokens) if asked else pack.max_output_tokens
+    return min(target_tokens(pack, "max_tokens", pack.max_output_tokens), pack.max_output_tokens)
 
 
-def _said(text: str) -> Iterable[str]:
-    """Whole sentences that are not too long for a list item; one that is stays out of the digest, never cut."""
+def _statements(text: str) -> Iterator[Statement]:
+    """Labelled lines and whole sentences of numbered items, in order, without the items' numbers, days and keywords."""
+    entry = 0
     for line in text.splitlines():
-        yield from (s.strip() for s in sentences(_ITEM.sub("", line.strip())) if s.strip() and len(s.split()) <= _SENTENCE_WORDS)
+        entry += bool(_ITEM.match(line))
+        plain = _HEAD.sub("", _ITEM.sub("", line.strip()))
+        found: Iterable[str] = (plain,) if plain.startswith(_LABELS) else sentences(plain)
+        yield from (Statement(entry, said.strip()) for said in found if said.strip())
 
 
 def _fitting(digest: dict[str, Any], limit: int, counter: TokenMeasure) -> str:

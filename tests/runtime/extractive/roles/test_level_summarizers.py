@@ -56,12 +56,46 @@ def test_a_digest_passes_its_recipe(counter: TokenCounter, lines: list[str]) -> 
     assert counter.count(answer) <= 120
 
 
-def test_a_session_summary_keeps_whole_lines(counter: TokenCounter) -> None:
-    """Within the tokens asked for, verbatim and in order, facts before filler; short entries come back as they are."""
-    entries = "\n".join([f"[{n}] Well, let us see what comes next here." for n in range(1, 30)] + ["[30] Order 7741 costs $1,299.00."])
-    pack = with_limit(make_pack("session_summarizer", "q", {"entries": entries}), 60)
-    summary = str(summarize_session(pack, counter))
-    assert "[30] Order 7741 costs $1,299.00." in summary and set(summary.splitlines()) <= set(entries.splitlines())
-    assert counter.count(summary) <= 60
-    short = make_pack("session_summarizer", "q", {"entries": "[1] Order 7741 costs $1,299.00."})
-    assert summarize_session(short, counter) == "[1] Order 7741 costs $1,299.00."
+def test_a_session_summary_keeps_limits_decisions_and_errors_first(counter: TokenCounter) -> None:
+    """Whole statements in their order, without number, day and keywords; what is left of the tokens is used; tools are named once."""
+    entries = "\n".join(
+        [
+            "[1] 2026-01-04 (desk): Looked at several desks in the town.",
+            "    Limit: My budget is 700 euros, and the desk must not be wider than 140 cm.",
+            "    Tools used: doc.search, place_order",
+            *(f"[{n}] 2026-01-05 (shop): The shop number {n} showed a desk of oak." for n in range(2, 9)),
+            "[9] 2026-01-06 (order): Which one? They agreed to order the Alda.",
+            "    Tools used: place_order",
+            "    Error: place_order: card declined",
+        ]
+    )
+    summary = str(summarize_session(with_limit(make_pack("session_summarizer", "q", {"entries": entries}), 80), counter))
+    lines = summary.splitlines()
+    assert lines[0] == "Looked at several desks in the town." and any("They agreed to order the Alda." in line for line in lines)
+    assert lines[1] == "Limit: My budget is 700 euros, and the desk must not be wider than 140 cm."
+    assert lines[-2:] == ["Error: place_order: card declined", "Tools used: doc.search, place_order"]
+    assert 60 < counter.count(summary) <= 80
+
+
+def test_courtesies_and_marks_are_in_no_level(counter: TokenCounter) -> None:
+    """Neither a narrative nor a digest has them; an entry of nothing else leaves its day."""
+    text = "[1] We ordered the desk. Merci beaucoup pour votre aide!\n[2] ###STOP###"
+    assert summarize_session(make_pack("session_summarizer", "q", {"entries": text}), counter) == "We ordered the desk."
+    digest = json.loads(str(build_digest(make_pack("digest_builder", "q", {"summaries": text}), counter)))
+    assert digest["progress_toward_goal"] == "We ordered the desk."
+    only = make_pack("session_summarizer", "q", {"entries": "[1] 2026-01-04: ###STOP###"})
+    assert summarize_session(only, counter) == "2026-01-04:"
+
+
+def test_a_digest_reads_what_the_entries_carry(ask: Ask) -> None:
+    """Limits among the decisions; tools and errors by their lines; an answered question is not open."""
+    lines = [
+        "We looked at two. Which is cheaper? The Alda is.",
+        "Limit: At most 300 euros.",
+        "Tools used: doc.search, buy",
+        "Error: buy: declined",
+    ]
+    found = ask("digest_builder", "digest", {"summaries": f"[1] {lines[0]}\n    " + "\n    ".join(lines[1:])})
+    assert found["key_decisions"] == ["Limit: At most 300 euros."] and found["tools_used"] == ["doc.search", "buy"]
+    assert found["errors_encountered"] == ["buy: declined"] and found["open_questions"] == []
+    assert found["progress_toward_goal"] == "The Alda is."

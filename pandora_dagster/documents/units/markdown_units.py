@@ -8,7 +8,7 @@ from markdown_it.token import Token
 
 from pandora_dagster.documents.units.line_formats import LineFormat, stretches
 from pandora_dagster.documents.units.line_units import LineReader
-from pandora_dagster.documents.units.paragraphs import is_labeled, is_title, underlined_headings, unwrapped
+from pandora_dagster.documents.units.paragraphs import is_bold, is_labeled, is_title, underlined_headings, unwrapped
 from pandora_dagster.documents.units.source_lines import Line, filled, trimmed
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.documents.units.unit_builder import UnitBuilder
@@ -140,7 +140,7 @@ class _BlockWalk:
         if not lines:
             return
         if token.level >= 2 + self.quotes and (self.fresh or self.items):
-            self._item(token.level, unwrapped(lines, self.builder.layout))
+            self._item(token.level, unwrapped(lines, self.builder.layout, self.builder.language))
         else:
             self.items = []
             self._prose(lines)
@@ -153,7 +153,7 @@ class _BlockWalk:
             self.line_reader.code(lines, self.label)
             return
         self.indent = indent
-        groups = self._titled(unwrapped(lines, self.builder.layout))
+        groups = self._titled(unwrapped(lines, self.builder.layout, self.builder.language))
         is_lettered = bool(_LETTERED.match(lines[0].text))
         kind = UnitKind.QUOTE if self.quotes else UnitKind.ITEM if is_lettered else UnitKind.SENTENCE
         needs = self.lead if is_lettered else ()
@@ -172,7 +172,11 @@ class _BlockWalk:
         first = groups[0]
         begins = not self.builder.units and len(groups) == 1 and self.lines[-1].start > first[0].start
         longer = len(groups) > 1 and any(len(line.text) > _LONGEST_SHORT for line in groups[1])
-        if self.builder.message or self.quotes or len(first) > 1 or not (begins or longer) or not is_title(first[0]):
+        if (
+            self.quotes
+            or len(first) > 1
+            or not (is_bold(first) or (not self.builder.message and (begins or longer) and is_title(first[0])))
+        ):
             return groups
         title = first[0].stripped()
         self.builder.open_heading(_TITLE_LEVEL - begins, title.text, title.start, title.end)
@@ -208,5 +212,9 @@ class _BlockWalk:
             self.items.append((level - 1, first))
 
     def _label_of(self, made: Sequence[int]) -> tuple[int, ...]:
-        """The last sentence of a paragraph where it introduces what comes next."""
-        return (made[-1],) if made and self.builder.units[made[-1]].text.rstrip("*_ ").endswith((":", "：")) else ()
+        """The last sentence of a paragraph where it introduces what comes next; a title alone does so for a list."""
+        if not made:
+            return ()
+        last = self.builder.units[made[-1]]
+        introduces = last.text.rstrip("*_ ").endswith((":", "：")) or (len(made) == 1 and is_title(Line(last.text, last.start)))
+        return (made[-1],) if introduces else ()

@@ -5,28 +5,39 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pandora_dagster.documents.units.source_lines import Line, LineLayout
+from pandora_dagster.language.stop_words import stop_words
 
 _NARROWEST, _WIDEST, _SHORTEST = 55, 130, 25
 """Width of a block from which and up to which its lines may be hard-wrapped, and length of a line that goes on in the next one."""
 _SLACK = 6
+_LEAST_BROKEN = 40
+_FAR = 400
 _SMALL_START = re.compile(r"\s*(?:[a-zà-öø-ÿ]|[(`\"„“][a-zà-öø-ÿ])")
 _ENDS = (".", "!", "?", ":", ";", "。", "！", "？")
-_ROW = re.compile(r"\s*(?:[-*•+|#{}]|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s|\[[\d/:., -]{4,30}\]|\d{4}-\d\d-\d\d|\.\. |::|@@)")
+_ROW = re.compile(r"\s*(?:[-*•+#]+\s|[|{}]|\(?\d{1,3}[.)]\s|\(?[a-z]\)\s|\[[\d/:., -]{4,30}\]|\d{4}-\d\d-\d\d|\.\. |::|@@)")
 _LABELED = re.compile(r"\s*(?P<label>[^\W\d_][^\s:]{0,40}(?: [^\s:]{1,30}){0,4}) ?(?::\s+|：\s*)\S")
 _COLUMNS = re.compile(r"(?<=[^\s.!?:])[ \t]{2,}(?=\S)")
 _UNDERLINE = re.compile(r"\s{0,3}([=\-~^\"'`#*+.:_])\1{2,}\s*")
 _WORDS = re.compile(r"\s*[\w\"'“„«»(\[{`*_<$€£¥§&–—-]")
 """How a line of prose begins, unlike a path or a sign of a list."""
 _LONGEST_TITLE = 72
+_BOLD = re.compile(r"\s*(?:\*\*[^*]+\*\*|__[^_]+__):?\s*")
 _LONGEST_LABELED = 240
 _TITLE = re.compile(r"\s*(?:#\d|§|\d|[^\W\d_a-zà-öø-ÿ])")
 
 
-def unwrapped(lines: Sequence[Line], layout: LineLayout) -> list[list[Line]]:
-    """Groups of lines that are one paragraph: a line goes on where the first word of the next one would not have fitted, or is small."""
+def unwrapped(lines: Sequence[Line], layout: LineLayout, language: str) -> list[list[Line]]:
+    """Groups of lines that are one paragraph.
+
+    A line goes on where the first word of the next one would not have fitted or is small, where a bracket is open, or behind a word such as
+    `the`, which ends no sentence.
+    """
     groups = [[lines[0]]]
+    stops = stop_words(language) | stop_words("en")
     for before, line in pairwise(lines):
-        if _continues(before.text.rstrip(), line.text, layout.width(line)):
+        ended = before.text.rstrip()
+        breaks_off = len(ended) >= _LEAST_BROKEN and ended.rsplit(maxsplit=1)[-1].lower() in stops
+        if breaks_off or _continues(ended, line.text, layout.width(line)):
             groups[-1].append(line)
         else:
             groups.append([line])
@@ -34,6 +45,8 @@ def unwrapped(lines: Sequence[Line], layout: LineLayout) -> list[list[Line]]:
 
 
 def _continues(before: str, text: str, width: int) -> bool:
+    if _is_open(before):
+        return True
     if _ROW.match(text) or len(_COLUMNS.findall(text)) > 1:
         return False
     if text.startswith(":") or (_LABELED.match(before) and _indent(text) > _indent(before)):
@@ -48,6 +61,12 @@ def _continues(before: str, text: str, width: int) -> bool:
     return wraps or (small and len(before) >= _SHORTEST)
 
 
+def _is_open(text: str) -> bool:
+    """Whether a bracket of the line is not closed in it."""
+    end = text[-_FAR:]
+    return end.count("[") > end.count("]") or end.count("(") > end.count(")")
+
+
 def _indent(text: str) -> int:
     return len(text) - len(text.lstrip())
 
@@ -56,6 +75,11 @@ def is_title(line: Line) -> bool:
     """Whether a line may be the title of what follows: short, without an end, beginning like one."""
     text = line.text.strip()
     return 1 < len(text) <= _LONGEST_TITLE and bool(_TITLE.match(text)) and text[-1] not in ".!?:;,。！？；，…" and not _LABELED.match(text)
+
+
+def is_bold(group: Sequence[Line]) -> bool:
+    """Whether a paragraph is one short line in bold."""
+    return len(group) == 1 and bool(_BOLD.fullmatch(group[0].text)) and len(group[0].text) <= _LONGEST_TITLE
 
 
 def is_labeled(group: Sequence[Line]) -> bool:

@@ -7,6 +7,10 @@ import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 from hypothesis import settings
 
+from tests import startup_caches
+
+startup_caches.install()
+
 settings.register_profile("pandora", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("pandora")

@@ -69,12 +69,15 @@ def _listening_socket(host: str, port: int) -> Generator[socket.socket]:
 
 
 def _bound_socket(host: str, port: int) -> socket.socket:
+    listening: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
     except OSError as error:
+        if listening:
+            listening.close()
         raise InputError(f"{host}:{port}: {error.strerror or error}: expected a free address", hint="Choose another --port.") from None
     return listening
 

@@ -1,6 +1,8 @@
 """`pandora api` as a process, on the embedded runtime, with the openai client of whoever uses it."""
 
 import json
+import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,10 +14,10 @@ import openai
 import pytest
 
 from pandora_dagster.api.routes import MAX_BODY_BYTES
+from pandora_dagster.cli.program import run
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.settings import load_settings
 from tests.api.server_process import Api, started, turns_on_disk
-from tests.faults.processes import pandora
 
 EARLIER = [
     {"role": "system", "content": "You help at the workshop."},
@@ -204,6 +206,14 @@ def test_a_key_is_asked_for_and_never_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "report"), [(("--host", "0.0.0.0"), "PANDORA_API_KEY is not set"), (("--port", "{taken}"), "expected a free address")]
 )
-def test_an_address_that_cannot_serve_is_reported_at_once(api: Api, tmp_path: Path, options: tuple[str, str], report: str) -> None:
-    code, _, record = pandora(tmp_path / "store", "api", options[0], options[1].format(taken=api.port))
-    assert code == 2 and report in record
+def test_an_address_that_cannot_serve_is_reported_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: tuple[str, str], report: str
+) -> None:
+    """One sentence and exit code 2, in this process: nothing is served."""
+    monkeypatch.delenv("PANDORA_API_KEY", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        value = options[1].format(taken=taken.getsockname()[1])
+        monkeypatch.setattr(sys, "argv", ["pandora", "--root", str(tmp_path / "store"), "api", options[0], value])
+        with pytest.raises(SystemExit) as ended:
+            run()
+    assert ended.value.code == 2 and report in capsys.readouterr().err

@@ -40,6 +40,8 @@ class FakeSglang:
     aborted: list[str] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
+    looks: int = 0
+    """How often its metrics were read."""
     connections: int = 0
     port: int = 0
 
@@ -97,6 +99,7 @@ class FakeSglang:
             length = {"max_model_len": self.context} if self.lists_context else {}
             return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "sglang", **length}]}
         if (method, path) == ("GET", "/metrics") and self.has_metrics:
+            self.looks += 1
             on = min(self.running, self.max_running)
             return 200, f'sglang:num_running_reqs{{model_name="x"}} {on}.0\nsglang:num_queue_reqs{{model_name="x"}} {self.running - on}.0\n'
         if (method, path) == ("GET", "/server_info") and self.info is not None:
@@ -126,10 +129,14 @@ class FakeSglang:
         try:
             async with self._places:
                 self.most_running = max(self.most_running, self.max_running - self._places._value)
-                await asyncio.sleep(self.takes_s)
+                await self.work()
                 return 200, self._completion(body, chat=chat)
         finally:
             self.running -= 1
+
+    async def work(self) -> None:
+        """What a request that has a place takes."""
+        await asyncio.sleep(self.takes_s)
 
     def _refusal(self, body: dict[str, Any], *, chat: bool) -> str:
         words = len(prompt_of(body, chat=chat).split())

@@ -21,20 +21,8 @@ from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.user.level_files import LevelFiles
-from tests.app.two_user_store import BEN, BOTH, HIS, RUBEN, erasure, furnished, of_others, opened
+from tests.app.two_user_store import BEN, BOTH, HIS, RUBEN, erasure, of_others, opened
 from tests.archive.archived_store import archive_context
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    root = tmp_path_factory.mktemp("erasing") / "store"
-    furnished(root)
-    return root
-
-
-@pytest.fixture
-def root(prepared, tmp_path):
-    return shutil.copytree(prepared, tmp_path / "store")
 
 
 def everything(root):

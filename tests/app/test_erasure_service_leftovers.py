@@ -12,14 +12,7 @@ from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 from pandora_dagster.stores.erasure.row_erasure import remove_leftovers
 from tests.app.test_erasure_service import left_of_ben
-from tests.app.two_user_store import BEN, HIS, RUBEN, erasure, furnished, opened
-
-
-@pytest.fixture
-def root(tmp_path):
-    furnished(tmp_path / "store")
-    return tmp_path / "store"
-
+from tests.app.two_user_store import BEN, HIS, RUBEN, erasure, opened
 
 SPILLS = """
 import os, signal, sys

@@ -1,9 +1,7 @@
 """Messages found in the index."""
 
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -142,24 +140,3 @@ def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str,
         index.put(kept)
         answers.append(index.messages("ann", " ".join(query), limit=20))
     assert answers[0] == answers[1]
-
-
-def _work(path: str, worker: int, turns: int) -> int:
-    index = DuckTurnIndex.at(Path(path), wait_s=120.0)
-    seen = 0
-    for turn in range(turns):
-        number = worker * turns + turn + 1
-        index.put([message_row(number, f"desk of worker{worker}", session=f"w{worker}")])
-        seen += any(m.message_id == f"D{number}:1" for m in index.messages("ann", f"worker{worker} desk", limit=200))
-    return seen
-
-
-def test_eight_processes_index_and_search_at_once(tmp_path: Path) -> None:
-    """None fails, each finds what it has just put, and no row is lost."""
-    path = tmp_path / "turn_index.duckdb"
-    with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
-        seen = [pool.submit(_work, str(path), worker, 4) for worker in range(8)]
-    assert [one.result() for one in seen] == [4] * 8
-    index = DuckTurnIndex.at(path)
-    assert sorted(row.number for row in index.rows()) == list(range(1, 33))
-    assert len(_ids(index, "desk", limit=100)) == 32

@@ -167,7 +167,7 @@ def test_turns_of_a_session_go_one_after_the_other(batch_run: BatchRun) -> None:
 def test_no_more_turns_run_than_there_is_capacity_for(batch_run: BatchRun, places: int, most: int) -> None:
     """A quarter more turns than calls: a turn is not always at a server. And not fewer, where there are turns."""
     batch_run.capacity.count = places
-    batch_run.run(batch_run.open(*asks(12)))
+    batch_run.run(batch_run.open(*asks(most + 2)))
     assert places <= batch_run.server.most <= most
 
 

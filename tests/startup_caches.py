@@ -14,7 +14,7 @@ from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 
-from pandora_dagster.documents import tokens
+from pandora_dagster.documents import token_counter
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
 ENGINES = 32
@@ -22,7 +22,7 @@ ENGINES = 32
 
 def install() -> None:
     """Keep all of it from now on."""
-    tokens._encoding = _vocabulary(tokens._encoding)
+    token_counter._encoding = _vocabulary(token_counter._encoding)
     ScriptDirectory.from_config = staticmethod(_revisions(ScriptDirectory.from_config))
     for storage in (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
         storage.create_engine = _create_engine

@@ -22,6 +22,7 @@ class LineFormat(StrEnum):
     PROSE = "prose"
     LOG = "log"
     DIFF = "diff"
+    TRACE = "trace"
     TABLE = "table"
     COLUMNS = "columns"
     CONFIG = "config"
@@ -47,6 +48,7 @@ _STAMP = re.compile(
 _DIFF_START = re.compile(r"diff --git |Index: |--- \S|@@ -\d")
 _DIFF_LINE = re.compile(r"[-+ @\\]|diff |index |new file|deleted file|similarity|rename |old mode|new mode|Index: |===|$")
 _MARKS = (",", ";", "\t")
+_RAISED, _FRAME = re.compile(r"\s*(?:Exception in|Caused by:|(?:\w{1,80}\.){0,12}\w{0,80}(?:Error|Exception))\b"), re.compile(r"\s+at \S")
 _FENCE = re.compile(r"[ >]{0,12}(?:```|~~~)")
 _CLOSER = re.compile(r"[ >]{0,12}(?:`{3,}|~{3,})\s*")
 _JSON = re.compile(
@@ -165,6 +167,20 @@ class _Division:
         return None
 
 
+def _trace(lines: Sequence[Line], at: int) -> RunEnd:
+    """The frames of an exception, with the line that names it before or behind them."""
+    text = lines[at].text
+    is_python = text.lstrip().startswith("Traceback (most recent call last):")
+    if not is_python and not (_RAISED.match(text) and at + 1 < len(lines) and _FRAME.match(lines[at + 1].text)):
+        return at, None
+    end = at + 1
+    while end < len(lines) and not lines[end].is_blank and (lines[end].text[:1] in " \t" or lines[end].text.startswith("Caused by:")):
+        end += 1
+    if is_python and end < len(lines) and not lines[end].is_blank:
+        end += 1
+    return end, ""
+
+
 def _listing(lines: Sequence[Line], at: int) -> RunEnd:
     if not lines[at].text.startswith("# ") or " | " not in lines[at].text:
         return at, None
@@ -247,6 +263,7 @@ def _may_be_row(line: Line, mark: str, count: int) -> bool:
 _FINDERS: dict[LineFormat, Callable[[Sequence[Line], int], RunEnd]] = {
     LineFormat.LOG: _log,
     LineFormat.DIFF: _diff,
+    LineFormat.TRACE: _trace,
     LineFormat.LISTING: _listing,
     LineFormat.CONFIG: _config,
     LineFormat.TABLE: _table,

@@ -47,6 +47,8 @@ class LineReader:
             self.records.read(stretch.value, tool)
         elif stretch.format is LineFormat.LOG:
             self._log(stretch.lines)
+        elif stretch.format is LineFormat.TRACE:
+            self.code(stretch.lines)
         elif stretch.format is LineFormat.DIFF:
             self._diff(stretch.lines)
         elif stretch.format is LineFormat.CONFIG:

@@ -118,7 +118,7 @@ class _BlockWalk:
             self._fence(lines)
         elif token.type == "thead_open":
             self.builder.open_block()
-            self.header = (self.builder.add_lines(UnitKind.HEADER, lines),)
+            self.header = (self.builder.add_lines(UnitKind.HEADER, lines, self.label),)
         elif token.type == "tr_open" and token.level == 2 and self.header and lines[0].start > self.builder.units[self.header[0]].start:
             self.builder.add_line(UnitKind.ROW, lines[0], self.header)
         elif token.type == "paragraph_open":
@@ -208,6 +208,8 @@ class _BlockWalk:
                 self.builder.add_joined(kind, group, needs, level=depth)
             else:
                 self._add(kind, group, needs, depth)
+            if not number and fresh and len(self.builder.units) == first + 1 and len(self.builder.units[first].text) < _LONGEST_LABEL:
+                needs = (*needs, first)
         if fresh and len(self.builder.units) > first:
             self.items.append((level - 1, first))
 

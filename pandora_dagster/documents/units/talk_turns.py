@@ -19,10 +19,15 @@ _ROLE = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(rf"{_STAMP}(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{{0,40}}?)(?:\*\*)? ?:(?:\*\*)? +(?=\S)")
+_OWN_LINE = re.compile(
+    r"(?P<name>[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,3}?)[ \t,—–-]{1,3}[\[(]?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?"
+    r"\d{1,2}:\d\d(?: ?[AaPp][Mm])?[\])]?\s*$"
+)
+"""Name and time above a message, as messengers copy them."""
 _SENDER = "From|Von|De|Da|Van|Od|Fra|Från"
 _HEADERS = (
-    "To|Cc|Date|Sent|Subject|Reply-To|An|Datum|Gesendet|Betreff|À|Envoyé|Objet|Para|Fecha|Enviado|Asunto|A|Data|Oggetto|"
-    "Aan|Verzonden|Onderwerp|Do|Temat|Til|Emne"
+    "To|Cc|Date|Sent|Subject|Reply-To|An|Datum|Gesendet|Betreff|À|Envoyé|Objet|Para|Fecha|Enviado|Asunto|Data|Oggetto|"
+    "Aan|Verzonden|Onderwerp|Temat|Til|Emne"
 )
 _MAIL = re.compile(rf"(?:> ?)*(?P<name>{_SENDER}): ?(?P<sender>\S.*)")
 _HEADER = re.compile(rf"(?:> ?)*(?:{_SENDER}|{_HEADERS}):\s")
@@ -61,7 +66,12 @@ def turns(lines: Sequence[Line]) -> list[Turn]:
 
 
 def _talk(lines: Sequence[Line]) -> list[Turn]:
-    labels = [(_ROLE.match(line.text), _label(line)) for line in lines]
+    above = [_OWN_LINE.match(line.text[:120]) for line in lines]
+    headed = Counter(match["name"] for match in above if match)
+    if len(headed) > 1 and headed.total() > 2:
+        labels = [(match, None) for match in above]
+    else:
+        labels = [(_ROLE.match(line.text), _label(line)) for line in lines]
     known = _speakers(lines, [label for _, label in labels])
     if sum(role is not None for role, _ in labels) > 1:
         known = frozenset[str]()

@@ -184,3 +184,33 @@ def test_orders_inside_a_record_are_units() -> None:
 def test_printed_columns_are_rows() -> None:
     units = read_units("Filesystem   Size  Used\n/dev/sda2     20G   19G\n/dev/md1     7.3T  4.1T\n")
     assert [u.kind for u in units] == [UnitKind.HEADER, UnitKind.ROW, UnitKind.ROW]
+
+
+def test_a_pasted_trace_is_code_and_its_error() -> None:
+    units = read_units(
+        "user: why?\nTraceback (most recent call last):\n"
+        '  File "/app/main.py", line 12, in run\n    data = json.loads(text)\n'
+        "json.decoder.JSONDecodeError: Expecting value\nIt began yesterday.\nassistant: It is empty."
+    )
+    assert [u.kind.value for u in units][1:5] == ["sentence", "code", "error", "sentence"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Q: When did you come?\nA: In 1962.\n\nQ: And then?\nA: We stayed.",
+        "ann  10:02 AM\nWhen did you come?\nbob  10:05 AM\nIn 1962.\nann  10:30 AM\nAnd then?",
+        "**Ann:** When did you come?\n\n**Bob:** In 1962.\n\n**Ann:** And then?\n\n**Bob:** We stayed.",
+        "10:02 Ann: When did you come?\n10:05 Bob: In 1962.\n10:06 Ann: And then?",
+    ],
+)
+def test_talks_of_several_forms_have_speakers(text: str) -> None:
+    said = [u for u in read_units(text) if u.kind is UnitKind.SENTENCE]
+    assert said[0].text == "When did you come?" and said[1].text == "In 1962."
+    assert said[0].speaker == said[2].speaker != said[1].speaker != ""
+
+
+def test_lines_below_an_item_need_it() -> None:
+    units = read_units("Agenda\n  1. Budget\n     Ann presents the numbers.\n     Decision: cut travel by 10 %.\n  2. Other\n     None.\n")
+    decision = next(u for u in units if "cut" in u.text)
+    assert "1. Budget" in [units[n].text for n in decision.needs]

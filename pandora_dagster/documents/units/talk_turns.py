@@ -62,7 +62,8 @@ class Turn:
 
 def turns(lines: Sequence[Line]) -> list[Turn]:
     """The turns of a text; empty where it is no talk."""
-    return _mails(lines) or _talk(lines)
+    has_roles = sum(_ROLE.match(line.text) is not None for line in lines) > 1
+    return _talk(lines) if has_roles else _mails(lines) or _talk(lines)
 
 
 def _talk(lines: Sequence[Line]) -> list[Turn]:
@@ -146,6 +147,6 @@ def _sender(lines: Sequence[Line], at: int) -> str:
         return wrote["sender"].strip()
     mail = _MAIL.match(lines[at].text)
     beside = [lines[i].text for i in (at - 1, at + 1) if 0 <= i < len(lines)]
-    if not mail or not any(_HEADER.match(text) for text in beside):
+    if not mail or mail["sender"][0].isdigit() or not any(_HEADER.match(text) for text in beside):
         return ""
     return re.sub(r"\s*<[^<>]*>?\s*$", "", mail["sender"][:200]).strip("\"' ")

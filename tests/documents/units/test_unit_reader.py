@@ -214,3 +214,9 @@ def test_lines_below_an_item_need_it() -> None:
     units = read_units("Agenda\n  1. Budget\n     Ann presents the numbers.\n     Decision: cut travel by 10 %.\n  2. Other\n     None.\n")
     decision = next(u for u in units if "cut" in u.text)
     assert "1. Budget" in [units[n].text for n in decision.needs]
+
+
+def test_a_mail_pasted_into_a_talk_is_the_users() -> None:
+    units = read_units("user: What does he want?\nFrom: Bob\nTo: Ann\n\nPlease pay.\nassistant: Money.\nuser: ok")
+    assert [u.speaker for u in units if u.text in ("Please pay.", "Money.")] == ["user", "assistant"]
+    assert not any(u.speaker for u in read_units("From: 3 May\nTo: 5 May\nCost: 90 €"))

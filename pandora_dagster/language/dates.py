@@ -6,20 +6,8 @@ from datetime import date, timedelta
 
 from pandora_dagster.language.timestamps import parse_timestamp
 
-MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
+_MONTH_NAMES = "january february march april may june july august september october november december"
+MONTHS = tuple(_MONTH_NAMES.split())
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b(?!-\d\d)")

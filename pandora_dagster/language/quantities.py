@@ -18,114 +18,13 @@ _UNIT_WORDS = {
     **{word: "¥" for word in ("jpy", "yen", "円")},
     **{word: word for word in ("chf", "cad", "aud", "sek", "nok", "dkk", "pln", "zł", "kč", "inr", "cny", "rmb", "brl", "mxn", "元", "원")},
 }
-_UNITS = {
-    *(
-        "%",
-        "‰",
-        "°",
-        "°c",
-        "°f",
-        "k",
-        "m",
-        "mm",
-        "cm",
-        "km",
-        "mi",
-        "ft",
-        "in",
-        "yd",
-        "m²",
-        "m2",
-        "m³",
-        "m3",
-        "km²",
-        "km2",
-        "ha",
-        "l",
-        "ml",
-        "cl",
-        "dl",
-    ),
-    *(
-        "g",
-        "mg",
-        "µg",
-        "μg",
-        "kg",
-        "t",
-        "lb",
-        "lbs",
-        "oz",
-        "s",
-        "ms",
-        "µs",
-        "ns",
-        "h",
-        "min",
-        "d",
-        "hz",
-        "khz",
-        "mhz",
-        "ghz",
-        "w",
-        "kw",
-        "mw",
-        "kwh",
-        "wh",
-    ),
-    *(
-        "v",
-        "mv",
-        "a",
-        "ma",
-        "mah",
-        "ah",
-        "j",
-        "kj",
-        "kcal",
-        "cal",
-        "pa",
-        "kpa",
-        "bar",
-        "psi",
-        "n",
-        "nm",
-        "b",
-        "kb",
-        "mb",
-        "gb",
-        "tb",
-        "kib",
-        "mib",
-        "gib",
-    ),
-    *(
-        "bit",
-        "bps",
-        "mbps",
-        "gbps",
-        "km/h",
-        "mph",
-        "m/s",
-        "rpm",
-        "rps",
-        "qps",
-        "db",
-        "px",
-        "pt",
-        "am",
-        "pm",
-        "uhr",
-        "x",
-        "mmhg",
-        "mmol",
-        "iu",
-        "ie",
-        "dpi",
-    ),
-    *("mio", "mrd", "mia", "bn", "mn", "人", "日", "月", "年", "時", "分", "秒", "件", "名", "回", "個", "台", "万", "億", "週"),
-}
-_DIGITS = r"(?:\d{1,3}(?:[ \u00a0\u202f'’]\d{3}(?!\d))+|\d+)(?:[.,:]\d+)*"
+_UNIT_SYMBOLS = """
+% ‰ ° °c °f k m mm cm km mi ft in yd m² m2 m³ m3 km² km2 ha l ml cl dl g mg µg μg kg t lb lbs oz s ms µs ns h min d hz khz mhz ghz w kw mw
+kwh wh v mv a ma mah ah j kj kcal cal pa kpa bar psi n nm b kb mb gb tb kib mib gib bit bps mbps gbps mph rpm rps qps db px pt am pm uhr x
+mmhg mmol iu ie dpi mio mrd mia bn mn 人 日 月 年 時 分 秒 件 名 回 個 台 万 億 週
+"""
+_UNITS = frozenset(_UNIT_SYMBOLS.split())
+_DIGITS = r"(?>\d{1,3}(?:[ \u00a0\u202f'’]\d{3}(?!\d))+|\d+)(?:[.,:]\d++)*+"
 _FRACTION = r"[½⅓⅔¼¾⅛⅜⅝⅞]"
 _WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts without spaces between words: a number may begin behind any of their signs."""
@@ -133,7 +32,8 @@ _CODES = "USD|EUR|GBP|CHF|JPY|CAD|AUD|SEK|NOK|DKK|PLN|INR|CNY|BRL|MXN"
 _WORD = rf"[^\W\d_{_WIDE}]{{1,40}}"
 _AFTER = rf"[%‰{_SIGNS}]|° ?[CF]?(?!\w)|[ap]\.m\.|{_WORD}[²³23]?(?:/{_WORD})?(?![^\W{_WIDE}])|[{_WIDE}]"
 _NUMBER = re.compile(
-    rf"(?<![^\W{_WIDE}])(?<!\d[.,:])(?P<sign>[-−+±~≈<>≤≥](?=[{_SIGNS}\d]))?(?P<before>[{_SIGNS}]\s?|(?:{_CODES})[ \u00a0](?=\d))?"
+    rf"(?<![^\W{_WIDE}])(?<!\d[.,:])(?P<sign>[-−+±](?=[{_SIGNS}\d])|[~≈<>≤≥]\s?(?=[{_SIGNS}\d]))?"
+    rf"(?P<before>[{_SIGNS}]\s?|(?:{_CODES})[ \u00a0](?=\d))?"
     rf"(?P<number>(?:{_DIGITS}(?:\s?{_FRACTION})?|{_FRACTION})(?:\s?[-–—/×x]\s?(?=\d)(?:{_DIGITS}))*)"
     rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)|[ \u00a0\u202f]?(?P<after>{_AFTER})|(?!{_WORD}))",
     re.IGNORECASE,
@@ -177,7 +77,7 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
             number, end = number + ".", found.end()
         elif after:
             symbol = _UNIT_WORDS.get(after, after).replace(".", "")
-            is_unit = after in _UNIT_WORDS or symbol in _UNITS or after in _SIGNS
+            is_unit = "/" in after or after in _UNIT_WORDS or symbol in _UNITS or after in _SIGNS
             glued = text[found.end("number")] == found["after"][0]
             if is_unit and (not after.isalpha() or len(after) > 1 or glued or after in ("g", "h", "l", "m", "k", "v", "w")):
                 unit, end = f"{unit}{symbol}", found.end()
@@ -186,7 +86,7 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
                 end = found.end() if glued else end
             elif glued and len(after) == 1:
                 unit, end = after, found.end()
-        sign = (found["sign"] or "").replace("−", "-")
+        sign = (found["sign"] or "").strip().replace("−", "-")
         yield Quantity(found.start(), end, sign + number, unit, counted)
 
 

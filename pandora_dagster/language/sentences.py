@@ -15,26 +15,8 @@ MONTH_NAMES = (
     r"|[Gg]ennaio|[Ff]ebbraio|[Aa]prile|[Mm]aggio|[Gg]iugno|[Ll]uglio|[Ss]ettembre|[Oo]ttobre|novembre|[Dd]icembre)\b"
 )
 DAY = r"(?:0?[1-9]|[12]\d|3[01])"
-_BEFORE_DAYS = (
-    "am",
-    "vom",
-    "bis",
-    "zum",
-    "ab",
-    "seit",
-    "der",
-    "den",
-    "dem",
-    "des",
-    "im",
-    "das",
-    "die",
-    "beim",
-    "nach",
-    "vor",
-    "und",
-    "oder",
-)
+_DAY_WORDS = "am vom bis zum ab seit der den dem des im das die beim nach vor und oder"
+_BEFORE_DAYS = _DAY_WORDS.split()
 AFTER_WORD = "|".join(rf"(?<=\b{word} )" for word in _BEFORE_DAYS)
 _ABBREVIATIONS = (
     r"Dr|Mr|Mrs|Ms|Prof|Dipl|Ing|Hr|Fr|Fa|St|Nr|Abs|Ziff|Tel|Str|bzw|ca|evtl|ggf|inkl|incl|exkl|excl|zzgl|vgl|gem|lt|max|min|approx|vs|cf|"

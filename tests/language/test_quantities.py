@@ -20,7 +20,8 @@ from pandora_dagster.language.quantities import quantities
         ("1 234 567 habitants, 5,5 kg", "fr", ["1234567 habit", "5.5 kg"]),
         ("the 3rd and 14th of May", "en", ["3.", "14."]),
         ("会議は3時、予算は50万円", "ja", ["3 時", "50 万"]),
-        ("4WQ150 is no number", "en", []),
+        ("4WQ150 and 12h30 are no plain numbers", "en", []),
+        ("≥ 7, ~30, 40 Mbit/s, 14,500 users", "en", ["≥7", "~30", "40 mbit/s", "14500 user"]),
         ("10:15, 10.5, 1,000", "en", ["10:15", "10.5", "1000"]),
     ],
 )

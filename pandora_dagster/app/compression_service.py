@@ -6,6 +6,7 @@ compress_text(open("long.md").read(), target_tokens=500)["text"]
 
 import codecs
 import json
+import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from typing import Any, cast
 
 from pandora_dagster.app.composition import open_app, open_counter
 from pandora_dagster.compression.compressor import compress
-from pandora_dagster.compression.read.json_parts import broken_json_line
 from pandora_dagster.compression.verification.facts import Outcome
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.report import describe_change, missing_statements
@@ -41,6 +41,8 @@ _ORDER = (
 )
 _FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str, "original": str}
 _OPTIONAL = frozenset({"type", "query", "original"})
+_JSON_BEGINS = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[{\[\"])")
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 _HEAD = 8_192
 """Bytes that are searched for a zero byte, the mark of a binary file."""
 _LONGEST_LINE = 64 * 2**20
@@ -185,6 +187,19 @@ def _refusal(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
 def count_tokens(text: str, settings: Settings) -> int:
     """Tokens of a text, as targets count them."""
     return open_counter(settings).count(text)
+
+
+def broken_json_line(text: str) -> int | None:
+    """The line, from 1, from which on a text that begins as JSON is none; None for JSON, JSON lines and other texts."""
+    at = 0
+    while begun := _JSON_BEGINS.match(text, at):
+        try:
+            _, at = _DECODER.raw_decode(text, begun.end() - len(begun.group().lstrip()))
+        except json.JSONDecodeError as error:
+            return text.count("\n", 0, error.pos) + 1
+        except (ValueError, RecursionError):
+            return None
+    return None
 
 
 def content_type_named(name: str) -> ContentType | None:

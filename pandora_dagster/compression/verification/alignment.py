@@ -4,6 +4,7 @@ Knows two indexes; judges nothing but whether a verbatim unit is under another l
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from pandora_dagster.compression.verification.unit_index import UnitIndex
 _MARK = re.compile(r"^\W*\[?(?:\u2026|\.\.\.)?\s*\(?\d[\d,.]* (?:more )?[\w -]{0,40}left out\W*$|^\s*\[\u2026\]\s*$", re.IGNORECASE)
 """A line that counts what was left out: no statement."""
 _WINDOW, _MOST_SOURCES = 3, 4
+_MOST_SAME = 20
+"""Equal units on either side of the last aligned one that are looked at."""
 _LEAST, _NEXT = 0.3, 0.2
 """Share of a statement's forms, by weight, that its first source has, and that each further one adds."""
 _ENDS = ".!?:;\u3002\uff01\uff1f"
@@ -61,6 +64,8 @@ class _Aligner:
         same = self._original.by_key.get(key, ())
         if not same:
             return Alignment(order, (), is_verbatim=True) if key in self._headings else None
+        at = bisect_right(same, self._last)
+        same = same[max(0, at - _MOST_SAME) : at + _MOST_SAME]
         fitting = [o for o in same if not self._other_label(order, o)]
         chosen = fitting or same
         best = min(chosen, key=lambda o: (o in self._used, o <= self._last, abs(o - self._last)))

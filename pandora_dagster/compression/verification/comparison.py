@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from pandora_dagster.compression.verification.forms import Form, FormKind, pattern_of
+from pandora_dagster.compression.verification.forms import Form, FormKind, pattern_of, subject_of
 from pandora_dagster.language.cues import Cue, cues, negations
 
 _LONGEST = 400
@@ -50,6 +50,20 @@ def differences(source: str, theirs: Sequence[Form], statement: str, own: Sequen
         if tag != "equal":
             found += _of_stretch(_Stretch(source, theirs[a:b]), _Stretch(statement, own[c:d]), moved, language)
     return tuple(found)
+
+
+def exchanged(sources: Sequence[Sequence[Form]], own: Sequence[Form]) -> Iterator[Difference]:
+    """Values of a statement whose nearest word is, in its sources, that of another value of their kind."""
+    if max(map(len, (own, *sources))) > _LONGEST:
+        return
+    placed = [(form, subject_of(n, theirs)) for theirs in sources for n, form in enumerate(theirs) if form.kind is FormKind.VALUE]
+    for n, form in enumerate(own):
+        subjects = [subject for rival, subject in placed if rival.key == form.key] if form.kind is FormKind.VALUE else []
+        head = next(iter(subject_of(n, own)), "") if subjects else ""
+        if head and not any(head in subject for subject in subjects):
+            rival = next((f for f, s in placed if f.key != form.key and pattern_of(f) == pattern_of(form) and s[:1] == (head,)), None)
+            if rival is not None:
+                yield Difference(rival.text, form.text, "exchanged with another of its kind", is_change=True, forms=(rival,))
 
 
 @dataclass(frozen=True, slots=True)

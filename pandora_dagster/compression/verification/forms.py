@@ -5,7 +5,7 @@ Knows spellings; knows no units and no facts.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -24,6 +24,8 @@ class FormKind(StrEnum):
     GLUE = "glue"
 
 
+_WORDS_BESIDE = 6
+"""Words on either side of a value that say what it is of."""
 _KINDS = {
     TokenKind.VALUE: FormKind.VALUE,
     TokenKind.CODE: FormKind.CODE,
@@ -141,6 +143,18 @@ def value_key(key: str) -> str:
     plain = _ENGLISH.sub(lambda m: m[0].replace(",", ""), _SUBJECT.sub("", key.translate(_MINUS)))
     plain = _EUROPEAN.sub(lambda m: m[0].replace(".", ""), plain)
     return _ZEROS.sub("", _DECIMAL_COMMA.sub(".", plain))
+
+
+def subject_of(at: int, found: Sequence[Form]) -> tuple[str, ...]:
+    """What the value `found[at]` is of: stems of the words and names around it, the nearest first, up to the next value on either side."""
+    near: list[tuple[int, str]] = []
+    for way in (-1, 1):
+        distance, n = 1, at + way
+        while 0 <= n < len(found) and distance <= 3 * _WORDS_BESIDE and found[n].kind is not FormKind.VALUE:
+            if found[n].kind in (FormKind.WORD, FormKind.NAME, FormKind.CODE):
+                near.append((2 * distance + (way > 0), found[n].key))
+            distance, n = distance + 1, n + way
+    return tuple(dict.fromkeys(key for _, key in sorted(near)))[:_WORDS_BESIDE]
 
 
 def pattern_of(form: Form) -> str:

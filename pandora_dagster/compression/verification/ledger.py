@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pandora_dagster.compression.verification.facts import Fact, FactKind, Rank, labelled
-from pandora_dagster.compression.verification.forms import Form, FormKind
+from pandora_dagster.compression.verification.forms import Form, FormKind, subject_of
 from pandora_dagster.compression.verification.omission_rules import rules_of_units
 from pandora_dagster.compression.verification.unit_index import LITERAL, UnitIndex
 from pandora_dagster.documents.redaction.credentials import redact
@@ -21,8 +21,6 @@ _MONEY = re.compile(r"[$\u20ac\u00a3\u00a5\u20b9]|\b(?:usd|eur|gbp|chf|jpy|euros
 _DATE = re.compile(r"[^\W\d_]{3,4} \d{1,2}(?: \d{4})?|\d{4}-\d\d(?:-\d\d)?|\d{1,2}\.\d{1,2}\.(?:\d{2,4})?|\d{1,2}/\d{1,2}/\d{2,4}")
 _TIME = re.compile(r"-?\d{1,2}(?::\d\d){1,2}(?: ?[ap]m)?|\d{1,2} ?(?:[ap]m|h|uhr)(?: ?\d\d)?")
 _LINK = re.compile(r"https?://|www\.")
-_SUBJECT = 6
-"""Words on either side of a value that say what it is of."""
 _FEWEST = 4
 """Words of content from which a sentence with a word of courtesy is a claim: not `Thanks, see you soon!`"""
 _RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK))
@@ -128,18 +126,6 @@ def _kind_of_number(key: str) -> FactKind:
     if _TIME.fullmatch(key):
         return FactKind.TIME
     return FactKind.QUANTITY if any(sign.isalpha() or sign == "\u00b0" for sign in key) else FactKind.NUMBER
-
-
-def subject_of(at: int, found: Sequence[Form]) -> tuple[str, ...]:
-    """What the value `found[at]` is of: stems of the words and names around it, the nearest first, up to the next value on either side."""
-    near: list[tuple[int, str]] = []
-    for way in (-1, 1):
-        distance, n = 1, at + way
-        while 0 <= n < len(found) and distance <= 3 * _SUBJECT and found[n].kind is not FormKind.VALUE:
-            if found[n].kind in (FormKind.WORD, FormKind.NAME, FormKind.CODE):
-                near.append((2 * distance + (way > 0), found[n].key))
-            distance, n = distance + 1, n + way
-    return tuple(dict.fromkeys(key for _, key in sorted(near)))[:_SUBJECT]
 
 
 def _header_words(unit: Unit, index: UnitIndex) -> tuple[str, ...]:

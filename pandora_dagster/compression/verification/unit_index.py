@@ -34,6 +34,8 @@ class UnitIndex:
         self.content = tuple(u for u in self.units if not u.is_context)
         self.keys = [unit_key(u.text, is_literal=u.kind in LITERAL) for u in self.units]
         self._forms: dict[int, tuple[Form, ...]] = {}
+        self._labels: dict[int, frozenset[str]] = {}
+        self._positions: dict[int, dict[str, list[int]]] = {}
         self._line_starts = [0, *(i + 1 for i, sign in enumerate(lines_of or text) if sign == "\n")]
 
     @cached_property
@@ -45,6 +47,15 @@ class UnitIndex:
             unit = self.units[order]
             self._forms[order] = forms(unit.text, self.language, is_hunk=unit.kind is UnitKind.HUNK)
         return self._forms[order]
+
+    def positions(self, order: int) -> dict[str, list[int]]:
+        """Key of a form of a unit -> its places among the unit's forms."""
+        if order not in self._positions:
+            found: defaultdict[str, list[int]] = defaultdict(list)
+            for n, form in enumerate(self.forms(order)):
+                found[form.key].append(n)
+            self._positions[order] = found
+        return self._positions[order]
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:
@@ -100,7 +111,12 @@ class UnitIndex:
 
     def labels(self, order: int) -> frozenset[str]:
         """Keys of what names a unit: its speaker, the header of its table, what introduces it; headings left out."""
-        unit, found, depth = self.units[order], set[str](), 0
+        if order not in self._labels:
+            self._labels[order] = self._labels_of(self.units[order])
+        return self._labels[order]
+
+    def _labels_of(self, unit: Unit) -> frozenset[str]:
+        found, depth = set[str](), 0
         asked = [unit]
         while asked and depth < _DEPTH:
             asked = [self.units[n] for u in asked for n in u.needs if n != u.order]
@@ -121,6 +137,8 @@ class UnitIndex:
     def span(self, order: int, form: Form) -> tuple[int, int]:
         """Where a form of a unit is in the text: where its spelling occurs in the unit's characters, else the whole unit."""
         unit: Unit = self.units[order]
+        if self.text.startswith(form.text, unit.start + form.start):
+            return unit.start + form.start, unit.start + form.start + len(form.text)
         near = (
             unit.start + max(0, form.start - len(unit.text) + (unit.end - unit.start))
             if unit.end - unit.start < len(unit.text)

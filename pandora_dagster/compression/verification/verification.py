@@ -12,7 +12,7 @@ from functools import cached_property
 
 from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.alignment import Alignment, align
-from pandora_dagster.compression.verification.comparison import Difference, differences
+from pandora_dagster.compression.verification.comparison import Difference, differences, exchanged
 from pandora_dagster.compression.verification.facts import (
     SELF_EVIDENT,
     STATEMENTS,
@@ -25,8 +25,8 @@ from pandora_dagster.compression.verification.facts import (
     Verdict,
     count_verdicts,
 )
-from pandora_dagster.compression.verification.forms import Form, FormKind, pattern_of
-from pandora_dagster.compression.verification.ledger import Ledger, build_ledger, subject_of
+from pandora_dagster.compression.verification.forms import Form, FormKind, subject_of
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.unit_index import UnitIndex
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.language.cues import Cue, cues
@@ -36,6 +36,8 @@ _SAME = 0.7
 """Share of a rule's words, by weight, with which a statement that differs in no form states the same rule."""
 _NEAR = 2
 """Units beside a source whose force a statement may have."""
+_MOST_HOLDERS = 100
+"""Units with a value that are looked at for its subject."""
 _COVERED = 0.3
 """Share of a unit's words, by weight, with which a statement stands for it: it is not left out then."""
 
@@ -152,27 +154,14 @@ class _Verifier:
             self._original.language,
         )
         other = self._other_speaker(one)
-        return _Comparison(one, (*found, *other, *self._misplaced(one)))
+        moved = exchanged([self._original.forms(source) for source in one.sources], self._shortened.forms(one.order))
+        return _Comparison(one, (*found, *other, *moved))
 
     def _other_speaker(self, one: Alignment) -> Iterator[Difference]:
         was, now = self._original.units[one.sources[0]].speaker, self._shortened.units[one.order].speaker
         theirs = {self._original.units[source].speaker for source in one.sources}
         if was and now and now not in theirs and len(one.sources) == 1 and now in self._original.speakers:
             yield Difference(was, now, "another speaker", is_change=True)
-
-    def _misplaced(self, one: Alignment) -> Iterator[Difference]:
-        """Values whose nearest word is, in the sources, that of another value of their kind."""
-        own = self._shortened.forms(one.order)
-        theirs = [(self._original.forms(source), source) for source in one.sources]
-        placed = [(form, subject_of(n, forms)) for forms, _ in theirs for n, form in enumerate(forms) if form.kind is FormKind.VALUE]
-        for n, form in enumerate(own):
-            subjects = [subject for rival, subject in placed if rival.key == form.key]
-            head = next(iter(subject_of(n, own)), "")
-            if form.kind is not FormKind.VALUE or not subjects or not head or any(head in subject for subject in subjects):
-                continue
-            rival = next((f for f, s in placed if f.key != form.key and pattern_of(f) == pattern_of(form) and s[:1] == (head,)), None)
-            if rival is not None:
-                yield Difference(rival.text, form.text, "exchanged with another of its kind", is_change=True, forms=(rival,))
 
     def result(self) -> Verification:
         verdicts = [self._verdict(fact) for fact in self._ledger.facts]
@@ -224,7 +213,7 @@ class _Verifier:
                 reason = f"under another label: {one.alignment.label}"
                 return Verdict(Outcome.MUTATED, fact, fact.text, reason, place, self._shortened.place_of(order))
         bare = None
-        for order in self._shortened.holders.get(fact.key, ()):
+        for order in self._shortened.holders.get(fact.key, ())[:_MOST_HOLDERS]:
             here = self._here(order, fact.key)
             if here is not None and self._is_of(fact, order):
                 spelled = self._shortened.text[here.start : here.end]
@@ -238,12 +227,11 @@ class _Verifier:
             return True
         own = self._shortened.forms(order)
         named = {w for label in self._shortened.labels(order) for w in label.split()}
-        for n, form in enumerate(own):
-            if form.key == fact.key:
-                beside = {*subject_of(n, own), *named}
-                shared = [word for word in fact.subject if word in beside]
-                if shared and (shared[0] == fact.subject[0] or len(shared) > 1):
-                    return True
+        for n in self._shortened.positions(order).get(fact.key, ())[:_MOST_HOLDERS]:
+            beside = {*subject_of(n, own), *named}
+            shared = [word for word in fact.subject if word in beside]
+            if shared and (shared[0] == fact.subject[0] or len(shared) > 1):
+                return True
         return False
 
     def _absent(self, fact: Fact, place: Place, reason: str, here: Place | None = None) -> Verdict:
@@ -342,8 +330,8 @@ class _Verifier:
     # places
 
     def _here(self, order: int, key: str) -> Place | None:
-        form = next((f for f in self._shortened.forms(order) if f.key == key), None)
-        return self._shortened.place(*self._shortened.span(order, form)) if form else None
+        places = self._shortened.positions(order).get(key)
+        return self._shortened.place(*self._shortened.span(order, self._shortened.forms(order)[places[0]])) if places else None
 
     def _here_text(self, order: int, text: str) -> Place | None:
         form = next((f for f in self._shortened.forms(order) if f.text == text), None)

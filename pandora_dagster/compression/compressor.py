@@ -72,14 +72,18 @@ class CompressedText:
 
     @cached_property
     def verification(self) -> Verification:
-        return verify(self.ledger, self.text or "", reference=reference_line(self.request.name, content_type_of(self.request)))
+        return verify(self.ledger, self.text or "", reference=self._reference)
+
+    @property
+    def _reference(self) -> str:
+        return reference_line(self.request.name, content_type_of(self.request))
 
     @cached_property
     def check(self) -> SummaryCheck | None:
         """Whether the text is a condensed one; None where there is none, and where it came back unchanged."""
         if self.text is None or self.is_unchanged:
             return None
-        return check_summary(self.text, self.ledger, self.request.target, self.counter)
+        return check_summary(self.text, self.ledger, self.request.target, self.counter, reference=self._reference)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pandora_dagster.documents.units.unit import Unit
 
-MAX_NUMBERS = 48
+MAX_NUMBERS = 40
 """Units of one piece at most; the answer of a recipe with 100 output tokens holds as many numbers."""
 _LINE = re.compile(r"^\[(\d{1,2})\] \((\d{1,6})\) (.*(?:\n {4}.*)*)", re.MULTILINE)
 

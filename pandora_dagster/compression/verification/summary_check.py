@@ -41,8 +41,8 @@ class SummaryCheck:
         return not self.reasons
 
 
-def check_summary(candidate: str, source: str | Ledger, target: int, counter: TokenMeasure) -> SummaryCheck:
-    """Whether `candidate` can replace `source` in `target` tokens; every reason against it."""
+def check_summary(candidate: str, source: str | Ledger, target: int, counter: TokenMeasure, *, reference: str = "") -> SummaryCheck:
+    """Whether `candidate` can replace `source` in `target` tokens; every reason against it. `reference`: a line that leads to the original."""
     text = source.text if isinstance(source, Ledger) else source
     if not candidate.strip():
         return SummaryCheck(() if not text.strip() else ("empty: expected a text",))
@@ -51,7 +51,7 @@ def check_summary(candidate: str, source: str | Ledger, target: int, counter: To
     if candidate == text:
         return SummaryCheck(tuple(f"echo: the source itself, {reason}" for reason in over))
     original = source.index if isinstance(source, Ledger) else UnitIndex(text, language_of(text))
-    found = _Candidate(original, UnitIndex(without_marks(candidate)[0], original.language))
+    found = _Candidate(original, UnitIndex(without_marks(candidate)[0], original.language), reference)
     reasons = (
         *over,
         "inflated: longer than its source" if len(candidate) > len(text) and tokens > counter.count(text) else "",
@@ -67,9 +67,9 @@ def check_summary(candidate: str, source: str | Ledger, target: int, counter: To
 class _Candidate:
     """The statements of a text that are not verbatim in its source."""
 
-    def __init__(self, original: UnitIndex, shortened: UnitIndex) -> None:
+    def __init__(self, original: UnitIndex, shortened: UnitIndex, reference: str) -> None:
         self._original, self._shortened = original, shortened
-        self._aligned = align(original, shortened)
+        self._aligned = align(original, shortened, reference=reference)
         self._own = [a for a in self._aligned if not a.is_verbatim]
 
     def is_unsupported(self) -> str:

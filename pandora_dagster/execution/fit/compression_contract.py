@@ -60,8 +60,9 @@ class CompressionContract:
 
     def judge(self, candidate: str) -> CompressionJudgement:
         """Every verdict on a candidate. What it leaves out does not refuse it, what it changes or invents does."""
-        found = verify(self.ledger, candidate, reference=reference_line(self.request.name, self.content_type))
-        check = check_summary(candidate, self.ledger, self.request.target, self.counter)
+        reference = reference_line(self.request.name, self.content_type)
+        found = verify(self.ledger, candidate, reference=reference)
+        check = check_summary(candidate, self.ledger, self.request.target, self.counter, reference=reference)
         fits = self.counter.count(candidate) <= self.request.target
         return CompressionJudgement(candidate, found, check, (*check.reasons, *_untrue(found)), fits)
 

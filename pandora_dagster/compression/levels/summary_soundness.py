@@ -14,6 +14,7 @@ from pandora_dagster.compression.verification.summary_check import check_summary
 from pandora_dagster.compression.verification.verification import unsupported
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.redaction.credentials import holds_secret
+from pandora_dagster.language.courtesy import is_courtesy
 from pandora_dagster.language.sentences import sentences
 
 _LEAST = 0.5
@@ -64,12 +65,15 @@ def check_level_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[s
 
     def kept(text: str, *, is_name: bool = False) -> bool:
         wrong = ("" if source.index.share(text) == 1.0 else "no summary names it") if is_name else _wrong(text, source)
+        if not is_name and len(text.split()) > 1 and is_courtesy(text):
+            wrong = "a courtesy"
         if wrong:
             refused.append(f"{text[:80]}: {wrong}")
         return not wrong
 
     digest = {name: [text for text in given[name] if kept(text, is_name=name == _TOOLS)] for name in LIST_LIMITS}
-    digest |= {PROGRESS: given[PROGRESS] if given[PROGRESS] and kept(given[PROGRESS]) else ""}
+    progress = "" if is_courtesy(given[PROGRESS]) else given[PROGRESS]
+    digest |= {PROGRESS: progress if progress and kept(progress) else ""}
     nothing = bool(refused) and not any(digest.values())
     return normalised(digest), tuple(refused), ("nothing of it is borne out by the summaries", *refused[:3]) if nothing else ()
 

@@ -83,3 +83,12 @@ def test_a_digest_keeps_to_its_room_by_whole_items():
     }
     shown = trim_digest(digest, 3, lambda text: len(text.split()), lambda d: " ".join((*d["key_decisions"], *d["tools_used"])))
     assert shown["key_decisions"] == ["two", "three"] and shown["tools_used"] == ["a"]
+
+
+@pytest.mark.parametrize("progress", ["Thank you for your help!", "###STOP###"])
+def test_a_courtesy_is_no_progress(progress: str) -> None:
+    """A digest says what the sessions were about, even where a summary holds thanks or a mark."""
+    answer = {"key_decisions": ["We ordered the desk."], "progress_toward_goal": progress, "open_questions": ["Thank you for your help!"]}
+    digest, _, reasons = check_level_digest(answer, [f"We ordered the desk. {progress} Thank you for your help!"])
+    assert digest["key_decisions"] == ["We ordered the desk."] and digest["progress_toward_goal"] == "" and not reasons
+    assert digest["open_questions"] == []

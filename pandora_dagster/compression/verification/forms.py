@@ -42,7 +42,7 @@ _MONTH, _DAY_NUMBER = re.compile(rf"(?i:{MONTH_WORD})|{MONTH_NAMES}"), re.compil
 _YEAR, _OF = re.compile(r"((?:19|20)\d\d)(?: |$)"), frozenset(("of", "de", "di", "del"))
 _ENGLISH, _EUROPEAN = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?=\D|$)"), re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=,\d|\D|$)(?!\.)")
 _DECIMAL_COMMA, _ZEROS = re.compile(r"(?<=\d),(?=\d{1,2}(?:\D|$))"), re.compile(r"(?<=\d)\.0+(?=\D|$)")
-_SUBJECT = re.compile(r" \([^()]*\)$")
+_SUBJECT = re.compile(r" \([^()]*\)$|(?<=:\d\d) (?!am$|pm$)[^\W\d_]+$")
 _MINUS = str.maketrans({"\u2212": "-", "\u00a0": " ", "\u202f": " "})
 
 

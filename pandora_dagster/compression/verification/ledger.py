@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pandora_dagster.compression.verification.facts import Fact, FactKind, Rank, labelled
 from pandora_dagster.compression.verification.forms import Form, FormKind, subject_of
-from pandora_dagster.compression.verification.omission_rules import rules_of_units
+from pandora_dagster.compression.verification.omission_rules import OmissionRules
 from pandora_dagster.compression.verification.unit_index import LITERAL, UnitIndex
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.units.unit import Unit, UnitKind
@@ -24,6 +24,8 @@ _LINK = re.compile(r"https?://|www\.")
 _FEWEST = 4
 """Words of content from which a sentence with a word of courtesy is a claim: not `Thanks, see you soon!`"""
 _RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK))
+_OPENING = 3
+"""Words of an opening: a sentence that begins with a negation forbids (`Never board`, `- Do not open`)."""
 _PROSE = frozenset((UnitKind.SENTENCE, UnitKind.ITEM, UnitKind.QUOTE))
 _RULES = frozenset((Cue.FORCE, Cue.EXCEPTION))
 
@@ -58,13 +60,13 @@ def build_ledger(text: str, *, language: str = "") -> Ledger:
     index = UnitIndex(plain, language or language_of(plain))
     seen: set[tuple[FactKind, str, tuple[str, ...]]] = set()
     facts: list[Fact] = []
-    rules = rules_of_units(plain, index.content)
+    rules = OmissionRules(plain, index.content)
     for unit in index.content:
         for fact in _facts(unit, index):
             same = fact.kind, fact.key, fact.subject if fact.kind is FactKind.NAME else (str(fact.unit),)
             if same not in seen:
                 seen.add(same)
-                rule = rules.get(unit.order, "")
+                rule = rules.of(unit.order, fact.start, fact.end)
                 facts.append(replace(fact, rule=rule, rank=Rank.DETAIL) if rule else fact)
     return Ledger(index, tuple(facts))
 
@@ -101,7 +103,7 @@ def statement_kind(unit: Unit, index: UnitIndex) -> FactKind | None:
         return FactKind.ERROR
     if Cue.DECISION in said:
         return FactKind.DECISION
-    if said & _RULES:
+    if said & _RULES or Cue.NEGATION in cues(" ".join(unit.text.split()[:_OPENING]), index.language):
         return FactKind.CONSTRAINT
     least = _FEWEST if Cue.COURTESY in said else 1
     return FactKind.CLAIM if unit.kind in _PROSE and len(index.content_keys(unit.order)) >= least else None
@@ -113,7 +115,7 @@ def value_kind(form: Form) -> FactKind | None:
         return None if form.is_letter else FactKind.NAME
     if form.kind is FormKind.CODE:
         return FactKind.URL if _LINK.match(form.key) else FactKind.DATE if _DATE.fullmatch(form.key) else FactKind.IDENTIFIER
-    return _kind_of_number(form.key) if form.kind is FormKind.VALUE else None
+    return _kind_of_number(form.key if form.key[:1].isalpha() else form.text.lower()) if form.kind is FormKind.VALUE else None
 
 
 def _kind_of_number(key: str) -> FactKind:

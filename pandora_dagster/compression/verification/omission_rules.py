@@ -5,6 +5,7 @@ Knows the JSON of a PAGE_DOC (000 section 22) and how a claim states its confide
 
 import json
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -20,17 +21,20 @@ _SOURCE = re.compile(r"\[\d{1,4}\]|\((?:source: )?[\w.-]{1,80}[,;]?\s*\)|https?:
 ZONE_RULE, CLAIM_RULE = "page_doc: zone under confidence 0.5", "the less sure of two equal claims"
 
 
-def rules_of_units(text: str, units: Sequence[Unit]) -> dict[int, str]:
-    """Order of a unit that may be left out -> the rule."""
-    found = dict.fromkeys(_weaker_claims(units), CLAIM_RULE)
-    spans = tuple(_zones(text))
-    at = 0
-    for unit in units:
-        while at < len(spans) and spans[at][1] <= unit.start:
-            at += 1
-        if at < len(spans) and spans[at][0] <= unit.start and unit.end <= spans[at][1]:
-            found[unit.order] = ZONE_RULE
-    return found
+class OmissionRules:
+    """The rules that apply to the facts of a text."""
+
+    def __init__(self, text: str, units: Sequence[Unit]) -> None:
+        self._weaker = frozenset(_weaker_claims(units))
+        self._zones = tuple(_zones(text))
+        self._starts = [start for start, _ in self._zones]
+
+    def of(self, unit: int, start: int, end: int) -> str:
+        """The rule by which a fact of a unit, at these characters, may be left out; "" for none."""
+        if unit in self._weaker:
+            return CLAIM_RULE
+        at = bisect_right(self._starts, start) - 1
+        return ZONE_RULE if at >= 0 and end <= self._zones[at][1] else ""
 
 
 def _zones(text: str) -> Iterator[tuple[int, int]]:

@@ -95,7 +95,7 @@ def underlined_headings(lines: Sequence[Line]) -> Iterator[tuple[int, int, str]]
         title, below = lines[at].text.rstrip(), lines[at + 1].text
         if title.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
-        line = None if fenced or not title or _UNDERLINE.fullmatch(title) else _UNDERLINE.fullmatch(below)
+        line = None if fenced or not any(map(str.isalnum, title)) or _UNDERLINE.fullmatch(title) else _UNDERLINE.fullmatch(below)
         alone = at == 0 or lines[at - 1].is_blank or bool(_UNDERLINE.fullmatch(lines[at - 1].text))
         if line and alone and abs(len(below.rstrip()) - len(title)) <= max(2, len(title) // 4) and "|" not in title:
             above = at > 0 and bool(found := _UNDERLINE.fullmatch(lines[at - 1].text)) and found[1] == line[1]

@@ -28,6 +28,7 @@ class RecordReader:
         self.builder = builder
         self._tables: dict[tuple[str, ...], int] = {}
         self._arguments: dict[str, str] = {}
+        self._asked_in = -1  # the message of that call
 
     def read(self, value: JsonValue, tool: str = "") -> None:
         """Add the units of a value; `tool` names the tool whose result it is."""
@@ -55,6 +56,7 @@ class RecordReader:
         self._arguments = self._asked(arguments)
 
     def _asked(self, arguments: dict[str, JsonValue]) -> dict[str, str]:
+        self._asked_in = self.builder.message
         short = {name: _flat(value) for name, value in arguments.items() if isinstance(value.value, str)}
         return {name: text for name, text in short.items() if len(text) < _LONGEST_ARGUMENT}
 
@@ -115,7 +117,8 @@ class RecordReader:
         title: str = "",
     ) -> None:
         """A record under the header of its table; the arguments of the call that it answers are columns too."""
-        asked = {name: text for name, text in self._arguments.items() if name not in cells}
+        is_answer = self.builder.message == self._asked_in + 1
+        asked = {name: text for name, text in self._arguments.items() if name not in cells and is_answer}
         names = [*asked, *(_head(f"{path}.{name}" if path else name, inner[name]) for name in cells)]
         texts = [*asked.values(), *(_flat(value, inner[name]) for name, value in cells.items())]
         header = self._header(names, start, end, tool, title)

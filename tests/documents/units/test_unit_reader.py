@@ -220,3 +220,16 @@ def test_a_mail_pasted_into_a_talk_is_the_users() -> None:
     units = read_units("user: What does he want?\nFrom: Bob\nTo: Ann\n\nPlease pay.\nassistant: Money.\nuser: ok")
     assert [u.speaker for u in units if u.text in ("Please pay.", "Money.")] == ["user", "assistant"]
     assert not any(u.speaker for u in read_units("From: 3 May\nTo: 5 May\nCost: 90 €"))
+
+
+def test_the_arguments_of_a_call_are_columns_of_its_answer_alone() -> None:
+    units = read_units(
+        'assistant: Let me look. [{"name": "find_flights", "arguments": "{\\"date\\": \\"2024-05-20\\"}"}]\n'
+        'tool find_flights: [{"id": "HAT001", "seats": 4}]\nuser: and this? {"id": "HAT002", "seats": 1}\n'
+    )
+    assert [u.text for u in units if u.kind is UnitKind.CALL] == ["find_flights(date=2024-05-20)"]
+    assert [u.text for u in units if u.kind is UnitKind.ROW] == ["2024-05-20 | HAT001 | 4", "HAT002 | 1"]
+
+
+def test_a_line_of_signs_below_an_empty_item_is_no_heading() -> None:
+    assert [u.text for u in read_units("a\n\n- \t\n===\n")] == ["a"]

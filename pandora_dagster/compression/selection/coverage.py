@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pandora_dagster.compression.selection.term_weights import Term
 from pandora_dagster.documents.units.unit import Unit
 
-MARK_TOKENS = 3
+MARK_TOKENS = 2
 """What one more gap in the text costs."""
 
 _TIE = 0.02

@@ -1,6 +1,7 @@
-"""Counted marks of what an output leaves out: `[3 left out]: ` before the unit that follows, at the end alone on its line.
+"""Counted marks of what an output leaves out: `[3 left out]: ` before the unit that follows.
 
-The first mark of a text says it in words, the others are short: `[…12]: `, since marks take tokens from the units.
+The first count of a text says it in words, later ones are short: `[…12]: `. Where the last count is near, `... ` marks the place and the
+next one counts, since marks take tokens from the units. The sum of a text's counts is what it leaves out.
 """
 
 import re
@@ -9,13 +10,16 @@ from dataclasses import dataclass
 
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
+GAP = "... "
 _NOUNS = {UnitKind.ROW: "row", UnitKind.LOG: "line"}
-_MARK = re.compile(r"\[(?:…(\d{1,9})|(\d{1,9}) (?:(row|line)s? )?left out)\](?:: ?)?")
+_KINDS = {noun: kind for kind, noun in _NOUNS.items()}
+_COUNT = re.compile(r"\[(?:…(\d{1,9})|(\d{1,9}) (?:(row|line)s? )?left out)\](?:: ?)?")
+_MARK = re.compile(rf"{_COUNT.pattern}|^\.\.\. ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Units that an earlier compression left out, before character `start` of the text without marks."""
+    """Units that an earlier compression left out, before character `start` of its text."""
 
     start: int
     count: int
@@ -32,11 +36,13 @@ def without_marks(text: str) -> tuple[str, tuple[Omission, ...]]:
     """A text with white space in place of its marks, so that every other character keeps its place; and what the marks count.
 
     A mark at the beginning of a line becomes empty lines: blanks would make what follows a part of what is before."""
+    if not _COUNT.search(text):
+        return text, ()
     found: list[Omission] = []
 
     def blank(match: re.Match[str]) -> str:
-        kind = {"row": UnitKind.ROW, "line": UnitKind.LOG}.get(match[3], UnitKind.SENTENCE)
-        found.append(Omission(match.end(), int(match[1] or match[2]), kind))
+        if match[1] or match[2]:
+            found.append(Omission(match.end(), int(match[1] or match[2]), _KINDS.get(match[3], UnitKind.SENTENCE)))
         opens = match.start() == 0 or text[match.start() - 1] == "\n"
         return ("\n" if opens else " ") * len(match[0])
 

@@ -1,14 +1,16 @@
-"""The text of the units that are kept: in order, tables together under their header, a counted mark for every run left out."""
+"""The text of the units that are kept: in order, tables together under their header, marks where units are left out."""
 
 from collections.abc import Collection, Sequence
 
-from pandora_dagster.compression.selection.omission_marks import Omission, omission_mark
+from pandora_dagster.compression.selection.omission_marks import GAP, Omission, omission_mark
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
 _TABLE = (UnitKind.ROW, UnitKind.HEADER)
 _PROSE = (UnitKind.SENTENCE, UnitKind.QUOTE)
 _SETS = (UnitKind.ROW, UnitKind.ITEM)
-"""Kinds whose units do not follow from each other: one mark after the last of them counts what is left out of the table or list."""
+"""Kinds whose units do not follow from each other: what is left out of a table or list is marked after the last of them."""
+_BETWEEN_COUNTS = 240
+"""Characters from one count to the next, so that counts take no more than a twentieth of a text."""
 
 
 def render(units: Sequence[Unit], kept: Collection[int], earlier: dict[int, list[Omission]] | None = None) -> str:
@@ -16,8 +18,7 @@ def render(units: Sequence[Unit], kept: Collection[int], earlier: dict[int, list
     page = _Page(earlier or {})
     for unit in table_order(units):
         page.write(unit) if unit.order in kept else page.skip(unit)
-    page.close(len(units))
-    return "\n".join(page.lines)
+    return page.text(len(units))
 
 
 def table_order(units: Sequence[Unit]) -> list[Unit]:
@@ -30,14 +31,21 @@ def table_order(units: Sequence[Unit]) -> list[Unit]:
     return [u for _, u in sorted(zip(keys, units, strict=True), key=lambda pair: pair[0])]
 
 
+def _labels(before: Unit, unit: Unit) -> bool:
+    """Whether a speaker's name is on the line of his first unit: `Ann: ...`; the head of a mail is on a line of its own."""
+    return before.kind is UnitKind.SPEAKER and before.text.rstrip("*").endswith(":") and unit.kind is not UnitKind.HEADER
+
+
 class _Page:
-    """Lines as they are written, and what was left out since the last one."""
+    """Lines as they are written, and how much was left out before each."""
 
     def __init__(self, earlier: dict[int, list[Omission]]) -> None:
-        self.lines: list[str] = []
+        self._lines: list[str] = []
+        self._gaps: dict[int, int] = {}
+        """Line -> units left out before it."""
         self._earlier = earlier
-        self._gap = self._marks = 0
-        self._kind = UnitKind.SENTENCE
+        self._gap = 0
+        self._kinds: set[UnitKind] = set()
         self._before: Unit | None = None
 
     def skip(self, unit: Unit) -> None:
@@ -49,33 +57,49 @@ class _Page:
         self._recall(unit.order)
         before = self._before
         self._before = unit
-        mark = ""
-        inside = before is not None and unit.kind in _SETS and before.kind in (unit.kind, UnitKind.HEADER) and before.block == unit.block
-        if not unit.is_context and self._gap and not inside:
-            mark = f"{self._mark()}: "
         same = before is not None and before.message == unit.message
-        if before is not None and before.kind is UnitKind.SPEAKER and same and unit.kind is not UnitKind.HEADER:
-            self.lines[-1] = f"{self.lines[-1]} {mark}{unit.text}"
-        elif before is not None and same and unit.kind in _PROSE and before.kind is unit.kind and before.block == unit.block and not mark:
-            self.lines[-1] += f" {unit.text}"
+        inside = before is not None and unit.kind in _SETS and before.kind in (unit.kind, UnitKind.HEADER) and before.block == unit.block
+        is_gap = self._gap > 0 and not unit.is_context and not inside
+        if before and same and _labels(before, unit) or (before and same and not is_gap and self._goes_on(before, unit)):
+            self._lines[-1] += f" {unit.text}"
         else:
-            self.lines.append(mark + unit.text)
+            self._lines.append(unit.text)
+        if is_gap:
+            self._gaps[len(self._lines) - 1] = self._gap
+            self._gap = 0
         if unit.kind is UnitKind.HEADER and unit.text.startswith("|") and "\n" not in unit.text:
-            self.lines.append("|" + "---|" * unit.text.strip().strip("|").count("|") + "---|")
+            self._lines.append("|" + "---|" * (unit.text.strip().strip("|").count("|") + 1))
 
-    def close(self, end: int) -> None:
+    def _goes_on(self, before: Unit, unit: Unit) -> bool:
+        """Whether a sentence is on the line of the one before it: in one paragraph, and not behind a mark."""
+        is_marked = len(self._lines) - 1 in self._gaps
+        return not is_marked and unit.kind in _PROSE and before.kind is unit.kind and before.block == unit.block
+
+    def text(self, end: int) -> str:
+        """All lines. A count is of what is left out since the count before it; the last one also counts what follows it."""
         self._recall(end)
-        if self._gap:
-            self.lines.append(self._mark())
-
-    def _mark(self) -> str:
-        mark = omission_mark(self._gap, self._kind, is_first=not self._marks)
-        self._marks += 1
-        self._gap = 0
-        return mark
+        last = max(self._gaps, default=-1)
+        waiting, written = 0, _BETWEEN_COUNTS
+        kind = next(iter(self._kinds)) if len(self._kinds) == 1 else UnitKind.SENTENCE
+        is_first = True
+        lines: list[str] = []
+        for place, line in enumerate(self._lines):
+            prefix = ""
+            if count := self._gaps.get(place, 0):
+                waiting += count + (self._gap if place == last else 0)
+                prefix = GAP
+                if written >= _BETWEEN_COUNTS or place == last:
+                    prefix = f"{omission_mark(waiting, kind, is_first=is_first)}: "
+                    waiting = written = 0
+                    is_first = False
+            lines.append(prefix + line)
+            written += len(line)
+        if last < 0 and self._gap:
+            lines.append(omission_mark(self._gap, kind, is_first=True))
+        return "\n".join(lines)
 
     def _leave(self, count: int, kind: UnitKind) -> None:
-        self._kind = kind if not self._gap or kind is self._kind else UnitKind.SENTENCE
+        self._kinds.add(kind)
         self._gap += count
 
     def _recall(self, order: int) -> None:

@@ -6,7 +6,7 @@ mark is where something is left out. There is no text only where not one unit fi
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,7 +17,8 @@ from pandora_dagster.compression.selection.budget_selection import Selection, se
 from pandora_dagster.compression.selection.coverage import Candidates
 from pandora_dagster.compression.selection.omission_marks import omissions_by_unit, without_marks
 from pandora_dagster.compression.selection.query_relevance import relevance
-from pandora_dagster.compression.selection.term_weights import TermWeights, mentioned_records, weighted_terms
+from pandora_dagster.compression.selection.term_weights import Term, TermWeights, first_terms, weighted_terms
+from pandora_dagster.compression.selection.unnamed_values import has_tools, last_line, unnamed_values
 from pandora_dagster.compression.verification.facts import Verdict
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.summary_check import SummaryCheck, check_summary
@@ -29,6 +30,7 @@ from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.errors import InputError
+from pandora_dagster.language.tokens import Token, TokenKind
 
 REFERENCE = "whole text: "
 """Begins the line that leads to the stored original."""
@@ -36,8 +38,9 @@ _STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
 """Contents whose original stays where their name says: their details may rest on a reference to it."""
 
 _META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
-_FORCED = 0.6
-"""Share of the target that values take first which a conversation's next call needs."""
+_FIRST = 0.9
+"""Share of the target that the values of a talk may take first."""
+_LAST_LINE = 0.1
 
 
 @dataclass(frozen=True)
@@ -180,9 +183,35 @@ class _Compression:
             relevance=relevant if relevant and any(relevant) else None,
             always=always,
         )
-        forced = {} if relevant else mentioned_records(reading)
+        self._first = {} if relevant else first_terms(reading)
         earlier = omissions_by_unit(reading.units, self._earlier)
-        return select(candidates, target, self._counter, forced=forced, forced_share=_FORCED, earlier=earlier)
+
+        def within(tokens: int) -> Selection:
+            return select(candidates, tokens, self._counter, forced=self._first, forced_share=_FIRST, earlier=earlier)
+
+        made = within(target)
+        return self._with_last_line(reading, made, within, target) if self._first and made.text else made
+
+    def _with_last_line(self, reading: TextReading, made: Selection, within: Callable[[int], Selection], target: int) -> Selection:
+        """Values that found no place in whole units are named in a last line, at most a tenth of the target: with tools as many as it
+        holds, else only where it holds them all."""
+        tools = has_tools(reading)
+        most = int(target * _LAST_LINE)
+        wanted = {t: self._first.get(t, 0.1) for held in reading.tokens for t in _codes(held)} if tools else self._first
+        values = unnamed_values(reading, made.kept, wanted)
+        line = last_line(values, most, self._counter.count, is_whole=not tools)
+        if not line:
+            return made
+        shorter = within(target - self._counter.count(line) - 1)
+        values = unnamed_values(reading, shorter.kept, wanted)
+        left = min(most, target - self._counter.count(shorter.text + "\n"))
+        line = last_line(values, left, self._counter.count, is_whole=not tools)
+        text = f"{shorter.text}\n{line}"
+        return Selection(text, shorter.kept) if line and shorter.text and self._counter.count(text) <= target else made
+
+
+def _codes(held: Sequence[Token]) -> list[Term]:
+    return [(t.kind, t.key) for t in held if t.kind is TokenKind.CODE]
 
 
 def _with_meta_blocks(text: str, units: Sequence[Unit]) -> tuple[tuple[Unit, ...], frozenset[int]]:

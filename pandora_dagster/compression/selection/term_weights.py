@@ -77,14 +77,21 @@ def mentions(reading: TextReading) -> dict[str, float]:
     return found
 
 
-def mentioned_records(reading: TextReading) -> dict[Term, float]:
-    """Values and codes of calls and tool results that people or calls mention: what the next call of a conversation needs."""
+def first_terms(reading: TextReading) -> dict[Term, float]:
+    """What a talk has to keep before anything else, with its weight: values and codes of calls and results that people or calls mention,
+    which the next call needs; in a talk without tools all values, codes and names. {} for other texts."""
+    if not any(u.message for u in reading.units):
+        return {}
     said = mentions(reading)
-    found: dict[Term, float] = {}
+    records: dict[Term, float] = {}
+    spoken: dict[Term, float] = {}
+    speakers = {t.key for u, held in zip(reading.units, reading.tokens, strict=True) if u.kind is UnitKind.SPEAKER for t in held}
     for unit, held in zip(reading.units, reading.tokens, strict=True):
+        hard = [(t.kind, t.key) for t in held if t.kind is not TokenKind.WORD and t.key not in speakers]
+        spoken |= dict.fromkeys(hard, 1.0)
         if unit.message and (unit.kind in (UnitKind.ROW, UnitKind.CALL) or is_tool(unit)):
-            found |= {(t.kind, t.key): said[t.key] for t in held if t.kind in _HARD and t.key in said}
-    return found
+            records |= {term: said[term[1]] for term in hard if term[0] in _HARD and term[1] in said}
+    return records or spoken
 
 
 def is_tool(unit: Unit) -> bool:

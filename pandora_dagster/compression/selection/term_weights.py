@@ -51,6 +51,8 @@ def weighted_terms(reading: TextReading, weights: TermWeights) -> list[dict[Term
             if is_record and said and (term[0] in _HARD or unit.kind is UnitKind.ROW):
                 scale *= 1 + 2 * weights.mentioned * said[term[1]] if term[1] in said else 1 - weights.mentioned
             own[term] = scale * worth.get(term, 0.0)
+            if unit.message and unit.kind is UnitKind.ROW and term[0] is TokenKind.CODE:
+                own[_in_record(term)] = 0.0
         result.append(own)
     return result
 
@@ -79,19 +81,30 @@ def mentions(reading: TextReading) -> dict[str, float]:
 
 def first_terms(reading: TextReading) -> dict[Term, float]:
     """What a talk has to keep before anything else, with its weight: values and codes of calls and results that people or calls mention,
-    which the next call needs; in a talk without tools all values, codes and names. {} for other texts."""
+    which the next call needs, and what a user says; in a talk without tools all values, codes and names. {} for other texts."""
     if not any(u.message for u in reading.units):
         return {}
     said = mentions(reading)
     records: dict[Term, float] = {}
+    asked: dict[Term, float] = {}
     spoken: dict[Term, float] = {}
     speakers = {t.key for u, held in zip(reading.units, reading.tokens, strict=True) if u.kind is UnitKind.SPEAKER for t in held}
     for unit, held in zip(reading.units, reading.tokens, strict=True):
         hard = [(t.kind, t.key) for t in held if t.kind is not TokenKind.WORD and t.key not in speakers]
         spoken |= dict.fromkeys(hard, 1.0)
         if unit.message and (unit.kind in (UnitKind.ROW, UnitKind.CALL) or is_tool(unit)):
-            records |= {term: said[term[1]] for term in hard if term[0] in _HARD and term[1] in said}
-    return records or spoken
+            known = {term: said[term[1]] for term in hard if term[0] in _HARD and term[1] in said}
+            records |= known
+            if unit.kind is UnitKind.ROW:
+                records |= {_in_record(term): weight for term, weight in known.items() if term[0] is TokenKind.CODE}
+        elif not is_assistant(unit):
+            asked |= {term: said[term[1]] for term in hard if term[1] in said}
+    return asked | records if records else spoken
+
+
+def _in_record(term: Term) -> Term:
+    """A code in the row that has the values which belong to it: more than the code somewhere."""
+    return term[0], f"row of {term[1]}"
 
 
 def is_tool(unit: Unit) -> bool:

@@ -62,7 +62,7 @@ def _by_subject(values: list[UnnamedValue]) -> dict[str, list[str]]:
 def _values(unit: Unit, held: tuple[Token, ...]) -> Iterator[UnnamedValue]:
     """Names that follow each other are one; a number without a unit has the word behind it."""
     subject = unit.speaker.partition(" ")[2] if is_tool(unit) and " " in unit.speaker else unit.speaker
-    hard = [t for t in held if t.kind is not TokenKind.WORD]
+    hard = [t for t in held if t.kind is not TokenKind.WORD and (t.kind is not TokenKind.CODE or any(c.isdigit() for c in t.key))]
     at = 0
     while at < len(hard):
         last = at

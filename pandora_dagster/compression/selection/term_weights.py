@@ -20,7 +20,7 @@ _HARD = frozenset((TokenKind.VALUE, TokenKind.CODE))
 class TermWeights:
     """The constants of the coverage, chosen by `benchmarks/fit_salience.py` on labelled documents."""
 
-    word: float = 0.25
+    word: float = 0.5
     name: float = 1.5
     value: float = 3.0
     code: float = 2.0

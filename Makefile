@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # `make test` keeps its stores in memory where there is room (4 GB): a third of its time was fsync. Tests of disks are in tests/faults.
 MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -k /dev/shm | tail -n 1)" -gt 4000000 ] && echo /dev/shm)
 
-.PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-replay bench-asking bench-archive docs docs-site screenshots wheel lock clean
+.PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-asking bench-archive docs docs-site screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -79,6 +79,9 @@ bench-sglang-gpu: setup $(BIN)/.locked-dev $(SGLANG)/.locked  ## the same on a G
 bench-compression: setup $(BIN)/.locked-dev  ## the compression benchmark beside its baselines (installs sumy for LexRank)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy==0.13.0 numpy
 	$(BIN)/python -m benchmarks.compression
+
+bench-documents: setup $(BIN)/.locked-dev  ## facts that survive compression and questions answered, on documents of many kinds
+	$(BIN)/python -m benchmarks.documents
 
 bench-search: setup $(BIN)/.locked-dev  ## recall of the search, and answers, against a plain BM25 packer
 	$(BIN)/python -m benchmarks.search

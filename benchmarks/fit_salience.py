@@ -111,10 +111,9 @@ def fit(documents: Sequence[Document]) -> SalienceTable:
     models: list[LinearModel] = []
     for least in (1, 2):
         made = LogisticRegression(C=REGULARIZATION, max_iter=2000).fit(x / scale, need >= least, sample_weight=weight / weight.mean())
-        weights = (made.coef_[0] / scale)[: len(documents[0].names)]
-        models.append(
-            LinearModel(round(float(made.intercept_[0]), 4), {n: round(float(w), 4) for n, w in zip(documents[0].names, weights, strict=True)})
-        )
+        names = documents[0].names
+        weights = (made.coef_[0] / scale)[: len(names)]
+        models.append(LinearModel(round(float(made.intercept_[0]), 4), {n: round(float(w), 4) for n, w in zip(names, weights, strict=True)}))
     return SalienceTable(models[0], models[1], POWER)
 
 

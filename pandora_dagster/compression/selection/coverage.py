@@ -29,7 +29,7 @@ class Candidates:
     """To a query: decides then, and what is new only between equals."""
     always: frozenset[int] = frozenset()
     """Units that are kept before any other."""
-    again: float = 0.5
+    again: float = 0.25
     """What a term still counts where it is said once more."""
     offset: float = 2.0
     """Tokens added to every cost, against very short units."""

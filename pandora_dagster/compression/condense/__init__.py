@@ -1,1 +1,0 @@
-"""How a text becomes shorter, by content type."""

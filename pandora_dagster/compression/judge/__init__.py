@@ -1,1 +1,0 @@
-"""Whether a compressed text still says what its source said."""

@@ -1,1 +1,0 @@
-"""Formats read into units: messages, records, tables, pages, mails."""

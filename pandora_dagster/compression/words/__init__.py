@@ -1,1 +1,0 @@
-"""Words as compression reads them: values and their forms, force, politeness, abbreviations."""

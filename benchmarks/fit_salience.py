@@ -113,7 +113,8 @@ def fit(documents: Sequence[Document]) -> SalienceTable:
         made = LogisticRegression(C=REGULARIZATION, max_iter=2000).fit(x / scale, need >= least, sample_weight=weight / weight.mean())
         names = documents[0].names
         weights = (made.coef_[0] / scale)[: len(names)]
-        models.append(LinearModel(round(float(made.intercept_[0]), 4), {n: round(float(w), 4) for n, w in zip(names, weights, strict=True)}))
+        rounded = {name: round(float(w), 4) for name, w in zip(names, weights, strict=True)}
+        models.append(LinearModel(round(float(made.intercept_[0]), 4), rounded))
     return SalienceTable(models[0], models[1], POWER)
 
 

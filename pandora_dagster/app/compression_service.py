@@ -46,8 +46,6 @@ _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 _HEAD = 8_192
 """Bytes that are searched for a zero byte, the mark of a binary file."""
 _LONGEST_LINE = 64 * 2**20
-_DECODER = json.JSONDecoder()
-_JSON_BEGINS = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[{\[\"])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +182,6 @@ def _check_text(text: str, where: str) -> None:
 def _refusal(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
     answer = _line(id, None, 0, None, Verification(()), reason)
     return {"id": answer.pop("id"), "line": number, **answer}
-
-
-def broken_json_line(text: str) -> int | None:
-    """The line, counted from 1, from which on a text that begins as JSON is none; None for JSON, JSON lines and other texts."""
-    at = 0
-    while begun := _JSON_BEGINS.match(text, at):
-        try:
-            _, at = _DECODER.raw_decode(text, begun.end() - len(begun.group().lstrip()))
-        except json.JSONDecodeError as error:
-            return text.count("\n", 0, error.pos) + 1
-        except (ValueError, RecursionError):
-            return None
-    return None
 
 
 def count_tokens(text: str, settings: Settings) -> int:

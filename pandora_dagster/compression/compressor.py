@@ -16,7 +16,7 @@ from pandora_dagster.compression.salience.text_reading import TextReading, read_
 from pandora_dagster.compression.selection.budget_selection import Selection, select
 from pandora_dagster.compression.selection.coverage import Candidates
 from pandora_dagster.compression.selection.omission_marks import omissions_by_unit, without_marks
-from pandora_dagster.compression.selection.query_relevance import relevance
+from pandora_dagster.compression.selection.passage_relevance import relevance
 from pandora_dagster.compression.selection.term_weights import Term, TermWeights, first_terms, weighted_terms
 from pandora_dagster.compression.selection.unnamed_values import has_tools, last_line, unnamed_values
 from pandora_dagster.compression.verification.facts import Verdict

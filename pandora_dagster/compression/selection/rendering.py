@@ -60,7 +60,7 @@ class _Page:
         same = before is not None and before.message == unit.message
         inside = before is not None and unit.kind in _SETS and before.kind in (unit.kind, UnitKind.HEADER) and before.block == unit.block
         is_gap = self._gap > 0 and not unit.is_context and not inside
-        if before and same and _labels(before, unit) or (before and same and not is_gap and self._goes_on(before, unit)):
+        if (before and same and _labels(before, unit)) or (before and same and not is_gap and self._goes_on(before, unit)):
             self._lines[-1] += f" {unit.text}"
         else:
             self._lines.append(unit.text)

@@ -1,5 +1,6 @@
 """Collection of the units of one text, with what holds for all that follow: message, speaker, headings, block."""
 
+import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
@@ -8,6 +9,8 @@ from pandora_dagster.documents.units.source_lines import JoinedLines, Line, Line
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
 _NEAREST_HEADINGS = 3
+_SUBSTANCE = re.compile(r"[^\s!-/:-@\[-`{-~—–…·•]")
+"""Any sign but punctuation: lines that consist of marks say nothing."""
 
 
 class UnitBuilder:
@@ -85,11 +88,12 @@ class UnitBuilder:
         return [
             self.add(kind, joined.shown[start:end], joined.place(start), joined.place(end - 1) + 1, needs, level=level)
             for start, end in sentence_places(joined.text, self.language)
+            if _SUBSTANCE.search(joined.text, start, end)
         ]
 
     def add_joined(self, kind: UnitKind, lines: Iterable[Line], needs: Iterable[int] = (), *, level: int = 0) -> int | None:
         """Lines that belong together as one unit; None where nothing stands in them."""
         joined = JoinedLines(lines, self.layout)
-        if not joined.text:
+        if not _SUBSTANCE.search(joined.text):
             return None
         return self.add(kind, joined.shown, joined.place(0), joined.place(len(joined.text) - 1) + 1, needs, level=level)

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pandora_dagster.compression.verification.forms import unit_key
 from pandora_dagster.compression.verification.unit_index import UnitIndex
 
 _MARK = re.compile(r"^\W*\[?(?:\u2026|\.\.\.)?\s*\(?\d[\d,.]* (?:more )?[\w -]{0,40}left out\W*$|^\s*\[\u2026\]\s*$", re.IGNORECASE)
@@ -74,6 +75,8 @@ class _Aligner:
     def _other_label(self, order: int, source: int) -> str:
         """What names the unit in the shortened text, and names another one in the original."""
         own, theirs = self._shortened.labels(order), self._original.labels(source)
+        if self._shortened.follows_mark(order):  # what introduced another unit is not read as the introduction of this one
+            own = own & {unit_key(self._shortened.units[order].speaker)}
         return next(iter(sorted(label for label in own - theirs if label in self._known_labels)), "") if theirs else ""
 
     def _joined(self, order: int) -> Alignment | None:

@@ -27,6 +27,8 @@ _RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK))
 _OPENING = 3
 """Words of an opening: a sentence that begins with a negation forbids (`Never board`, `- Do not open`)."""
 _PROSE = frozenset((UnitKind.SENTENCE, UnitKind.ITEM, UnitKind.QUOTE))
+_LITERAL = LITERAL | {UnitKind.CALL}
+"""Kinds whose words are no prose."""
 _RULES = frozenset((Cue.FORCE, Cue.EXCEPTION))
 
 
@@ -90,23 +92,24 @@ def _rank(unit: Unit, kind: FactKind) -> Rank:
 
 
 def statement_kind(unit: Unit, index: UnitIndex) -> FactKind | None:
-    """The kind of fact that a whole unit is: an error, a decision or a rule by its words, else a claim; None for a question, a courtesy
-    and what is no prose."""
+    """The kind of fact that a whole unit is: an error, a decision or a rule by its words, else a claim. None for a question, a courtesy,
+    and for a row, a line or code that has values: those are the facts then."""
     if unit.kind is UnitKind.ERROR:
         return FactKind.ERROR
-    if unit.kind in LITERAL or unit.kind is UnitKind.CALL:
-        return None
-    said = cues(unit.text, index.language)
+    said = cues(unit.text, index.language) if unit.kind not in _LITERAL else frozenset[Cue]()
     if Cue.QUESTION in said:
         return None
     if Cue.ERROR in said and unit.kind is UnitKind.LOG:
         return FactKind.ERROR
     if Cue.DECISION in said:
         return FactKind.DECISION
-    if said & _RULES or Cue.NEGATION in cues(" ".join(unit.text.split()[:_OPENING]), index.language):
+    opening = " ".join(unit.text.split()[:_OPENING]) if unit.kind in _PROSE else ""
+    if said & _RULES or Cue.NEGATION in cues(opening, index.language):
         return FactKind.CONSTRAINT
-    least = _FEWEST if Cue.COURTESY in said else 1
-    return FactKind.CLAIM if unit.kind in _PROSE and len(index.content_keys(unit.order)) >= least else None
+    is_introduction = unit.text.rstrip("*_ ").endswith(":")
+    least = _FEWEST if Cue.COURTESY in said and unit.kind in _PROSE and not is_introduction else 1
+    is_claim = unit.kind in _PROSE or not any(f.is_hard for f in index.forms(unit.order))
+    return FactKind.CLAIM if is_claim and len(index.content_keys(unit.order)) >= least else None
 
 
 def value_kind(form: Form) -> FactKind | None:

@@ -42,7 +42,7 @@ class SummaryCheck:
 
 
 def check_summary(candidate: str, source: str | Ledger, target: int, counter: TokenMeasure, *, reference: str = "") -> SummaryCheck:
-    """Whether `candidate` can replace `source` in `target` tokens; every reason against it. `reference`: a line that leads to the original."""
+    """Whether `candidate` can replace `source` in `target` tokens; every reason against it. `reference` leads to the original."""
     text = source.text if isinstance(source, Ledger) else source
     if not candidate.strip():
         return SummaryCheck(() if not text.strip() else ("empty: expected a text",))

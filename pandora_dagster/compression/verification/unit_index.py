@@ -18,6 +18,8 @@ from pandora_dagster.documents.units.unit_reader import read_units
 LITERAL = frozenset((UnitKind.CODE, UnitKind.HUNK))
 _RAREST, _MOST_HOLDERS = 16, 40
 """Forms by which a unit is looked up, and holders of one that are looked at: more would tell little and cost time."""
+_MARK_END = 4
+"""Characters before a unit in which the mark before it ends."""
 _DEPTH = 4
 """Units that name another one: header, heading, the item above and what introduces that."""
 
@@ -36,7 +38,8 @@ class UnitIndex:
         self._forms: dict[int, tuple[Form, ...]] = {}
         self._labels: dict[int, frozenset[str]] = {}
         self._positions: dict[int, dict[str, list[int]]] = {}
-        self._line_starts = [0, *(i + 1 for i, sign in enumerate(lines_of or text) if sign == "\n")]
+        self._shown = lines_of or text
+        self._line_starts = [0, *(i + 1 for i, sign in enumerate(self._shown) if sign == "\n")]
 
     @cached_property
     def speakers(self) -> frozenset[str]:
@@ -114,6 +117,11 @@ class UnitIndex:
         if order not in self._labels:
             self._labels[order] = self._labels_of(self.units[order])
         return self._labels[order]
+
+    def follows_mark(self, order: int) -> bool:
+        """Whether a mark of what was left out is right before a unit."""
+        start = self.units[order].start
+        return self._shown[max(0, start - _MARK_END) : start] != self.text[max(0, start - _MARK_END) : start]
 
     def _labels_of(self, unit: Unit) -> frozenset[str]:
         found, depth = set[str](), 0

@@ -12,8 +12,8 @@ from pandora_dagster.documents.units.config_units import config_end
 from pandora_dagster.documents.units.json_scanner import JsonValue, scan_json
 from pandora_dagster.documents.units.source_lines import Line
 
-RunEnd = tuple[int, str | None]
-"""Where a run of lines ends, and the mark between its cells ("" for formats without cells); None where it is no stretch of the format."""
+RunEnd = tuple[int, bool]
+"""Where a run of lines ends, and whether it is a stretch of the format."""
 
 
 class LineFormat(StrEnum):
@@ -33,11 +33,10 @@ class LineFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Lines of one format; `mark` is what stands between the cells of a table, `value` what a stretch of JSON holds."""
+    """Lines of one format; `value` is what a stretch of JSON holds."""
 
     format: LineFormat
     lines: Sequence[Line]
-    mark: str = ""
     value: JsonValue | None = None
 
 
@@ -159,9 +158,9 @@ class _Division:
         for name, reader in _FINDERS.items():
             if at < self.barren.get(name, 0):
                 continue
-            end, mark = reader(self.lines, at)
-            if mark is not None:
-                return Stretch(name, self.lines[at:end], mark)
+            end, is_stretch = reader(self.lines, at)
+            if is_stretch:
+                return Stretch(name, self.lines[at:end])
             if end - at > _FAR:
                 self.barren[name] = end
         return None
@@ -172,25 +171,25 @@ def _trace(lines: Sequence[Line], at: int) -> RunEnd:
     text = lines[at].text
     is_python = text.lstrip().startswith("Traceback (most recent call last):")
     if not is_python and not (_RAISED.match(text) and at + 1 < len(lines) and _FRAME.match(lines[at + 1].text)):
-        return at, None
+        return at, False
     end = at + 1
     while end < len(lines) and not lines[end].is_blank and (lines[end].text[:1] in " \t" or lines[end].text.startswith("Caused by:")):
         end += 1
     if is_python and end < len(lines) and not lines[end].is_blank:
         end += 1
-    return end, ""
+    return end, True
 
 
 def _listing(lines: Sequence[Line], at: int) -> RunEnd:
     if not lines[at].text.startswith("# ") or " | " not in lines[at].text:
-        return at, None
+        return at, False
     end = _end(lines, at, lambda line: " | " in line.text)
-    return end, "" if end - at > 1 else None
+    return end, end - at > 1
 
 
 def _config(lines: Sequence[Line], at: int) -> RunEnd:
     end, is_config = config_end(lines, at, is_first=not lines[at].start)
-    return end, "" if is_config else None
+    return end, is_config
 
 
 def _end(lines: Sequence[Line], at: int, belongs: Callable[[Line], bool]) -> int:
@@ -203,7 +202,7 @@ def _log(lines: Sequence[Line], at: int) -> RunEnd:
     """Two or more lines with a time at their start, with the indented lines between them."""
     end, stamped, last = at, 0, at
     if not _STAMP.match(lines[at].text):
-        return at, None
+        return at, False
     while end < len(lines):
         if _STAMP.match(lines[end].text):
             stamped += 1
@@ -211,14 +210,14 @@ def _log(lines: Sequence[Line], at: int) -> RunEnd:
         elif not (lines[end].text.startswith((" ", "\t")) and not lines[end].is_blank) and end - last > 1:
             break
         end += 1
-    return last, "" if stamped > 1 else None
+    return last, stamped > 1
 
 
 def _diff(lines: Sequence[Line], at: int) -> RunEnd:
     """From a file's or hunk's head to the first line that begins like none of a diff."""
     end = at
     if not _DIFF_START.match(lines[at].text):
-        return at, None
+        return at, False
     signs = heads = 0
     while end < len(lines) and _DIFF_LINE.match(lines[end].text):
         if lines[end].is_blank and not (end + 1 < len(lines) and lines[end + 1].text[:1] in ("+", "-", "@", " ", "d")):
@@ -226,7 +225,7 @@ def _diff(lines: Sequence[Line], at: int) -> RunEnd:
         signs += lines[end].text.startswith(("+", "-"))
         heads += lines[end].text.startswith(("@@", "+++ ", "diff "))
         end += 1
-    return end, "" if heads and signs else None
+    return end, heads > 0 and signs > 0
 
 
 def _table(lines: Sequence[Line], at: int) -> RunEnd:
@@ -243,17 +242,17 @@ def _table(lines: Sequence[Line], at: int) -> RunEnd:
             width = len(cells_of(first, mark))
             fitting = sum(len(cells_of(line.text, mark)) == width for line in lines[at:end])
             if fitting >= 0.8 * (end - at):
-                return end, mark
-    return farthest, None
+                return end, True
+    return farthest, False
 
 
 def _columns(lines: Sequence[Line], at: int) -> RunEnd:
     """Lines with as many wide gaps each, as commands print tables."""
     gaps = len(_GAP.findall(lines[at].text[:400]))
     if not gaps or lines[at].text.lstrip().startswith("|"):
-        return at, None
+        return at, False
     end = _end(lines, at, lambda line: len(_GAP.findall(line.text[:400])) >= min(gaps, 2))
-    return end, "" if end - at >= (2 if gaps > 1 else _FEWEST_ROWS) else None
+    return end, end - at >= (2 if gaps > 1 else _FEWEST_ROWS)
 
 
 def _may_be_row(line: Line, mark: str, count: int) -> bool:

@@ -25,7 +25,8 @@ from pandora_dagster.retrieval.turn_row import ANSWER_SECTION, RESPONSE_FILE, tu
 
 _PIECE = re.compile(r"\s*(?<!\\)\|\s*|;\s+|(?<=[.!?])\s+(?=[A-Z(\"'\d-])|\n")
 _LABELS = re.compile(r"\s*\[\d{1,4}\]")
-_OPENING = re.compile(r"^(?:[-*>#]+\s+|\d+\.\s+)?(?:\(\d{4}-\d\d-\d\d\)\s+)?")
+_OPENING = re.compile(r"^(?:\[(?:…\d+|\d+ (?:\w+ )?left out)\]: )?(?:[-*>#]+\s+|\d+\.\s+)?(?:\(\d{4}-\d\d-\d\d\)\s+)?")
+"""A mark of what a compression left out, a list's sign, and a date: no words of a claim."""
 _WORD = re.compile(r"[^\W_]{3,}|\d+")
 _FEWEST_LETTERS, _FEWEST_WORDS, _SHARE, _MOST = 12, 3, 0.6, 16
 Span = tuple[int, int]

@@ -39,7 +39,7 @@ def snapshot(folder):
 
 def long_answer(lines=60):
     """What a model says that has much to say, and cites what it was given."""
-    text = "\n\n".join(f"{WORDS[n % 3]} (item {n}, {n + 3} pieces)" for n in range(lines))
+    text = "\n\n".join(f"{WORDS[n % 3].removesuffix('.')} (item {n}, {n + 3} pieces)." for n in range(lines))
     return lambda pack: text + "".join(f" [{source.label}]" for source in pack.sources)
 
 

@@ -309,7 +309,7 @@ def test_a_page_colours_facts_and_links_citations(its_copy):
     assert any("money" in (a.get("title") or "") for tag, a in found.tags if tag == "mark")
     anchors = {a["id"] for _, a in found.tags if "id" in a}
     cites = text.count('">[1]</a>') + text.count("[1]</mark></a>")
-    assert cites >= 2 and {a["href"][1:] for tag, a in found.tags if tag == "a" and "href" in a} <= anchors
+    assert cites >= 1 and {a["href"][1:] for tag, a in found.tags if tag == "a" and "href" in a} <= anchors
     assert lineage_page(rig.app.lineage, DocumentId.parse(f"{key}/context.md")) == text
 
 
@@ -322,7 +322,7 @@ def test_an_index_that_cannot_be_written_undoes_no_turn(rig, capsys):
     keys = [rig.ask("which chair?") for _ in range(2)]
     assert {rig.turn(key).manifest.state for key in keys} == {"saved"}
     assert archived(rig.app, after=LATER)[0].counts == {"archived": 2}
-    assert capsys.readouterr().err.count("their lineage does not tell of them") == 1
+    assert capsys.readouterr().err.count("their lineage is not: run `pandora index rebuild`") == 1
     found_text = []
     assert (
         rig.app.lineage.ensure_index(report=found_text.append)

@@ -69,7 +69,7 @@ def _values(unit: Unit, held: tuple[Token, ...]) -> Iterator[UnnamedValue]:
         while last + 1 < len(hard) and _adjacent(unit.text, hard[last], hard[last + 1]):
             last += 1
         text = unit.text[hard[at].start : hard[last].end]
-        if hard[last].kind is TokenKind.VALUE and hard[last].key.endswith(")") and unit.kind not in RECORDS:
+        if hard[last].kind is TokenKind.VALUE and text[-1:].isdigit() and unit.kind not in RECORDS:
             text += (_NEXT_WORD.match(unit.text, hard[last].end) or [""])[0]
         yield UnnamedValue(subject or unit.kind.value, " ".join(text.split()), tuple((t.kind, t.key) for t in hard[at : last + 1]))
         at = last + 1

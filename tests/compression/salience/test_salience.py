@@ -5,7 +5,8 @@ from pandora_dagster.compression.salience.text_reading import read_text
 from pandora_dagster.compression.salience.unit_features import LENGTH_FEATURES, unit_features
 
 TEXT = (
-    "# Harbour rules\n\nWelcome to our nice little harbour.\n\nYou must not enter after 22:00.\n\nWe decided to close berth 4 until 3 May.\n\n"
+    "# Harbour rules\n\nWelcome to our nice little harbour.\n\nYou must not enter after 22:00.\n\n"
+    "We decided to close berth 4 until 3 May.\n\n"
     "Some boats are blue.\n\nThanks for reading!\n"
 )
 

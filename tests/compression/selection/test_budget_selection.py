@@ -44,7 +44,8 @@ def test_within_the_budget_with_all_that_is_needed_and_the_same_again(text: str,
 
 def test_a_rule_comes_before_a_remark() -> None:
     """What a reader needs first, where only one of two sentences of the same length fits."""
-    text = "We sat near the wall and looked at the sea.\n\nYou must never leave the gate open at night.\n\nSome people like it there very much."
+    remark = "We sat near the wall and looked at the sea."
+    text = f"{remark}\n\nYou must never leave the gate open at night.\n\nSome people like it there very much."
     assert "must never" in select(candidates(read_text(text)), 16, COUNTER).text
 
 

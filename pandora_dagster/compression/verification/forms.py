@@ -34,7 +34,8 @@ _KINDS = {
 }
 _SMALL = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _SIGNED_LINE, _SIGNED_LINE_OF_HUNK = re.compile(r"^[+-](?=[^\s\d+-]).*", re.MULTILINE), re.compile(r"^[+-].*", re.MULTILINE)
-_NUMBERING = re.compile(r"^\s*(?:\d{1,3}[.)]|\(\d{1,3}\))\s", re.MULTILINE)
+_NUMBERING = re.compile(r"^\s*(?:\d{1,3}[.)]|\(\d{1,3}\))\s|(?<!\w)\[\d{1,4}\]", re.MULTILINE)
+"""Numbers of list items and citations: no values."""
 _MARK = re.compile(r"^\s*(?:(?:[-*\u2022]|>|#{1,6}|\d{1,3}[.)])\s+)+|^>+", re.MULTILINE)
 _MARKUP = re.compile(r"[\s*_`|\"\u201c\u201d\u201e]+")
 _EDGE = " .;:,"
@@ -77,7 +78,7 @@ class Form:
 
 
 def forms(text: str, language: str, *, is_hunk: bool = False) -> tuple[Form, ...]:
-    """All forms of `text` in order. The number of a list item is none."""
+    """All forms of `text` in order. The number of a list item or citation is none."""
     lines = [(m.start(), m.end(), m[0][0]) for m in (_SIGNED_LINE_OF_HUNK if is_hunk else _SIGNED_LINE).finditer(text)]
     found = tuple(_with_dates(list(_forms(text, language)), text))
     if not lines:

@@ -17,16 +17,14 @@ from pandora_dagster.language.relative_days import yearless_days
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, PLACE_BITS, is_turn, turn_number
 from pandora_dagster.retrieval.messages.message_ranking import (
-    DATE_WEIGHT,
     K1,
-    PREFIX_WEIGHT,
+    WEIGHTS,
     B,
     MessageUnit,
     ScoredMessage,
     TermMatches,
     idf,
     rank_messages,
-    similarity_signal,
 )
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion, read_question
 from pandora_dagster.stores.search.turn_tables import (
@@ -87,6 +85,16 @@ _TEXTS = """
 
 
 @dataclass(frozen=True, slots=True)
+class GatheredUnits:
+    """A question with the units that it is matched against; `turns` numbers those that match themselves."""
+
+    question: SearchQuestion
+    units: Sequence[MessageUnit] = ()
+    matches: TermMatches = field(default_factory=lambda: TermMatches({}, {}))
+    turns: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSearch:
     """A search over one open connection, for the user whose documents are counted from `base`, up to and without `end`."""
 
@@ -101,21 +109,25 @@ class MessageSearch:
     """The day on which the question is asked; None: `yesterday` and the like stay words."""
 
     def ranked(self, query: str) -> tuple[ScoredMessage, ...]:
-        """Messages and turns that share something with the query or stand beside one that does, best first."""
+        """Messages and turns that share something with the query or are beside one that does, best first."""
+        found = self.gathered(query)
+        scored = rank_messages(found.question, found.units, found.matches, self.likeness)
+        # Where a filter narrows the search, what is beside a match must pass it too: only the matched turns did.
+        return scored if self.filters == SearchFilters() else tuple(s for s in scored if s.unit.number in found.turns)
+
+    def gathered(self, query: str) -> GatheredUnits:
+        """What a ranking of the query needs to know."""
         speakers, messages, length = speakers_of(self.db, self.base)
         question = read_question(query, self.reader, speakers=speakers, today=self.today)
         question = replace(question, said=(*question.said, *self._latest(query)))
         terms = question.terms()
         if not messages or not (terms or question.named or self.likeness):
-            return ()
+            return GatheredUnits(question)
         self.db.execute(_HITS, [self.base, list(terms), len(terms), self.base, end_of(self.base), self.end])
         rarity = self._rarity(terms, messages)
         pool = self._pool(question, terms, rarity, length / messages or 1.0)
         near = sorted({(turn_number(doc) + away) << PLACE_BITS for doc in pool for away in range(-_AROUND, _AROUND + 1)})
-        units = self._units(near)
-        signal = similarity_signal(units, self.likeness)
-        scored = rank_messages(question, units, self._matches(terms, rarity, near), (signal,))
-        return self._filtered(scored, {turn_number(doc) for doc in pool})
+        return GatheredUnits(question, self._units(near), self._matches(terms, rarity, near), frozenset(map(turn_number, pool)))
 
     def texts(self, scored: Sequence[ScoredMessage]) -> tuple[FoundMessage, ...]:
         """The texts of the messages, in the same order."""
@@ -144,7 +156,7 @@ class MessageSearch:
         """The best documents by their own words; where those are few, the newest of the persons whom the question names besides.
         With them those whose vectors are most like the question's."""
         dates = {*question.dates, *question.said}
-        weights = [rarity.get(t, 0.0) * (question.words.get(t) or (DATE_WEIGHT if t in dates else PREFIX_WEIGHT)) for t in terms]
+        weights = [rarity.get(t, 0.0) * (question.words.get(t) or WEIGHTS["date" if t in dates else "prefix"]) for t in terms]
         passing, given = self._passing()
         rows = self.db.execute(_POOL.format(passing=passing), [len(terms), weights, *given, mean, POOL]).fetchall()
         if question.named and len(rows) < POOL:
@@ -179,10 +191,6 @@ class MessageSearch:
         for place, doc, count in self.db.execute(_MATCHES, [[self.base + doc for doc in near]]).fetchall():
             places[terms[place]][doc - self.base] = count
         return TermMatches(places, rarity)
-
-    def _filtered(self, scored: tuple[ScoredMessage, ...], matched: set[int]) -> tuple[ScoredMessage, ...]:
-        """Where a filter narrows the search, what stands beside a match must pass it too: only the matched turns did."""
-        return scored if self.filters == SearchFilters() else tuple(s for s in scored if s.unit.number in matched)
 
 
 def speakers_of(db: duckdb.DuckDBPyConnection, base: int) -> tuple[list[str], int, int]:

@@ -1,7 +1,7 @@
 """The order of found messages."""
 
 from pandora_dagster.retrieval.messages.document_numbers import document_number
-from pandora_dagster.retrieval.messages.message_ranking import MessageUnit, Signal, TermMatches, rank_messages
+from pandora_dagster.retrieval.messages.message_ranking import MessageUnit, TermMatches, fused, rank_messages
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion
 
 
@@ -21,7 +21,7 @@ def test_nothing_matches_nothing_is_ranked() -> None:
 
 
 def test_neighbours_stand_behind_what_matched() -> None:
-    """The next message stands before the previous one: answers follow questions."""
+    """Nearer ones first."""
     assert _order([_unit(n) for n in range(1, 6)], {"desk": {document_number(3, 1): 1}})[:3] == [(3, 1), (4, 1), (2, 1)]
 
 
@@ -47,10 +47,16 @@ def test_a_question_stands_behind_what_is_told() -> None:
     assert _order(units, {"desk": {u.doc: 1 for u in units}}) == [(1, 1), (2, 1)]
 
 
-def test_among_equals_the_newer_stands_first() -> None:
-    """Recency breaks ties."""
-    units = [_unit(1, session="a"), _unit(2, session="b")]
-    assert _order(units, {"desk": {u.doc: 1 for u in units}}) == [(2, 1), (1, 1)]
+def test_among_equals_the_longer_stands_first_then_the_newer() -> None:
+    """A message that says more is more likely to answer."""
+    units = [
+        _unit(1, session="a"),
+        _unit(2, session="b"),
+        _unit(3, session="c", speaker="Bob"),
+        _unit(4, session="d", speaker="Bob", length=9),
+    ]
+    assert _order(units[:2], {"desk": {u.doc: 1 for u in units[:2]}}) == [(2, 1), (1, 1)]
+    assert _order([*units[2:], _unit(5, session="e", speaker="Bob")], {}, named=("Bob", "Ann")) == [(4, 1), (5, 1), (3, 1)]
 
 
 def test_the_date_of_a_turn_holds_for_its_messages() -> None:
@@ -88,12 +94,12 @@ def test_a_question_of_time_prefers_what_tells_a_time() -> None:
     assert _order(units, places) == [(2, 1), (1, 1)]
 
 
-def test_a_further_signal_is_fused_in() -> None:
-    """It finds what shares no word, and is weighed against the others by its weight alone."""
+def test_signals_are_fused_by_their_weights() -> None:
+    """The greater weight decides."""
     units = [_unit(1, session="a"), _unit(2, session="b")]
-    matches = TermMatches({"desk": {units[0].doc: 1}}, {"desk": 1.0})
+    signals = {"words": {units[0].doc: 1.0}, "similarity": {units[1].doc: 1.0}}
     for weight, first in ((0.5, 1), (5.0, 2)):
-        found = rank_messages(SearchQuestion({"desk": 1.0}, {}, ()), units, matches, [Signal(weight, {units[1].doc: 77.0})])
+        found = fused(units, signals, weights={"words": 1.0, "similarity": weight})
         assert [s.unit.number for s in found] == [first, 3 - first]
 
 

@@ -14,6 +14,7 @@
     │   └── FactLossError          they would fit only without a critical fact
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
     │   └── DamagedIndexError          an index that is damaged or has another schema: it can be rebuilt
+    │       └── OldIndexError              an index of an older schema: it is made anew where the documents are at hand
     ├── ModelError                 a call of a model failed
     │   ├── RuntimeUnreachableError    refused, reset, 5xx                      (retryable)
     │   │   ├── RateLimitedError       429: too many calls                      (retryable)
@@ -110,6 +111,10 @@ class StoreError(PandoraError):
 
 class DamagedIndexError(StoreError):
     """An index that is damaged or has another schema; it can be rebuilt from the documents."""
+
+
+class OldIndexError(DamagedIndexError):
+    """An index of an older schema."""
 
 
 class ModelError(PandoraError):

@@ -67,19 +67,26 @@ def open_store_adapters(
     root, wait_s = settings.root, settings.index_lock_wait_s
     indexes = root / "indexes"
     vectors = TurnVectors.at(indexes / "turn_vectors.duckdb", embeddings, report=report, wait_s=wait_s) if embeddings else None
-    index = DuckTurnIndex.at(indexes / "turn_index.duckdb", wait_s=wait_s, vectors=vectors, clock=clock)
+    turns = TurnFiles(
+        root, counter=counter, clock=clock, phases=PhaseTable(section_writers(), clarifying=phases_ending_in(TurnState.CLARIFY))
+    )
+    sessions = SessionFiles(root)
+
+    def remake() -> None:
+        report("the turn index is of an older design: it is made anew from the documents")
+        rebuild_turns(turns, index, Preambles(sessions))
+
+    index = DuckTurnIndex.at(indexes / "turn_index.duckdb", wait_s=wait_s, vectors=vectors, clock=clock, remake=remake)
     research_index = DuckResearchIndex.at(indexes / "research_index.duckdb", wait_s=wait_s)
     note_index = DuckNoteIndex.at(indexes / "note_index.duckdb", index.reader, wait_s=wait_s)
     return StoreAdapters(
-        turns=TurnFiles(
-            root, counter=counter, clock=clock, phases=PhaseTable(section_writers(), clarifying=phases_ending_in(TurnState.CLARIFY))
-        ),
+        turns=turns,
         index=index,
         vectors=vectors,
         calls=_open_call_log(root, wait_s, metrics, report),
         vault=VaultFiles(root, enabled=settings.keep_packs),
         interventions=InterventionFiles(root, clock=clock, random_hex=secrets.token_hex),
-        sessions=SessionFiles(root),
+        sessions=sessions,
         summaries=ConversationSummaryFiles(root),
         memory=MemoryFiles(root),
         facts=FactFiles(root),

@@ -1,23 +1,22 @@
-"""Terms of a text, which the index stores and a query is reduced to: tokens without stop words, stemmed.
+"""Terms of a text, which the index stores and a query is reduced to: words without function words, stemmed.
 
-Words are lower-cased and stemmed (Snowball, English). In a text whose function words are German, French, Spanish or Italian these are
-stop words too, and a word also has that language's stem: a query of single words matches the English one. Accents are ignored, and
-`krueger` has the term of `Krüger` besides its own. Numbers stay whole (`1,234.50` is `1234.5`, `$697.00` is `697`), and so do
-identifiers (`4WQ150`, `mia_li_3668`, `2024-05-26`); an identifier also gives the words in it, a date its year, month and day.
+Words are stemmed as English; in a text of another language its short stop words are left out and a word also has that language's stem: a
+query of single words matches the English one. Accents are ignored, and `krueger` has the term of `Krüger` besides its own. Numbers stay
+whole (`1,234.50` is `1234.5`, `$697.00` is `697`), and so do identifiers (`4WQ150`, `mia_li_3668`, `2024-05-26`); an identifier also gives
+the words in it, a date its year, month and day. `tokens` reads values with their units; an index is asked for the number alone.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from threading import Lock
-from typing import Protocol, cast
+from functools import cache, lru_cache
 from unicodedata import normalize
 
-import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
-
 from pandora_dagster.language.dates import MONTHS
-from pandora_dagster.language.stop_words import FOREIGN_STOP_WORDS, STOP_WORDS, language_of
+from pandora_dagster.language.detection import language_of
+from pandora_dagster.language.stems import stem
+from pandora_dagster.language.stop_words import stop_words
 from pandora_dagster.language.word_forms import IRREGULAR_BASES, umlauts_undone, unaccented
 
 _TOKEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?![^\W_]|[-_][^\W_])|[^\W_]+(?:[-_][^\W_]+)*")
@@ -33,19 +32,26 @@ PREFIX_SIGN = "~"
 _PREFIX = 5
 _LONGEST_TERM = 64
 _WILL_NOT = re.compile("won['\u2019]t")
-"""Of the other contractions a stop word is left; `won` is a word of its own."""
-_REMEMBERED = 100_000
+"""Of the other contractions a function word is left; `won` is a word of its own."""
 _WIDE = 0x2E80
 """From this code point on, scripts write without spaces between words: every pair of signs is a term."""
-
-
-class _Stems(Protocol):
-    def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
-
-
+_LIST = """
+a about above after again against all also am an and any are aren as at be because been before being below between both but by can
+cannot could couldn did didn do does doesn doing don done down during each either else etc ever few for from further get gets getting
+go goes going gone got had hadn has hasn have haven having he hence her here hers herself him himself his how however i if in into is
+isn it its itself just let like ll m many may me might mine more most much must mustn my myself neither no nor not now of off ok okay
+on once one only onto or other ought our ours ourselves out over own per please quite rather re really s same shall shan she should
+shouldn since so some such t than thanks that the their theirs them themselves then there these they this those though through thus to
+too under until up upon us ve very via was wasn we well were weren what when where whether which while who whom whose why will with
+within without would wouldn yes yet you your yours yourself yourselves
+"""
+_FUNCTION_WORDS = frozenset(_LIST.split())
+"""English words without matter of their own. Lists of stop words name things too (`computer`, `order`, `room`, `Москва`): without those the
+evidence found within 1,000 tokens falls from 87.6 to 85.3 %. In a question such words count half (`is_common`)."""
+_SHORT = 3
+"""Letters of a stop word of another language that is taken for a function word."""
 Word = tuple[str, ...]
 """The terms of one word, each of which finds it: as a rule one."""
-_NO_STOPS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +64,9 @@ class TermCounts:
     """How many words have a term, `#money` included."""
 
 
+@dataclass(frozen=True, slots=True)
 class TermReader:
-    """Reads the terms of texts, with a cache of stems. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._one_at_a_time = Lock()  # a stemmer keeps the word that it is working on
-        self._stemmers = {name: cast("_Stems", snowballstemmer.stemmer(name)) for name in ("english", *FOREIGN_STOP_WORDS)}  # pyright: ignore[reportUnknownMemberType]
-        self._known: dict[str, dict[str, tuple[Word, ...]]] = {language: {} for language in ("", *FOREIGN_STOP_WORDS)}
+    """Reads the terms of texts. Thread-safe; words are remembered."""
 
     def terms(self, text: str) -> list[str]:
         """Terms of `text` in order, with repeats."""
@@ -72,9 +74,8 @@ class TermReader:
 
     def words(self, text: str) -> list[Word]:
         """The words of `text` that have terms, in order, with repeats."""
-        tokens = _TOKEN.findall(_lowered(text))
-        language = language_of(set(tokens))
-        return [word for token in tokens for word in self._words_of(token, language)]
+        language = language_of(text)
+        return [word for token in _TOKEN.findall(_lowered(text)) for word in _words_of(token, language)]
 
     def counts(self, text: str) -> Counter[str]:
         """The count of each term in `text`, with `#money` where it names an amount."""
@@ -82,15 +83,12 @@ class TermReader:
 
     def read(self, text: str) -> TermCounts:
         """The terms of `text` with their counts, and its words."""
-        lower = _lowered(text)
+        lower, language = _lowered(text), language_of(text)
         words = Counter(_TOKEN.findall(lower))
-        language = language_of(words.keys())
         counts: Counter[str] = Counter()
         length = 0
-        known = self._known[language]
         for token, count in words.items():
-            found = known.get(token)
-            for word in self._words_of(token, language) if found is None else found:
+            for word in _words_of(token, language):
                 length += count
                 for term in word:
                     counts[term] += count
@@ -99,43 +97,54 @@ class TermReader:
             length += 1
         return TermCounts(counts, frozenset(words), length)
 
-    def stem(self, word: str, language: str = "english") -> str:
-        with self._one_at_a_time:
-            return self._stemmers[language].stemWord(IRREGULAR_BASES.get(word, word) if language == "english" else word)
+    def stem(self, word: str) -> str:
+        return stem(IRREGULAR_BASES.get(word, word), "en")
 
-    def _words_of(self, token: str, language: str) -> tuple[Word, ...]:
-        known = self._known[language]
-        found = known.get(token)
-        if found is None:
-            if len(known) >= _REMEMBERED:
-                known.clear()
-            found = known[token] = tuple(w for w in self._read_token(token, language) if w and len(max(w, key=len)) <= _LONGEST_TERM)
-        return found
 
-    def _read_token(self, token: str, language: str) -> Iterable[Word]:
-        if _NUMBER.fullmatch(token):
-            return ((_plain_number(token),),)
-        if date := _ISO_DATE.fullmatch(token):
-            return ((token,), (date[1],), *self._month(int(date[2])), (str(int(date[3])),))
-        if ord(max(token)) >= _WIDE:
-            return ((pair,) for pair in _pairs(token))
-        parts = _PARTS.split(token)
-        if len(parts) == 1:
-            return (self._word(token, language),)
-        whole = ((unaccented(token),),) if "_" in token or any(c.isdigit() for c in token) else ()
-        return (*whole, *(self._word(p, language) for p in parts if p.isalpha() and len(p) > 1))
+def is_common(term: str, language: str) -> bool:
+    """Whether a term is one of a stop word of English or of `language`: a word that says little by itself."""
+    return term in _common_terms("en") or term in _common_terms(language)
 
-    def _month(self, number: int) -> tuple[Word, ...]:
-        return tuple((self.stem(name),) for name in MONTHS[max(0, number - 1) : number])
 
-    def _word(self, word: str, language: str) -> Word:
-        if word in STOP_WORDS or word in FOREIGN_STOP_WORDS.get(language, _NO_STOPS):
-            return ()
-        plain = unaccented(word)
-        if not word.isalpha():
-            return (plain,)
-        stems = [self.stem(plain), *([unaccented(self.stem(word, language))] if language else ())]
-        return tuple(dict.fromkeys((*stems, *map(umlauts_undone, stems))))
+def prefix_of(term: str) -> str:
+    """The first five letters of a longer word, as a term of its own: `comput` and `computation` share it; "" for other terms."""
+    return f"{PREFIX_SIGN}{term[:_PREFIX]}" if len(term) > _PREFIX and term.isalpha() else ""
+
+
+@cache
+def _common_terms(language: str) -> frozenset[str]:
+    return frozenset(term for listed in stop_words(language) for term in _word(listed, language))
+
+
+@lru_cache(maxsize=200_000)
+def _words_of(token: str, language: str) -> tuple[Word, ...]:
+    return tuple(word for word in _read_token(token, language) if word and len(max(word, key=len)) <= _LONGEST_TERM)
+
+
+def _read_token(token: str, language: str) -> Iterable[Word]:
+    if _NUMBER.fullmatch(token):
+        return ((_plain_number(token),),)
+    if date := _ISO_DATE.fullmatch(token):
+        month = MONTHS[max(0, int(date[2]) - 1) : int(date[2])]
+        return ((token,), (date[1],), *((stem(name, "en"),) for name in month), (str(int(date[3])),))
+    if ord(max(token)) >= _WIDE:
+        return ((pair,) for pair in _pairs(token))
+    parts = _PARTS.split(token)
+    if len(parts) == 1:
+        return (_word(token, language),)
+    whole = ((unaccented(token),),) if "_" in token or any(c.isdigit() for c in token) else ()
+    return (*whole, *(_word(p, "" if whole else language) for p in parts if p.isalpha() and len(p) > 1))
+
+
+def _word(word: str, language: str) -> Word:
+    foreign = language not in ("", "en")
+    if word in _FUNCTION_WORDS or (foreign and len(word) <= _SHORT and word in stop_words(language)):
+        return ()
+    plain = unaccented(word)
+    if not word.isalpha():
+        return (plain,)
+    stems = [stem(IRREGULAR_BASES.get(plain, plain), "en"), *([unaccented(stem(word, language))] if foreign else ())]
+    return tuple(dict.fromkeys((*stems, *map(umlauts_undone, stems))))
 
 
 def _lowered(text: str) -> str:
@@ -144,13 +153,8 @@ def _lowered(text: str) -> str:
 
 
 def _names_money(lower: str) -> bool:
-    """The pattern is tried only where a sign or a word of money stands: it costs as much as all the rest."""
+    """The pattern is tried only where a sign or a word of money is: it costs as much as all the rest."""
     return any(sign in lower for sign in (*_MONEY_SIGNS, *_MONEY_WORDS)) and bool(_MONEY.search(lower))
-
-
-def prefix_of(term: str) -> str:
-    """The first five letters of a longer word, as a term of its own: `comput` and `computation` share it; "" for other terms."""
-    return f"{PREFIX_SIGN}{term[:_PREFIX]}" if len(term) > _PREFIX and term.isalpha() else ""
 
 
 def _plain_number(token: str) -> str:

@@ -6,9 +6,9 @@ and close. The wait is bounded. Such a file is an index: it can be made again fr
 
 import os
 from collections import OrderedDict
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 from threading import Lock
@@ -17,7 +17,7 @@ from typing import TypeVar
 import duckdb
 from filelock import FileLock, Timeout
 
-from pandora_dagster.errors import DamagedIndexError, StoreError
+from pandora_dagster.errors import DamagedIndexError, OldIndexError, StoreError
 from pandora_dagster.stores.disk.files import disk_errors
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of a file and the number of their design; a file of another design is rebuilt, not migrated."""
+    """The tables of a file and the number of their design; a file of another design is made anew, not migrated."""
 
     version: int
     statements: tuple[str, ...]
@@ -146,23 +146,43 @@ class DuckDBFile:
     path: Path
     schema: Schema
     wait_s: float = 30.0
+    remake: Callable[[], object] | None = None
+    """Makes a file of an older design anew; None: such a file cannot be used."""
 
     @contextmanager
     def writing(self) -> Generator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing where an error leaves the block."""
-        with self.locked():
-            self._made()
-            with self._opened(read_only=False) as connection:
-                connection.execute("BEGIN TRANSACTION")
-                yield connection
-                connection.execute("COMMIT")
+        with self._current(read_only=False) as connection:
+            connection.execute("BEGIN TRANSACTION")
+            yield connection
+            connection.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Generator[duckdb.DuckDBPyConnection]:
         """A connection that only reads; a file that is not there yet is made first."""
+        with self._current(read_only=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _current(self, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
+        """A connection to a file of this design, an older one made anew before."""
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(self._made_and_opened(read_only=read_only))
+            except OldIndexError:
+                if self.remake is None:
+                    raise
+                with FileLock(self.path.with_name(self.path.name + ".remake.lock"), thread_local=False):
+                    if isinstance(replace(self, remake=None).fault(), OldIndexError):  # no other process has made it meanwhile
+                        self.remake()
+                connection = stack.enter_context(self._made_and_opened(read_only=read_only))
+            yield connection
+
+    @contextmanager
+    def _made_and_opened(self, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
         with self.locked():
             self._made()
-            with self._opened(read_only=True) as connection:
+            with self._opened(read_only=read_only) as connection:
                 yield connection
 
     @contextmanager
@@ -219,7 +239,8 @@ class DuckDBFile:
         """Replace this file by `fresh`, which is created if nothing was written to it. A damaged file is kept; returns its new path."""
         fresh.make()
         with self.locked():
-            damaged_file = self.rename_damaged() if self._current_fault() else None
+            fault = self._current_fault()
+            damaged_file = self.rename_damaged() if fault and not isinstance(fault, OldIndexError) else None
             _log_of(self.path).unlink(missing_ok=True)
             fresh.path.replace(self.path)
             return damaged_file
@@ -242,6 +263,8 @@ class DuckDBFile:
             if self.path.exists():
                 with self._opened(read_only=True):
                     pass
+        except OldIndexError as error:
+            return None if self.remake else error
         except StoreError as error:
             return error
         return None
@@ -279,7 +302,8 @@ class DuckDBFile:
     def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
         found = connection.execute("SELECT max(version) FROM schema_version").fetchone()
         if not found or found[0] != self.schema.version:
-            raise DamagedIndexError(f"{self.path}: index design {found and found[0]}, expected {self.schema.version}", hint=_REMEDY)
+            kind = OldIndexError if found and found[0] is not None and found[0] < self.schema.version else DamagedIndexError
+            raise kind(f"{self.path}: index design {found and found[0]}, expected {self.schema.version}", hint=_REMEDY)
 
     def _fault(self, error: duckdb.Error) -> StoreError:
         reason = str(error).splitlines()[0][:200]

@@ -101,9 +101,16 @@ class DuckTurnIndex:
 
     @classmethod
     def at(
-        cls, path: Path, *, wait_s: float = 30.0, vectors: TurnVectors | None = None, clock: Callable[[], datetime] | None = None
+        cls,
+        path: Path,
+        *,
+        wait_s: float = 30.0,
+        vectors: TurnVectors | None = None,
+        clock: Callable[[], datetime] | None = None,
+        remake: Callable[[], object] | None = None,
     ) -> "DuckTurnIndex":
-        return cls(DuckDBFile(path, SCHEMA, wait_s), vectors=vectors, clock=clock)
+        """`remake` makes an index of an older design anew from the documents."""
+        return cls(DuckDBFile(path, SCHEMA, wait_s, remake), vectors=vectors, clock=clock)
 
     @property
     def today(self) -> date | None:

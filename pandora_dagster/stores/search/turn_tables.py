@@ -133,7 +133,7 @@ def _columns(columns: dict[str, str]) -> str:
 
 
 SCHEMA = Schema(
-    version=4,
+    version=5,
     statements=(
         *(f"CREATE TABLE turns{tier} (doc BIGINT, {_columns(TURN_COLUMNS)})" for tier in TIERS),
         *(f"CREATE TABLE messages{tier} (doc BIGINT, {_columns(_MESSAGE_COLUMNS)})" for tier in TIERS),

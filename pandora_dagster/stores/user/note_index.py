@@ -18,7 +18,7 @@ from pandora_dagster.retrieval.messages.message_ranking import K1, B, idf
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
 SCHEMA = Schema(
-    version=1,
+    version=2,
     statements=(
         "CREATE TABLE notes (user_id VARCHAR, name VARCHAR, mark VARCHAR, header VARCHAR, fault VARCHAR)",
         "CREATE TABLE passages (user_id VARCHAR, name VARCHAR, place INTEGER, start INTEGER, stop INTEGER, length INTEGER)",

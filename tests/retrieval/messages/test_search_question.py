@@ -7,9 +7,9 @@ from pandora_dagster.retrieval.messages.search_question import read_question, st
 
 
 def test_words_beginnings_and_dates_are_asked_for() -> None:
-    """Longer words are also asked for by their first five letters, dates as terms and as words."""
+    """Longer words are also asked for by their first five letters, dates as terms and as words; words of a stop list count half."""
     question = read_question("computers painted in May 2023", TermReader())
-    assert dict(question.words) == {"comput": 1.0, "paint": 1.0, "2023": 1.0, "may": 1.0}
+    assert dict(question.words) == {"comput": 0.5, "paint": 1.0, "2023": 1.0, "may": 1.0}
     assert dict(question.prefixes) == {"~compu": "compu", "~paint": "paint"}
     assert question.dates == ("@2023", "@may")
     assert set(question.terms()) == {"comput", "paint", "2023", "may", "~compu", "compu", "~paint", "@2023", "@may"}

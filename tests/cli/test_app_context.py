@@ -76,6 +76,9 @@ def test_an_index_of_an_old_design_is_reported_with_its_remedy_once(mistyped: Pa
     DuckDBFile(mistyped / "indexes" / f"{name}.duckdb", Schema(0, ())).make()
     result = CliRunner().invoke(command_line, ["--root", str(mistyped), "doctor", "--json"], prog_name="pandora")
     wrong = [f for f in json.loads(result.stdout) if not f["ok"]]
+    if name == "turn_index":  # is made anew by the first command that needs it
+        assert result.exit_code == 0 and not wrong
+        return
     assert result.exit_code == 1 and len(wrong) == 1
     assert wrong[0]["part"].startswith("index of ") and "index design 0, expected" in wrong[0]["says"]
     assert "pandora index rebuild" in wrong[0]["remedy"] and "index rebuild" not in wrong[0]["says"]

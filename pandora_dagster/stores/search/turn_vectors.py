@@ -16,6 +16,7 @@ import duckdb
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.errors import BadAnswerError, DamagedIndexError, ModelError, PandoraError, StoreError
 from pandora_dagster.retrieval.messages.document_numbers import PLACE_BITS, document_number, turn_number
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema, batches
@@ -28,14 +29,16 @@ SCHEMA = Schema(
     ),
 )
 LONGEST = 2_000
-"""Characters of a message that are embedded; models of this kind read a few hundred tokens."""
+"""Characters that are embedded at once; models of this kind read a few hundred tokens. A longer message has several vectors."""
 QUERY_S, BATCH_S = 3.0, 60.0
 """Seconds that a search waits for the query's vector, and that one batch of messages may take."""
 _TURNS = 100
-"""Turns that are embedded and stored at once."""
+"""Turns that are stored at once."""
+_TEXTS = 200
+"""Texts that are embedded at once."""
 _PAUSE_S = 60.0
 """After a failure nothing is asked of the model for so long: a search does not wait for a server again and again."""
-_LIKE = "SELECT doc, list_inner_product(vector, ?::FLOAT[]) FROM vectors WHERE user_id = ?"
+_LIKE = "SELECT doc, max(list_inner_product(vector, ?::FLOAT[])) FROM vectors WHERE user_id = ? GROUP BY doc"
 _INSERT = "INSERT INTO vectors SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::VARCHAR[]), unnest(?::FLOAT[][])"
 _GIVEN = "(SELECT unnest(?::VARCHAR[]) AS user_id, unnest(?::BIGINT[]) AS doc)"
 _STORED = f"SELECT user_id, doc, digest, vector FROM vectors SEMI JOIN {_GIVEN} USING (user_id, doc)"  # noqa: S608 - constants
@@ -46,7 +49,7 @@ Row = tuple[str, int, str, list[float]]
 
 @dataclass(frozen=True, slots=True)
 class _MessageText:
-    """One message to embed: its user, its place, its text without credentials."""
+    """One message, or a part of a long one, to embed: its user, its place, its text without credentials."""
 
     user: str
     doc: int
@@ -102,12 +105,12 @@ class TurnVectors:
             self._report_once(error)
 
     def similarities(self, user: str, *wordings: str) -> Mapping[int, float]:
-        """The user's own document -> cosine of its vector with the query's, -1 to 1; {} where there is none.
+        """The user's own document -> cosine of its vector most like the query's, -1 to 1; {} where there is none.
 
         The vector of a query in several wordings is the mean direction of their vectors.
         """
         try:
-            texts = list(dict.fromkeys(_readable(wording) for wording in wordings if wording.strip()))
+            texts = list(dict.fromkeys(part for wording in wordings if wording.strip() for part in _readable_parts(wording)))
             if not texts or not self._any_of(user):
                 return {}
             query = _unit([sum(values) for values in zip(*self._embedded(texts, QUERY_S), strict=True)])
@@ -150,19 +153,18 @@ class TurnVectors:
 
     def verify(self, rows: Iterable[TurnRow]) -> tuple[str, ...]:
         """Every turn whose messages and vectors differ, each as one sentence; empty where they agree. Raises StoreError."""
-        kept: dict[tuple[str, int], dict[int, str]] = {}
+        kept: dict[tuple[str, int], set[tuple[int, str]]] = {}
         if self.file.path.exists():
             with self.file.reading() as db:
                 self._same_model(db)
                 for user, doc, digest in db.execute("SELECT user_id, doc, digest FROM vectors").fetchall():
-                    kept.setdefault((user, turn_number(doc)), {})[doc] = digest
+                    kept.setdefault((user, turn_number(doc)), set()).add((doc, digest))
         faults: list[str] = []
         for row in rows:
-            wanted = {message.doc: message.digest for message in _message_texts(row)}
-            found = kept.pop((row.user_id, row.number), {})
+            wanted = {(message.doc, message.digest) for message in _message_texts(row)}
+            found = kept.pop((row.user_id, row.number), set[tuple[int, str]]())
             if wanted != found:
-                sound = sum(found.get(doc) == digest for doc, digest in wanted.items())
-                fault = f"{len(found)} vectors of messages, {sound} of them of what stands there: expected {len(wanted)}"
+                fault = f"{len(found)} vectors of messages, {len(wanted & found)} of them of what is there: expected {len(wanted)}"
                 faults.append(f"{row.user_id}:{row.turn_id}: {fault}")
         return (*faults, *(f"{user}:turn_{number:06d}: vectors of messages, but no readable turn: expected none" for user, number in kept))
 
@@ -171,8 +173,10 @@ class TurnVectors:
         messages = [message for row in batch for message in _message_texts(row)]
         kept = [(m.user, m.doc, m.digest, stored[m.key]) for m in messages if m.key in stored]
         new = [m for m in messages if m.key not in stored]
-        vectors = self._embedded([m.text for m in new], BATCH_S)
-        return [*kept, *((m.user, m.doc, m.digest, v) for m, v in zip(new, vectors, strict=False))]
+        made = [
+            (m, v) for part in batches(new, _TEXTS) for m, v in zip(part, self._embedded([m.text for m in part], BATCH_S), strict=False)
+        ]
+        return [*kept, *((m.user, m.doc, m.digest, vector) for m, vector in made)]
 
     def _embedded(self, texts: Sequence[str], timeout_s: float) -> list[list[float]]:
         """One vector per text; none where the model fails, which is reported, or failed a moment ago."""
@@ -222,19 +226,29 @@ def _insert(db: duckdb.DuckDBPyConnection, rows: Sequence[Row], model: str) -> N
 
 
 def _message_texts(row: TurnRow) -> Iterator[_MessageText]:
-    """The messages of a turn that have text."""
+    """The messages of a turn that have text, long ones in parts."""
     for place, message in enumerate(row.messages, 1):
-        if message.text.strip():
-            yield _MessageText(
-                row.user_id,
-                document_number(row.number, place),
-                _readable(f"{message.name}: {message.text}" if message.name else message.text),
-            )
+        for part in dict.fromkeys(_readable_parts(message.text, message.name)) if message.text.strip() else ():
+            yield _MessageText(row.user_id, document_number(row.number, place), part)
 
 
-def _readable(text: str) -> str:
-    """What a model is given of a text: no credential, and no more than it reads."""
-    return redact(text)[:LONGEST].encode(errors="replace").decode()
+def _readable_parts(text: str, name: str = "") -> Iterator[str]:
+    """What a model is given of a text: no credential, and at once no more than it reads: whole units, each part under the name."""
+    head = f"{name}: " if name else ""
+    whole = redact(head + text).encode(errors="replace").decode()
+    if len(whole) <= LONGEST:
+        yield whole
+        return
+    room, held = max(LONGEST - len(head), LONGEST // 2), ""
+    for unit in read_units(whole.removeprefix(head)):
+        for start in range(0, len(unit.text), room):  # a unit of more is a block of code or a blob without an end
+            part = unit.text[start : start + room]
+            if held and len(held) + 1 + len(part) > room:
+                yield head + held
+                held = ""
+            held = f"{held}\n{part}" if held else part
+    if held:
+        yield head + held
 
 
 def _checked(vectors: Sequence[Sequence[float]], count: int, model: str) -> list[list[float]]:

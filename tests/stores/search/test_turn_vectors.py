@@ -8,7 +8,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.turns import IndexedMessage, SearchFilters, TurnRow
 from pandora_dagster.errors import DamagedIndexError
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
-from pandora_dagster.stores.search.turn_vectors import TurnVectors
+from pandora_dagster.stores.search.turn_vectors import LONGEST, TurnVectors
 from tests.stores.search.fake_embedding import FakeEmbedder
 
 _FILLER = tuple(f"note {word} about nothing else" for word in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"))
@@ -176,6 +176,18 @@ def test_vectors_that_are_none_are_refused(rig: _Rig, vectors: list[list[float]]
     assert rig.notices and rig.ids("oak") == ["D1:1"]
 
 
+@pytest.mark.parametrize("filler", ["The desk is oak. " * 300, "```\n" + "x = 1\n" * 900 + "```\n\n", "x" * 5_000 + "\n\n"])
+def test_a_long_message_is_embedded_in_whole_parts(rig: _Rig, filler: str) -> None:
+    """Its end is found, each text keeps the model's limit, and the parts are compared with the message."""
+    row = _row(1, *_FILLER, f"{filler}{'My physician called. ' * 90}")
+    rig.put(row)
+    assert rig.ids("doctor")[0] == "D1:8" and max(map(len, rig.embeds.asked)) <= LONGEST
+    assert rig.vectors.verify([row]) == () and len(rig.vectors.similarities("ann", "doctor")) == 8
+    asked = len(rig.embeds.asked)
+    rig.vectors.put([row])
+    assert len(rig.embeds.asked) == asked
+
+
 @pytest.mark.parametrize("query", ["", "   ", "'; DROP TABLE vectors; --", "😀", "x" * 100_000, "\ud800"])
 def test_odd_queries_do_no_harm(rig: _Rig, query: str) -> None:
     """Empty, SQL, an emoji, very long, half a surrogate."""
@@ -191,8 +203,8 @@ def test_vectors_are_compared_with_what_is_reported(rig: _Rig) -> None:
     rig.put(*rows)
     assert rig.vectors.verify(rows) == ()
     assert rig.vectors.verify([rows[0], _row(2, "the boat is red", "and fast"), _row(4, "new")]) == (
-        "ann:turn_000002: 2 vectors of messages, 1 of them of what stands there: expected 2",
-        "ann:turn_000004: 0 vectors of messages, 0 of them of what stands there: expected 1",
+        "ann:turn_000002: 2 vectors of messages, 1 of them of what is there: expected 2",
+        "ann:turn_000004: 0 vectors of messages, 0 of them of what is there: expected 1",
         "ann:turn_000003: vectors of messages, but no readable turn: expected none",
     )
     rig.embeds.name = "another"

@@ -9,6 +9,7 @@ the words in it, a date its year, month and day. `tokens` reads values with thei
 import re
 from collections import Counter
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from unicodedata import normalize
@@ -74,7 +75,7 @@ class TermReader:
 
     def words(self, text: str) -> list[Word]:
         """The words of `text` that have terms, in order, with repeats."""
-        language = language_of(text)
+        language = self.language(text)
         return [word for token in _TOKEN.findall(_lowered(text)) for word in _words_of(token, language)]
 
     def counts(self, text: str) -> Counter[str]:
@@ -83,8 +84,9 @@ class TermReader:
 
     def read(self, text: str) -> TermCounts:
         """The terms of `text` with their counts, and its words."""
-        lower, language = _lowered(text), language_of(text)
+        lower = _lowered(text)
         words = Counter(_TOKEN.findall(lower))
+        language = _surely(language_of(text), words.keys())
         counts: Counter[str] = Counter()
         length = 0
         for token, count in words.items():
@@ -97,13 +99,26 @@ class TermReader:
             length += 1
         return TermCounts(counts, frozenset(words), length)
 
+    def language(self, text: str) -> str:
+        """The language besides English whose stems the terms of `text` have; "" for none."""
+        return _surely(language_of(text), set(_TOKEN.findall(_lowered(text))))
+
     def stem(self, word: str) -> str:
         return stem(IRREGULAR_BASES.get(word, word), "en")
 
 
-def is_common(term: str, language: str) -> bool:
+def is_common(term: str, language: str = "en") -> bool:
     """Whether a term is one of a stop word of English or of `language`: a word that says little by itself."""
     return term in _common_terms("en") or term in _common_terms(language)
+
+
+def _surely(language: str, words: AbstractSet[str]) -> str:
+    """The language of a text of these words where that is not English and more of them are its stop words than function words of English:
+    a short question shares words with several languages."""
+    if language in ("", "en"):
+        return ""
+    listed = stop_words(language)
+    return language if len(words & listed - _FUNCTION_WORDS) > len(words & _FUNCTION_WORDS - listed) else ""
 
 
 def prefix_of(term: str) -> str:

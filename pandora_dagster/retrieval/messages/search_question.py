@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 
 from pandora_dagster.language.dates import MONTHS, query_date_terms
-from pandora_dagster.language.detection import language_of
 from pandora_dagster.language.relative_days import relative_day_terms
 from pandora_dagster.language.terms import MONEY, TermReader, is_common, prefix_of
 
@@ -55,7 +54,7 @@ def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (
     named = _named(query, speakers)
     names = {term for name in named for term in reader.terms(" ".join((name, *named[name])))}
     dates = query_date_terms(query)
-    language = language_of(query)
+    language = reader.language(query)
     weights: dict[str, float] = defaultdict(float)
     for word in reader.words(query):
         for term in word if names.isdisjoint(word) else ():

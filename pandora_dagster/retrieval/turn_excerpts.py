@@ -1,6 +1,7 @@
 """A turn over its per-item limit, as whole pieces chosen by a query (001 section 5). Never a piece of a piece."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,11 +9,13 @@ from pandora_dagster.contracts.enums import SECTION_TITLES
 from pandora_dagster.contracts.ports.measurement import TextScorer, TokenMeasure
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.user.conversations import Message
+from pandora_dagster.documents.citations import REFERENCES_TITLE
 from pandora_dagster.documents.conversation_messages import read_message_lines
 from pandora_dagster.documents.markdown import escape_pack_lines
 from pandora_dagster.documents.meta import subsections
 from pandora_dagster.documents.recorded_context import attributed_text, message_speaker
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.retrieval.turn_row import informative_sections
 
 # Who said what in a recorded turn whose messages carry names. Knows messages and sections; invents no name.
@@ -47,7 +50,7 @@ PER_TURN_LIMIT = 1_500
 """Tokens of one loaded turn (004 section 4.2)."""
 _PARAGRAPH = re.compile(r"\n{2,}")
 _OFTEN_ASKED = {0: 2.0, 5: 1.0}
-"""Section -> bonus: the words of the person and the answer say what the turn was about."""
+"""Section -> bonus: the words of the user and the answer say what the turn was about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,11 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    name: str
     text: str
     section: int
+    block: int
+    needs: tuple[int, ...] = ()
+    """Pieces without which it says something else."""
 
     @property
     def lead(self) -> str:
@@ -71,28 +76,34 @@ class _Piece:
 
 
 def full_excerpt(turn: Turn) -> str:
-    """All that a turn tells, as an excerpt without limit."""
-    return _head(turn) + _joined(_told(turn))
+    """All that a turn records, as an excerpt without limit."""
+    return _head(turn) + _joined(_paragraphs(turn))
 
 
 def excerpt(turn: Turn, query: str, *, limit: int, counter: TokenMeasure, scores: TextScorer) -> Excerpt:
-    """Whole pieces of what a turn tells within `limit` tokens: all of it where it fits, else the best for `query`.
+    """What a turn records within `limit` tokens: all of it where it fits, else the best whole units for `query`.
 
-    Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` stands before what Ann said. Lines of what was
-    said that look like the pack's own are quoted.
+    Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` precedes what Ann said. Lines that look like the
+    pack's own are quoted.
     """
-    head, pieces = _head(turn), _told(turn)
-    costs = [counter.count(p.lead + p.text) + 1 for p in pieces]
+    head, whole = _head(turn), _joined(_paragraphs(turn))
     limit -= counter.count(head)
-    if sum(costs) <= limit:
-        return Excerpt(head + _joined(pieces), sum(costs) + counter.count(head), ())
-    values = [s + _OFTEN_ASKED.get(p.section, 0.0) for s, p in zip(scores(query, [p.text for p in pieces]), pieces, strict=True)]
-    chosen = _within(limit, values, costs)
-    left = tuple(p.name for place, p in enumerate(pieces) if place not in chosen)
-    if not chosen:
-        return Excerpt("", 0, left)
-    text = head + _joined([pieces[i] for i in sorted(chosen)])
-    return Excerpt(text, sum(costs[i] for i in chosen) + counter.count(head), left)
+    if (tokens := sum(counter.count(part) + 1 for part in whole.split("\n\n"))) <= limit:
+        return Excerpt(head + whole, tokens + counter.count(head), ())
+    units = _units(turn)
+    costs = [counter.count(unit.lead + unit.text) + 1 for unit in units]
+    values = [s + _OFTEN_ASKED.get(u.section, 0.0) for s, u in zip(scores(query, [u.text for u in units]), units, strict=True)]
+    room, chosen = limit, set[int]()
+    for place in sorted(range(len(units)), key=lambda i: -values[i]):
+        added = {place, *units[place].needs} - chosen
+        if (cost := sum(costs[i] for i in added)) <= room:
+            room -= cost
+            chosen |= added
+    of = Counter(unit.section for unit in units)
+    missing = Counter(unit.section for place, unit in enumerate(units) if place not in chosen)
+    left = tuple(f"{n}. {SECTION_TITLES[n]}, {count} of {of[n]} units" for n, count in missing.items())
+    text = head + _joined([units[i] for i in sorted(chosen)]) if chosen else ""
+    return Excerpt(text, counter.count(head) + sum(costs[i] for i in chosen) if chosen else 0, left)
 
 
 def _head(turn: Turn) -> str:
@@ -100,34 +111,35 @@ def _head(turn: Turn) -> str:
 
 
 def _joined(pieces: Sequence[_Piece]) -> str:
-    """Pieces in order; the first of each section stands under its title, so that it is known who said it."""
-    before = (None, *(p.section for p in pieces))
-    return "\n\n".join(p.text if p.section == last else p.lead + p.text for p, last in zip(pieces, before, strict=False))
+    """Pieces in order; the first of each section is under its title, so that it is known who said it."""
+    parts: list[str] = []
+    before: _Piece | None = None
+    for piece in pieces:
+        is_next = before is not None and before.section == piece.section
+        parts.append("\n" if before and is_next and before.block == piece.block else "\n\n" if before else "")
+        parts.append(piece.text if is_next else piece.lead + piece.text)
+        before = piece
+    return "".join(parts)
 
 
-def _told(turn: Turn) -> list[_Piece]:
-    return _pieces(with_speaker_names(turn, informative_sections(turn.manifest, ContextDocument.parse(turn.context), turn.files)))
+def _sections(turn: Turn) -> dict[int, str]:
+    return with_speaker_names(turn, informative_sections(turn.manifest, ContextDocument.parse(turn.context), turn.files))
 
 
-def _within(limit: int, values: Sequence[float], costs: Sequence[int]) -> set[int]:
-    room, chosen = limit, set[int]()
-    for place in sorted(range(len(values)), key=lambda i: -values[i]):
-        if costs[place] <= room:
-            room -= costs[place]
-            chosen.add(place)
-    return chosen
-
-
-def _pieces(sections: Mapping[int, str]) -> list[_Piece]:
-    found: list[_Piece] = []
-    for number, body in sections.items():
-        title = f"{number}. {SECTION_TITLES[number]}"
-        for place, text in enumerate(_split(number, body), 1):
-            found.append(_Piece(f"{title}, piece {place}", escape_pack_lines(text), number))
-    return found
+def _paragraphs(turn: Turn) -> list[_Piece]:
+    return [_Piece(escape_pack_lines(t), n, at) for n, body in _sections(turn).items() for at, t in enumerate(_split(n, body))]
 
 
 def _split(number: int, body: str) -> list[str]:
     if number in (2, 4) and (parts := subsections(body)):
-        return [f"{title}\n{text}" for title, text in parts.items() if text and title != "Source References"]
+        return [f"{title}\n{text}" for title, text in parts.items() if text and title != REFERENCES_TITLE]
     return [text for text in _PARAGRAPH.split(body) if text.strip()]
+
+
+def _units(turn: Turn) -> list[_Piece]:
+    found: list[_Piece] = []
+    for number, body in _sections(turn).items():
+        first = len(found)
+        units = read_units("\n\n".join(_split(number, body)))
+        found += [_Piece(escape_pack_lines(u.text), number, u.block, tuple(first + n for n in u.needs)) for u in units]
+    return found

@@ -1,4 +1,4 @@
-"""A turn over its per-item limit, as whole pieces chosen by a query (001 section 5). Never a piece of a piece."""
+"""A turn over its per-item limit, as whole units chosen by a query (001 section 5). No unit is cut."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Splitting of a text into sentences; "Dr.", "$697.00", "i.e." and "3. Januar" do not end one. No character is changed."""
+"""Splitting of a text into sentences. Abbreviations, prices and ordinal dates (`3. Januar`) do not end one; no character is changed."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -1,1 +1,1 @@
-"""Who answers a call: the embedded runtime in `extractive`, model servers in `sglang`. Each is a ModelRuntime of `contracts.ports`."""
+"""Runtimes that answer model calls, each a `ModelRuntime`: the embedded one in `extractive`, model servers in `sglang`."""

@@ -19,7 +19,7 @@ from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallR
 from pandora_dagster.errors import HaltError
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.recipes.static_prompts import variables_in
-from pandora_dagster.runtime.sglang.completion_requests import schema_for_grammar
+from pandora_dagster.runtime.sglang.grammar_schema import schema_for_grammar
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
 from tests.runtime.sglang_packs import endpoints

@@ -1,4 +1,4 @@
-"""The ports: what the inner rooms ask of the outer ones. Adapters in `runtime`, `stores` and `tools` fill them."""
+"""Ports of turn storage: allocating, reading, committing and listing turns. `stores.turns` implements them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""What is remembered of a user: the stored values, and the ports of the stores that hold memory, sources, facts and summaries."""
+"""Ports of the stores of one user: memory, sources, facts, sessions and summaries. `stores.user` implements them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,1 +1,1 @@
-"""The model servers of this machine: what is started for them, whether they fit its memory, and who keeps them up."""
+"""Model servers of this machine: their commands, memory and supervision."""

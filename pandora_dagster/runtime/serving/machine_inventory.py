@@ -1,4 +1,4 @@
-"""What is on this machine: GPUs as `nvidia-smi` lists them, models as their files are. Reads; changes nothing."""
+"""GPUs of this machine as `nvidia-smi` lists them, and model files on its disk. Reads; changes nothing."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""A call's side of a cold server: it says that it needs it, and waits until it is there. Starts nothing itself."""
+"""A call to a server that is not running: requests its start from `pandora serve` and waits until it is ready. Starts nothing itself."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a server on this machine says of itself: whether it is ready, what it works on, whether its port is taken. Asks; changes nothing."""
+"""State of one server on this machine: ready or not, requests at work, port in use. For the supervisor; changes nothing."""
 
 import asyncio
 import socket

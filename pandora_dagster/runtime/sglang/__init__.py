@@ -1,1 +1,1 @@
-"""SGLang's OpenAI-compatible servers behind the `ModelRuntime` port. Importing this room loads no client library."""
+"""SGLang's OpenAI-compatible servers behind the `ModelRuntime` port. Importing this package loads no client library."""

@@ -1,8 +1,8 @@
-"""A call's way to its server: waits for a place, is sent, gives the place back, and says what it learned about the server.
+"""Admission of a call to its server: waits for a slot, sends the call, releases the slot, records what the outcome says about the server.
 
-Knows gates, breakers and what a failure means for them; knows no recipe. While calls wait for a place it looks at the server from time
-to time: what is in its own queue says whether there is room for more. What a server is too full for is asked again here, because
-nobody but the queue for its places can do it in order; every other retry is the executor's.
+Knows queues, breakers and what a failure means for them; knows no recipe. While calls wait, the server's own queue is polled: its length
+says whether there is room for more. A call that a full server refused is sent again here, because only the queue of its slots keeps the
+order; every other retry belongs to the executor.
 """
 
 import asyncio

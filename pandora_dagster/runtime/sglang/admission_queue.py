@@ -1,7 +1,7 @@
-"""Who may call a server now: places, priorities, the limits of layers, and as many calls at once as the server takes.
+"""Queue of the calls to one server: slots, priorities, the limits of layers, and as many calls at once as the server takes.
 
-Knows one server's addresses and the calls that wait for them, on one event loop; sends nothing. How many places there are is
-`concurrency`'s to say. A call that met a full server waits where it stood in the queue.
+Knows one server's addresses and the calls that wait for them, on one event loop; sends nothing. `concurrency_limit` decides how many slots
+there are. A call that a full server refused keeps its place in the queue.
 """
 
 import asyncio

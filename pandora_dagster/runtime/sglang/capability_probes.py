@@ -1,4 +1,4 @@
-"""What a server can do beyond answering: found out by a few small requests, for `pandora doctor`. Changes nothing.
+"""Features that a server supports, found by a few small requests, for `pandora doctor`. Changes nothing.
 
 Measured on SGLang 0.5.23: without a chat template `/v1/tokenize` refuses messages with 400; a thinking budget is passed over in silence
 where the server was not started with --enable-strict-thinking; cached tokens are not reported without --enable-cache-report.

@@ -1,4 +1,4 @@
-"""Whether one address is worth another try: left alone after repeated failures, tried again by a single call. Knows times and counts."""
+"""Circuit breaker of one address: open after repeated failures, half open for a single call. Knows times and counts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

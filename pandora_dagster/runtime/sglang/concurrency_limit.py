@@ -1,8 +1,8 @@
-"""How many calls one address should have at once: learned from what it refuses and from how many wait in its own queue. Pure: asks nobody.
+"""Number of calls that one address should have at once, learned from its refusals and from the length of its own queue. Pure.
 
-It begins small and grows with every answer while all places are in use, until the server shows how many it takes: by refusing one, or by
-letting as many wait as it needs so as never to run dry. From then on it grows by one for as many answers as there are places. How far it
-may grow is bounded until the next look: to twice the places at first, by an eighth later.
+It begins small and grows with every answer while all slots are in use, until the server shows how many it takes: by refusing one, or by
+letting as many wait as it needs in order never to be idle. From then on it grows by one for as many answers as there are slots. Until the
+next poll it may grow to twice the slots at first, by an eighth later.
 """
 
 import re

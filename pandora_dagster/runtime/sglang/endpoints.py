@@ -1,4 +1,4 @@
-"""Which server answers for which layer: the shape of `runtime.yaml`. Knows its rules; opens neither file nor socket."""
+"""Servers and the layers that they answer for: the models of `runtime.yaml` with their rules. Opens neither file nor socket."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""One request and its answer, whole or word by word, within a deadline; every fault of the way as its ModelError. Knows no places."""
+"""One request and its answer, whole or streamed, within a deadline; each failure as a ModelError. Knows nothing of admission."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable

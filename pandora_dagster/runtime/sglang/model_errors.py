@@ -1,4 +1,4 @@
-"""What went wrong on the way -> one `ModelError` with one sentence. Knows status codes and socket errors; sends nothing.
+"""Status codes and socket errors as one `ModelError` with one sentence. Sends nothing.
 
 Retryable or not is the class's own knowledge (`errors.py`); who retries is `execution`. No credential gets into a message.
 """

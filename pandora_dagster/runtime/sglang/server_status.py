@@ -1,4 +1,4 @@
-"""How the servers of `runtime.yaml` stand, for `pandora doctor` and the start of a run. Asks; changes nothing."""
+"""Status of all servers in `runtime.yaml` (reachable, served model, context length), for `pandora doctor` and the start of a run."""
 
 import asyncio
 from collections.abc import Mapping

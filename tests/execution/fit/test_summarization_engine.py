@@ -77,4 +77,3 @@ def test_a_compression_is_recorded_like_a_call_and_counted(open_engine):
     assert event == "smart_summarization" and fields["outcome"] == "compressed"
     assert (fields["original_tokens"], fields["compressed_tokens"]) == (made.original_tokens, made.tokens)
     assert at.log.metrics.compression_invocations == 1 and at.log.metrics.tokens_saved.total == record.compression_savings
-

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pandora_dagster.runtime.sglang.completion_requests import schema_for_grammar
+from pandora_dagster.runtime.sglang.grammar_schema import schema_for_grammar
 
 A = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 B = {"type": "object", "properties": {"b": {"type": "string", "maxLength": 3}}, "required": ["b"]}

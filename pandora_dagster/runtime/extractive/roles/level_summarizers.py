@@ -104,8 +104,9 @@ def _narrative(statements: Sequence[Statement]) -> str:
 
 
 def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """003 level 3: limits and decisions, tools, errors and open questions as the summaries say them; the newest statement is the progress.
+    """003 level 3: limits and decisions, tools, errors and open questions as the summaries say them.
 
+    The progress is the newest statement with a figure, a decision or an error, or else the newest one.
     A question is open where its summary says nothing after it.
     """
     said = list(dict.fromkeys(s for s in _statements(pack.document("summaries")) if not is_courtesy(s.text)))
@@ -118,11 +119,16 @@ def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
         "key_decisions": [s.text for s in said if s.text.startswith(LIMIT_LABEL) or (s in plain and s.rank == 1)],
         "tools_used": [*tools, *(tool for s in plain for tool in _TOOL.findall(s.text))],
         "errors_encountered": errors,
-        "progress_toward_goal": next((s.text for s in reversed(plain) if s.rank != 5), ""),
+        "progress_toward_goal": _progress([s for s in plain if s.rank != 5]),
         "open_questions": open_questions,
     }
     capped = {name: list(dict.fromkeys(value))[-_CAPS[name] :] if name in _CAPS else value for name, value in digest.items()}
     return _fitting(capped, _limit(pack), counter)
+
+
+def _progress(stated: Sequence[Statement]) -> str:
+    telling = (s.text for s in reversed(stated) if s.rank <= 2 or _DIGIT.search(s.text))
+    return next(telling, stated[-1].text if stated else "")
 
 
 def _limit(pack: PromptPack) -> int:

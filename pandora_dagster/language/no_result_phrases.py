@@ -2,6 +2,10 @@
 English, German and French."""
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pandora_dagster.language.short_texts import short_text_language
 
 _MATTER = r"(?:\"[^\"]*\"|[^\".,;:\n\d])*"
 """What was looked for: no figure, no second clause."""
@@ -12,8 +16,27 @@ _GERMAN = (
 _FRENCH = rf"Je n['’]ai rien trouvé(?: (?:à|au|aux|sur|dans|concernant)\b{_MATTER})?"
 _SENTENCE = rf"(?:(?:{_ENGLISH}|{_GERMAN}|{_FRENCH})(?:[.:]|$)|What comes nearest:|I looked at:)"
 _ONLY = re.compile(rf"\s*(?:{_SENTENCE}\s*)+")
+NO_RESULT: Mapping[str, str] = MappingProxyType(
+    {
+        "en": "I found nothing about this.",
+        "de": "Ich habe dazu nichts gefunden.",
+        "fr": "Je n'ai rien trouvé à ce sujet.",
+        "es": "No he encontrado nada sobre esto.",
+        "it": "Non ho trovato nulla su questo.",
+        "nl": "Ik heb hierover niets gevonden.",
+        "pl": "Nie znalazłem nic na ten temat.",
+        "pt": "Não encontrei nada sobre isto.",
+        "ja": "これについては何も見つかりませんでした。",
+    }
+)
+"""Language -> what an answer says where nothing was found."""
+
+
+def no_result(question: str) -> str:
+    """What an answer to `question` says where nothing was found: in its language, in English where that has no phrase here."""
+    return NO_RESULT.get(short_text_language(question), NO_RESULT["en"])
 
 
 def is_no_result(text: str) -> bool:
     """Whether an answer says only that nothing was found."""
-    return bool(_ONLY.fullmatch(text))
+    return bool(_ONLY.fullmatch(text)) or text.strip() in NO_RESULT.values()

@@ -99,12 +99,13 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
 
 def states_only_absence(text: str) -> bool:
     """Whether a prose answer states only that nothing was found; citations and quotations do not count."""
-    bare = _CITATION_OR_QUOTATION.sub("", text)
-    return is_no_result(bare) or _makes_no_claim(bare, "")
+    return _makes_no_claim(_CITATION_OR_QUOTATION.sub("", text), "")
 
 
 def _makes_no_claim(text: str, intent: str) -> bool:
     """Whether an answer is a greeting, or states a gap in every sentence that is more than courtesy."""
+    if is_no_result(text):
+        return True
     if len(text) > _LONGEST_ABSENCE or _FIRM.search(text):
         return False
     if intent == "greeting":

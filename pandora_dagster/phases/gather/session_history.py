@@ -62,13 +62,13 @@ def summaries_document(
 ) -> InputDocument:
     """The document `turn_summaries`, newest last. `protected` turns have the highest priority, then score, session and age decide.
 
-    `days`: the days that the query names; they precede the turns.
+    `scores`: how well the index found that turns match, the best as 1. `days`: the days that the query names; they precede the turns.
     """
     items: list[Item] = []
     for place, row in enumerate(sorted(rows, key=lambda r: r.number)):
         priority = (scores or {}).get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
         priority += _PROTECTED_PRIORITY if row.number in protected else 0.0
-        items.append(Item(_summary_line(row), priority, f"turn {row.number}"))
+        items.append(Item(_summary_line(row, (scores or {}).get(row.number)), priority, f"turn {row.number}"))
     return InputDocument("turn_summaries", items=tuple(items), header=days_line(days))
 
 
@@ -128,17 +128,16 @@ def _inclusion(number: int, is_offered: bool) -> TurnInclusion:
     )
 
 
-def _summary_line(row: TurnRow) -> str:
-    return json_line(
-        {
-            "turn_id": row.number,
-            "timestamp": row.created_at,
-            "summary": row.summary,
-            "topics": list(row.topics),
-            "session": row.session_id,
-            "state": row.state.value,
-        }
-    )
+def _summary_line(row: TurnRow, match: float | None) -> str:
+    values: dict[str, Any] = {
+        "turn_id": row.number,
+        "timestamp": row.created_at,
+        "summary": row.summary,
+        "topics": list(row.topics),
+        "session": row.session_id,
+        "state": row.state.value,
+    }
+    return json_line(values | ({} if match is None else {"match": round(match, 2)}))
 
 
 def open_question(deps: PhaseDependencies, user: str, session: str) -> str | None:

@@ -14,7 +14,7 @@ from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.phases.core.phase_context import json_line
 from pandora_dagster.phases.gather.source_text import MOST_OFFERED
-from pandora_dagster.runtime.extractive.spans.header_lines import json_lines
+from pandora_dagster.runtime.extractive.evidence.header_lines import json_lines
 from tests.phases.gather.test_source_documents import chosen, gathered, lines, report, write_note
 from tests.phases.rig import ANALYSIS, SUMMARY
 from tests.stores.user.test_source_files import research, visit

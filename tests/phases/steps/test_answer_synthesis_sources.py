@@ -27,12 +27,6 @@ def test_the_fields_of_a_page_belong_to_its_title(anna, query, message):
     assert "\n" not in answer and answer.endswith(" [1]")
 
 
-def test_another_thing_than_the_page_s_is_reported_as_what_comes_nearest(anna):
-    """The page of the LOQ 15 says nothing of a LOQ 17."""
-    anna.visit(extracted_data=LAPTOP)
-    assert anna.section(anna.ask("What does the Lenovo LOQ 17 cost?"), 5).startswith('I found nothing about "Lenovo LOQ 17".')
-
-
 def test_prose_of_a_page_knows_what_its_address_names(anna):
     """Without a title: long text is read sentence by sentence, and the address says of what it speaks."""
     text = "The machine is very quiet and it was built to stand in a small kitchen between other things. The warranty is 5 years."

@@ -8,21 +8,23 @@ from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.phase_outputs import Relevance, ResearchMatch, RetrievalPlan, TurnRelevance
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.language.relative_days import is_in_ranges, read_days_line
+from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
+from pandora_dagster.runtime.extractive.evidence.header_lines import Summary, as_list, as_number, json_lines, referred, summaries
+from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
+from pandora_dagster.runtime.extractive.evidence.passages import Passage, PassageReader
+from pandora_dagster.runtime.extractive.evidence.questions import question
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.spans.header_lines import Summary, as_list, as_number, json_lines, referred, summaries
 from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.query_intent import asks_past, is_greeting, question
+from pandora_dagster.runtime.extractive.words.query_intent import asks_past, is_greeting
 from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
 from pandora_dagster.runtime.extractive.words.query_relevance import bears, enough, shared
-from pandora_dagster.runtime.extractive.words.word_matching import akin, content_words, coverage, stem, terms
+from pandora_dagster.runtime.extractive.words.word_matching import content_words, stem, terms
 
-_BESIDE = 0.4
-_RECENT = 0.05
+_LEAST = 0.1
+"""Of a match or of the words that a turn's summary shares with the query."""
 _HIGH, _MEDIUM = 0.6, 0.3
 _MOST_TURNS = 30
 _NEWEST = 3
-_OTHERS = 12
-"""The index offers turns by their whole text: where the query looks back, those whose summary is silent are read too."""
 _MOST_KEYS = 12
 _KNOWN = r"(?:the|that|this|these|those|it|its|them|their|his|her|my|our|your|both|out|what|where|how)\b"
 _FURTHER = r"(?:different|other|new|else|similar|more|[a-z]{3,}er)\b"
@@ -71,43 +73,26 @@ def retrieve(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary], days: tuple[str, ...]) -> list[Scored]:
-    """Turns that matter, best first: shared words by rarity, a little for age, neighbours of a match, the turn a reference names. Where
-    the query names days, those of these days alone, whatever their words."""
+    """Turns that matter, best first: by the index's match where it was asked, else by shared words; the turn that a reference names.
+    Where the query names days, those of these days alone, whatever their words."""
     if is_greeting(query):
         return []
     asked = question(query, more=(reference[0],), days=days)
     if of_days := [t for t in turns if is_in_ranges(t.day, asked.days)]:
-        turns = of_days
-    read, weighted = akin(asked.stems, [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns])
-    own = [coverage(weighted, stems) for stems in read]
-    scored = [_scored(i, own, turns, query, reference[1]) for i in range(len(turns))]
-    if of_days:
-        scored = [(score + _HIGH, turn, reason) for score, turn, reason in scored]
-    kept = sorted((s for s in scored if s[0] > _RECENT), key=lambda s: (-s[0], -s[1].turn))
-    if not kept and not asked.stems:
+        return [(_HIGH, t, TEMPLATES["chosen"]) for t in reversed(of_days)]
+    reader = PassageReader(Labels(()))
+    vocabulary = Vocabulary([reader.line(t.words, Passage("", None, ())) for t in turns], asked.keys())
+    scored = [_scored(t, vocabulary.held(frozenset(p.keys)), reference[1]) for t, p in zip(turns, vocabulary.passages, strict=True)]
+    kept = sorted((s for s in scored if s[0] > _LEAST), key=lambda s: (-s[0], -s[1].turn))
+    if not kept and not asked.keys():
         return [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[: -_NEWEST - 1 : -1]] if asks_past(query) else []
-    others = [t for t in reversed(turns) if all(t is not s[1] for s in kept)] if asks_past(query) else []
-    return kept + [(0.0, t, TEMPLATES["offered"]) for t in others[: max(0, _OTHERS - len(kept))]]
+    return kept
 
 
-def _scored(at: int, own: list[float], turns: list[Summary], query: str, named: int | None) -> Scored:
-    turn = turns[at]
-    beside = [own[i] for i in (at - 1, at + 1) if 0 <= i < len(turns) and _neighbours(turn, turns[i])]
-    recent = _RECENT * (at + 1) / len(turns)
+def _scored(turn: Summary, held: float, named: int | None) -> Scored:
     if turn.turn == named:
-        return 1.0 + recent, turn, TEMPLATES["referred"]
-    if own[at] > 0:
-        words = ", ".join(shared(query, f"{turn.text} {' '.join(turn.topics)}"))
-        return (
-            own[at] + _BESIDE * max(beside, default=0.0) + recent,
-            turn,
-            f"{TEMPLATES['shared_words']} {words}" if words else TEMPLATES["chosen"],
-        )
-    return _BESIDE * max(beside, default=0.0) + recent, turn, TEMPLATES["beside"]
-
-
-def _neighbours(one: Summary, other: Summary) -> bool:
-    return one.session == other.session and abs(one.turn - other.turn) == 1
+        return 1.0 + _LEAST, turn, TEMPLATES["referred"]
+    return (turn.match, turn, TEMPLATES["offered"]) if turn.match is not None else (held, turn, TEMPLATES["chosen"])
 
 
 def _grade(score: float) -> Relevance:
@@ -136,7 +121,7 @@ def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping
         return ()
     title, referred = reference
     turns = [t for h in headers if isinstance(t := h.get("turn"), int)]
-    if referred is None and pointer(query):
+    if pointer(query) and referred not in turns:
         referred = max(turns, default=None)
     named = [(h, frozenset(shared(f"{query} {title}", _page(h))) | _compared(query, h)) for h in headers]
     kept = (h for h, words in named if (referred is not None and h.get("turn") == referred) or _names(words, [w for _, w in named]))

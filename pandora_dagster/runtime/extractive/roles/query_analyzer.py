@@ -6,9 +6,10 @@ from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.phase_outputs import ContentReference, QueryAnalysis, ReferenceResolution, Reflection
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.evidence.header_lines import Summary, referred, summaries
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.spans.header_lines import Summary, referred, summaries
 from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.words.empty_texts import says_nothing
 from pandora_dagster.runtime.extractive.words.entities import IDENTIFIER, NAME, QUOTED, entities
 from pandora_dagster.runtime.extractive.words.query_intent import asks_past, intent, is_greeting, query_type, states_preference
 from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
@@ -28,6 +29,8 @@ _NOT_POINTING = re.compile(
 _ORDINAL = re.compile(r"\b(first|second|third|fourth|fifth|last)\b", re.IGNORECASE)
 _ANYTHING = frozenset({"one", "ones", "option", "options", "item", "items", "result", "results", "choice", "choices"})
 """Words that name no kind of thing: `the second one`."""
+_MOST_SUBJECT, _SUBJECT_WORDS = 3, 60
+"""Sentences and words of a turn's summary to which a pronoun may point."""
 _MOST = 16
 _MOST_SENTENCES = 64
 """A query of more sentences is told by its first ones, or whole where that fits."""
@@ -65,7 +68,7 @@ def references(query: str) -> tuple[str, ...]:
 
 def resolve(query: str, turns: list[Summary]) -> tuple[ReferenceResolution, ContentReference | None]:
     """What the query's references point at: the matching turn, or for a bare pronoun the newest one."""
-    pointing = references(query)
+    pointing = references(query) or tuple(filter(None, (pointer(query),)))
     if not pointing or is_greeting(query):
         return ReferenceResolution(status="not_needed"), None
     found = _ordinal(query, turns) if _ORDINAL.search(" ".join(pointing)) else _matching(query, turns)
@@ -91,11 +94,20 @@ def _holding(query: str, turns: list[Summary]) -> list[tuple[float, Summary]]:
 
 
 def _matching(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
+    """A thing of earlier turns by the words that are said of it; a pronoun that names no thing points at the newest turn."""
     holding = _holding(query, turns)
-    if holding:
-        return holding[0][1], _title(holding[0][1], query)
-    bare = turns and not _asked(query)
-    return (turns[-1], _title(turns[-1], query)) if bare else None
+    if not pointer(query) and (holding or _asked(query)):
+        return (holding[0][1], _title(holding[0][1], query)) if holding else None
+    last = next((t for t in reversed(turns) if not says_nothing(t.text)), None)
+    return (last, _subject(last)) if last else None
+
+
+def _subject(turn: Summary) -> str:
+    """What a turn was about, verbatim: what was asked and what was answered, as far as its summary has them."""
+    told: list[str] = []
+    for sentence in sentences(turn.text)[:_MOST_SUBJECT]:
+        told += [sentence] if not says_nothing(sentence) and len(" ".join((*told, sentence)).split()) <= _SUBJECT_WORDS else []
+    return " ".join(told) or ", ".join(turn.topics)
 
 
 def _ordinal(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:

@@ -12,8 +12,8 @@ from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_object
 from pandora_dagster.runtime.extractive.output_budget import Draft
-from pandora_dagster.runtime.extractive.spans.header_lines import as_list, as_mapping, as_number, json_object
 from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.words.entities import URL, has_kind, identifiers
 from pandora_dagster.runtime.extractive.words.query_relevance import asked_stems

@@ -9,7 +9,7 @@ from jsonschema.exceptions import SchemaError, UnknownType
 from jsonschema.validators import validator_for  # pyright: ignore[reportUnknownVariableType]
 
 from pandora_dagster.language.sentences import sentences
-from pandora_dagster.runtime.extractive.spans.header_lines import as_list, as_mapping, as_number, json_lines
+from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_lines
 from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.words.word_matching import META_WORDS, STOP_WORDS, content_words
 

@@ -11,17 +11,20 @@ from typing import Any
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.phase_outputs import ExecutorStep, PlannedTask, TaskPlan, ToolCall
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.documents.citations import cited_labels
+from pandora_dagster.documents.citations import source_references
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
+from pandora_dagster.runtime.extractive.evidence.header_lines import json_object
+from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
+from pandora_dagster.runtime.extractive.evidence.questions import question
+from pandora_dagster.runtime.extractive.evidence.section_reader import SectionReader
+from pandora_dagster.runtime.extractive.evidence.tool_results import results
 from pandora_dagster.runtime.extractive.output_budget import Draft, written
 from pandora_dagster.runtime.extractive.roles.tool_arguments import OfferedTool, arguments, offered, statements
-from pandora_dagster.runtime.extractive.spans.citation_labels import Labels
-from pandora_dagster.runtime.extractive.spans.document_spans import SpanReader
-from pandora_dagster.runtime.extractive.spans.header_lines import json_object
-from pandora_dagster.runtime.extractive.spans.span_ranking import rank
 from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.query_intent import asks_preference, is_greeting, question, states_preference
+from pandora_dagster.runtime.extractive.words.query_intent import asks_preference, is_greeting, states_preference
+from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
 from pandora_dagster.runtime.extractive.words.user_statements import acknowledged
 from pandora_dagster.runtime.extractive.words.word_matching import content_words, terms
 
@@ -29,10 +32,8 @@ _TASK = re.compile(r"^\s*\d{1,3}[.)]\s+(.+(?:\n(?!\s*\d{1,3}[.)]\s|\n|#).+)*)", 
 _CALL = re.compile(r"\(`([\w.]+)` (\{.*\})\)$")
 _DOTTED = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
 _SHOWN = re.compile(r"`([a-z_]+\.[a-z_]+)`|\*\*([a-z_]+\.[a-z_]+)\*\*|\btool:? ([a-z_]+\.[a-z_]+)")
-_RESULT = re.compile(r"^### Result (\d+): *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
-_FAILED = re.compile(r"^\W*(?:\*\*)?(?:status:?(?:\*\*)? *:? *(?:\*\*)?)?(?:failed|failure|error)\b", re.IGNORECASE | re.MULTILINE)
-_ENOUGH = 0.6
-"""A single span that holds this share of the question's weight answers it."""
+_ENOUGH = 0.5
+"""Passages that hold this share of the question's weight answers it."""
 _MOST_FAILURES = 2
 _LONGEST_COMMAND = 500
 
@@ -78,11 +79,13 @@ def _wanted(query: str, pack: PromptPack) -> list[tuple[str, str, str]]:
 
 
 def _evidence(query: str, pack: PromptPack) -> float:
-    """How well the best span of section 2 answers the query: 0 (nothing) to about 1."""
+    """The share of what the query asks that section 2 holds: 0 to 1; of one that points at something shown, all
+    where anything was gathered."""
     asked = question(query)
     body = ContextDocument.parse(pack.document("context.md")).body(2)
-    ranked = rank(SpanReader(Labels(pack.sources), asked).read(body), asked)
-    return ranked[0][0] if ranked else 0.0
+    passages = SectionReader(Labels((*pack.sources, *source_references(body))), asked).gathered(body)
+    vocabulary = Vocabulary(passages, asked.keys())
+    return 1.0 if passages and pointer(query) else vocabulary.held(frozenset(vocabulary.counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,33 +111,6 @@ def _task(text: str, tools: Mapping[str, OfferedTool]) -> Task:
     named = next((name for name in _DOTTED.findall(line) if name in tools), None)
     shown = _SHOWN.search(line)
     return Task(line, named or (next(g for g in shown.groups() if g) if shown else None), {})
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One `### Result N: tool` of section 4."""
-
-    tool: str
-    ok: bool
-    label: str | None
-    """The first citation on its status line."""
-    only: str | None = None
-    """The same, where the status line names no other."""
-
-
-def results(section: str) -> list[Result]:
-    """The tool results of section 4, in order. Only headings that count on are results: found text may hold others."""
-    heads: list[re.Match[str]] = []
-    for head in _RESULT.finditer(section):
-        heads += [head] if int(head.group(1)) == len(heads) + 1 else []
-    ends = [*(h.start() for h in heads[1:]), len(section)][: len(heads)]
-    return [_result(h.group(2), section[h.end() : end].strip()) for h, end in zip(heads, ends, strict=True)]
-
-
-def _result(tool: str, body: str) -> Result:
-    status = body.split("\n", 1)[0]
-    labels = cited_labels(status)
-    return Result(tool, not _FAILED.match(body), next(iter(labels), None), labels[0] if len(labels) == 1 else None)
 
 
 def step(pack: PromptPack, counter: TokenMeasure) -> Draft:

@@ -10,8 +10,8 @@ from pandora_dagster.contracts.phase_outputs import TurnSummary
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.evidence.tool_results import results
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.roles.tool_planner import results
 from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.words.query_intent import intent
 from pandora_dagster.runtime.extractive.words.word_matching import META_WORDS, STOP_WORDS, stem, words

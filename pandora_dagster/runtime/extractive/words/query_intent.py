@@ -1,12 +1,9 @@
 """What a query asks for: its intent, its type, the kind of thing it wants. Rules over its words; no document is read."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.phase_outputs import Intent, QueryType
-from pandora_dagster.language.relative_days import refers_to_past, strip_days
-from pandora_dagster.runtime.extractive.words.word_matching import LIGHT_VERBS, META_WORDS, content_words, stem, terms, word_set, words
+from pandora_dagster.runtime.extractive.words.word_matching import word_set, words
 
 _GREETING = re.compile(
     r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.I
@@ -29,6 +26,13 @@ _VERB = re.compile(
     r"|needs?|takes?|runs?|costs?|lives?|works?|\w{3,}ed|\w+['’](?:s|m|re|ve|ll))\b",
     re.I,
 )
+_NAMED_IS = re.compile(
+    r"^\W*(?!(?:what|which|who|where|when|why|how|that|there)\b)[^\W\d_][\w-]*(?:['’]s \w+)?"
+    r" (?:is|are|was|were|has|had|needs|wants|likes|loves|hates|prefers|lives|works|cannot|can['’]t|does(?:n['’]t| not)|takes|turns|moved"
+    r"|starts|ends|costs|ist|sind|war|hat|braucht|wohnt|kostet)\b",
+    re.I,
+)
+"""`Mia is allergic to nuts`, `Ella's swimming has moved`: a name or noun, and its verb at once, as no request begins."""
 _DID_THEN = re.compile(r"^\W*(?:\w+[ ,]+){1,4}(?:i|we) \w{3,}ed\b", re.I)
 """`Last Sunday I cooked`: when it was stands first."""
 _IN_NEED = re.compile(
@@ -58,8 +62,6 @@ _OF_ASKING = re.compile(
     re.I,
 )
 _ABOUT = re.compile(r"\b(?:about|regarding|concerning|über)\s+\w", re.I)
-_DEED = re.compile(r"\bdid (?:we|i|you|they|he|she) ([a-z]{3,})\b", re.I)
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
 _OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b[^.?!\n]{0,160}?\b(?:my|i)\b", re.I)
 _PREFERENCES = re.compile(r"\b(?:preferences?|favou?rites?|prefer(?:red)?|budget)\b|\bdo i (?:like|prefer|love|hate)\b", re.I)
 _COMMERCE = re.compile(
@@ -78,71 +80,6 @@ _ASKS = re.compile(
     r"^\W*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|have|tell me|explain|describe)\b|\?",
     re.I,
 )
-_KIND_CUES = {
-    "money": re.compile(
-        r"\b(?:how much|costs?|price[ds]?|pa(?:y|id)|spen[dt]|charged?|fees?|fares?|amount|total|refund(?:ed)?|budget|cheap(?:est)?"
-        r"|expensive)\b",
-        re.I,
-    ),
-    "time": re.compile(r"\b(?:when|what (?:date|day|time|year|month)|how long|how old|which (?:date|day|year|month))\b", re.I),
-    "count": re.compile(r"\b(?:how many|how often|how long|how old|number of)\b", re.I),
-    "person": re.compile(r"\b(?:who|whom|whose)\b", re.I),
-    "place": re.compile(r"\b(?:where|which (?:city|country|place|airport|town))\b", re.I),
-}
-KIND_WORDS = {
-    kind: frozenset(map(stem, word_set(named)))
-    for kind, named in (
-        ("money", "cost costs price prices amount amounts total fee fees fare fares paid pay payment refund balance charge"),
-        ("time", "date dates time times day when year month"),
-    )
-}
-"""Kind -> stems of words that only name that kind: they are not what the question is about."""
-_LIGHT_STEMS = frozenset(map(stem, LIGHT_VERBS))
-FIELD_WORDS = {
-    kind: frozenset(map(stem, word_set(named)))
-    for kind, named in (
-        ("money", "cost costs price prices amount amounts fee fees fare fares refund balance charge"),
-        ("time", "date dates time times departure arrival created year month"),
-        ("count", "count quantity total"),
-    )
-}
-"""Kind -> stems of field names that hold such a thing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A query as this runtime reads it. `stems` without those that only name a wanted kind or a light verb, if others remain."""
-
-    text: str
-    stems: tuple[str, ...]
-    wants: frozenset[str] = field(default_factory=frozenset[str])
-    names: frozenset[str] = field(default_factory=frozenset[str])
-    """Stems that are names in the query: who it is about rather than what."""
-    done: frozenset[str] = frozenset()
-    """Past forms of what the query says was done: `did we order` -> `ordered`."""
-    days: tuple[str, ...] = ()
-    """The days on which what it asks for was said, as `text.said_days` tells them."""
-    all_of_days: bool = False
-    """All that was said on these days may answer; where it asks about a thing (`about the roof`), only what says a word of it."""
-
-
-def question(text: str, *, more: Sequence[str] = (), days: tuple[str, ...] = ()) -> Question:
-    """Read a query; `more` are texts whose words count as asked for too (a resolved title). `days` are those that it names: what was
-    said then is asked for where it looks back, and their own words ask for nothing."""
-    days = days if refers_to_past(text) or _PAST.search(text) else ()
-    matter = strip_days(text) if days else text
-    wants = frozenset(kind for kind, cue in _KIND_CUES.items() if cue.search(text))
-    stems = [stem(w) for w in content_words(matter)] + [t for extra in more for t in terms(extra)]
-    named = {t for kind in wants for t in KIND_WORDS.get(kind, ())} | _LIGHT_STEMS
-    kept = [t for t in dict.fromkeys(stems) if t not in named]
-    names = frozenset(t for name in _NAME.findall(text) for t in terms(name))
-    return Question(text, tuple(kept or dict.fromkeys(stems)), wants, names, done(text), days, bool(days) and not _ABOUT.search(matter))
-
-
-def done(text: str) -> frozenset[str]:
-    """The regular past forms of the verbs after `did we`, `did I`, `did you`; what is about asking itself names no deed."""
-    verbs = (m.group(1).lower() for m in _DEED.finditer(text))
-    return frozenset(verb + ("d" if verb.endswith("e") else "ed") for verb in verbs if verb not in META_WORDS)
 
 
 def is_greeting(text: str) -> bool:
@@ -157,14 +94,15 @@ def is_courtesy(text: str) -> bool:
 
 def requests(text: str) -> bool:
     """Whether a sentence asks or wants something done, rather than only telling."""
-    return bool(_ASKS.search(text) or _SEEKS.search(text)) or not _TELLS.match(text)
+    return bool(_ASKS.search(text) or _SEEKS.search(text)) or not (_TELLS.match(text) or _NAMED_IS.match(text))
 
 
 def tells(text: str) -> bool:
     """Whether a sentence only tells of the person or of a matter: it ends as one, has its verb, and asks or wants nothing."""
     opens = _TELLS.match(text) or _DID_THEN.match(text)
     wants = _ASKS.search(text) or _SEEKS.search(text) or _IN_NEED.search(text)
-    return text.rstrip().endswith(".") and bool(opens and _VERB.search(text)) and not wants
+    said = bool(opens and _VERB.search(text) and text.rstrip().endswith(".")) or bool(_NAMED_IS.match(text))
+    return said and not text.rstrip().endswith("?") and not wants
 
 
 def states_preference(text: str) -> bool:
@@ -222,3 +160,13 @@ def query_type(text: str) -> QueryType:
         if holds:
             return name
     return "general_question"
+
+
+def looks_back(text: str) -> bool:
+    """The query looks back at earlier turns."""
+    return bool(_PAST.search(text))
+
+
+def asks_of_days(text: str) -> bool:
+    """The query asks what happened on its days, not about a thing."""
+    return not _ABOUT.search(text)

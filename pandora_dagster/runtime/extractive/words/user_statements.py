@@ -50,7 +50,16 @@ _RULES: tuple[tuple[FactCategory, str], ...] = (
         r"|i(?:['’]m| am) (?!(?:looking|trying|wondering|asking|going|planning|sure|sorry|not sure|interested|here)\b)(?:\w+ )?\w+"
         rf"|{_I} {_HOW}(?:live|work|study|speak|eat|drink|own)\b|{_I} {_HOW}have (?:a|an|two|three|four|\d+) (?:\w+ )?{_KIN}\b",
     ),
-    ("Logistics", r"my (?:[\w'’-]+ ){1,4}(?:is|are) "),
+    (
+        "Logistics",
+        r"my (?:[\w'’-]+ ){1,4}(?:is|are|has|\w{3,}s(?= (?:in|on|at|by|from|until|to|for|every)\b)) "
+        rf"|{_I} need (?!(?:an?|some|help|your|you|to)\b)\w",
+    ),
+    (
+        "People",
+        r"(?!(?:it|this|that|there|what|he|she)\b)(?-i:[A-ZÀ-Ý])[\w-]*(?:['’]s \w+)?"
+        r" (?:is|has|needs|cannot|can['’]t|lives?|hates|likes|loves|prefers|does(?:n['’]t| not)) ",
+    ),
     (
         "History",
         rf"{_I} {_HOW}(?:used to|bought|went|got|met|saw|took|made|had|was|were|left|began|grew|\w{{3,}}ed)\b"
@@ -105,6 +114,7 @@ _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 _LIMITING = frozenset(
     map(stem, ("must", "limit", "most", "least", "maximum", "minimum", "spend", "pay", "exceed", "cap", "allowed", "budget"))
 )
+_UNITS = frozenset(map(stem, ("euro", "euros", "dollar", "dollars", "pounds", "francs", "percent", "hours", "minutes", "days", "cm", "kg")))
 ALIKE = 0.5
 """Share of the shorter statement's words that both must have to be about one matter."""
 
@@ -188,7 +198,8 @@ def _is_same_limit(new: str, old: str) -> bool:
     one, other = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in measured)
     if len(figures[0]) > 1:
         return not figures[0].isdisjoint(figures[1]) and (not one or not other or not one.isdisjoint(other))
-    return not measured[0].isdisjoint(measured[1]) and (one <= other or other <= one)
+    alike = bool(one - _UNITS) == bool(other - _UNITS)  # `the budget is 1500 euros` does not replace `at most 90 euros a night`
+    return alike and not measured[0].isdisjoint(measured[1]) and (one <= other or other <= one)
 
 
 def matter(sentence: str) -> frozenset[str]:

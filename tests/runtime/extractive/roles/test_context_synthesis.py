@@ -45,12 +45,8 @@ def test_facts_are_bound_to_their_subject(ask) -> None:
         ask("context_synthesis", "which booking did we talk about, and what did it cost?", {"prior_turns": PRIOR}, sources=SOURCES)
     )
     facts = [found.prior_turns[0].summary, *found.prior_turns[0].key_facts]
-    record = next(f for f in facts if f.startswith("booking_id: QX7TTA"))
-    for bound in (
-        "nights (room_number: R12, price: 140)",
-        "nights (room_number: R14, price: 155)",
-        "payments (payment_id: card_991, amount: 295)",
-    ):
+    record = next(f for f in facts if "QX7TTA" in f and "R12" in f)
+    for bound in ("R12 2025-03-02 140", "R14 2025-03-03 155", "card_991 295"):
         assert bound in record
     assert [t.turn for t in found.prior_turns] == [7]
     assert found.source_references == ("[1] turns/turn_000007/context.md",)

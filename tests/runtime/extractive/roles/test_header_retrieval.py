@@ -30,14 +30,22 @@ def lines(values: list[dict[str, object]]) -> str:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_turns_by_shared_words_whatever_their_order(ask, turned: bool) -> None:
-    """The turn that shares words with the query comes first with a reason; its neighbour follows as less relevant."""
+    """Where the index was not asked, the turn that shares words with the query is chosen, with a reason."""
     offered = "\n".join(TURNS[::-1] if turned else TURNS)
     plan = ask("retrieval", "which laptops for gaming?", {"turn_summaries": offered})
-    assert plan["relevant_turns"] == [11, 12]
-    assert plan["turn_relevance"]["11"]["relevance"] == "high"
-    assert "laptops, gaming" in plan["turn_relevance"]["11"]["reason"]
-    assert plan["turn_relevance"]["12"]["relevance"] != "high"
+    assert plan["relevant_turns"] == [11]
+    assert plan["turn_relevance"]["11"]["relevance"] == "high" and plan["turn_relevance"]["11"]["reason"]
     RetrievalPlan.model_validate(plan)
+
+
+def test_the_match_of_the_index_decides_where_it_was_asked(ask) -> None:
+    """A turn whose summary shares no word with the query is chosen by its match, before a weaker one; one that hardly matches is not."""
+    offered = [
+        json.loads(summary_line(n, text)) | {"match": match}
+        for n, text, match in ((3, "Roses.", 1.0), (4, "Lamps.", 0.4), (5, "Tea.", 0.01))
+    ]
+    plan = ask("retrieval", "which lamp?", {"turn_summaries": lines(offered)})
+    assert plan["relevant_turns"] == [3, 4] and plan["turn_relevance"]["3"]["relevance"] == "high"
 
 
 def test_the_referred_turn_is_high(ask) -> None:

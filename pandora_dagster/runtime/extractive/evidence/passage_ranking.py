@@ -1,0 +1,159 @@
+"""Which passages answer a question, best first: a linear model over general features, in log odds.
+
+The weights are fitted by `benchmarks/fit_answers.py`, which reports them on documents left out of the fit.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from types import MappingProxyType
+
+from pandora_dagster.documents.units.unit import UnitKind
+from pandora_dagster.language.relative_days import is_in_ranges
+from pandora_dagster.runtime.extractive.evidence.passages import Passage
+from pandora_dagster.runtime.extractive.evidence.questions import Question
+
+WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {"own": 0.46, "rarest": 2.6, "before": 0.09, "source": 0.76, "kind": 1.04, "late": 0.91, "code": -2.3, "rank": -1.74}
+)
+_K1, _LENGTH = 1.2, 0.5
+_STORE_SHARE = 0.3
+_DECAY = 0.85
+"""What a match is worth to the passage beside it."""
+_LEAST_SOURCE = 0.25
+"""Share of the best source's weight that another needs."""
+_ROOT = 5
+"""Letters of the shortest word that stands for a longer one: `Dach` is too short, `allerg` is not."""
+_KIN = 0.5
+_LEAST = 0.05
+_LAST_RANK = 9
+"""From here on the place among the chosen turns says no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What is known of a passage that may answer, by the names of `WEIGHTS`."""
+
+    passage: Passage
+    values: Mapping[str, float]
+
+    def score(self, weights: Mapping[str, float] = WEIGHTS) -> float:
+        return sum(weights[name] * value for name, value in self.values.items() if name in weights)
+
+
+@dataclass(slots=True)
+class Vocabulary:
+    """How often words occur in the passages, and which of them a question asks for: word -> weight from 0 to 1."""
+
+    passages: Sequence[Passage]
+    asked: frozenset[str]
+    counts: Counter[str] = field(init=False)
+    wanted: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counts = Counter(key for p in self.passages for key in {*p.keys, *p.above})
+        self.wanted = {key: 1.0 for key in self.asked if self.counts[key]}
+        for key in self.asked - self.wanted.keys():
+            self.wanted |= {other: _KIN for other in self.counts if other not in self.wanted and is_kin(key, other)}
+
+    def rarity(self, key: str) -> float:
+        """How much a word says: its inverse frequency among the passages; the largest for a word that none has."""
+        total, n = len(self.passages), self.counts[key]
+        return math.log(1 + (total - n + 0.5) / (n + 0.5))
+
+    def held(self, keys: frozenset[str]) -> float:
+        """The share (0 to 1) of what is asked that `keys` hold."""
+        worth = {key: max(self.rarity(key), 1.0) if self.counts[key] else math.log(2 + len(self.passages)) for key in self.asked}
+        whole = sum(worth.values())
+        found = sum(value for key, value in worth.items() if key in keys or any(is_kin(key, other) for other in keys))
+        return found / whole if whole else 0.0
+
+
+def is_kin(one: str, other: str) -> bool:
+    """Whether one word is the beginning or the end of the other, as in compounds: `Sanierung` of `Dachsanierung`."""
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _ROOT and (long.startswith(short) or long.endswith(short))
+
+
+def rank(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Passage]]:
+    """Passages that have to do with `asked`, best first, with their log odds; of equals the later one first."""
+    if on_days := [p for p in passages if is_in_ranges(p.date, asked.days)]:
+        passages = [p for p in passages if not p.date or is_in_ranges(p.date, asked.days)]
+        if asked.all_of_days or not asked.keys():
+            return [(0.0, p) for p in on_days]
+    scored = [(f.score(), f.passage) for f in features(passages, asked)]
+    return sorted(scored, key=lambda pair: (-pair[0], -pair[1].place))
+
+
+def features(passages: Sequence[Passage], asked: Question) -> list[Features]:
+    """The features of each passage that shares words with the question or stands near one that does."""
+    vocabulary = Vocabulary(passages, asked.keys(tuple({p.language for p in passages})))
+    if not vocabulary.wanted:
+        return []
+    sources = [list(group) for _, group in groupby(sorted(passages, key=lambda p: (p.source, p.place)), key=lambda p: p.source)]
+    worth = [_source_worth(source, vocabulary) for source in sources]
+    best = max(worth)
+    near = [(source, value / best) for source, value in zip(sources, worth, strict=True) if value and value >= _LEAST_SOURCE * best]
+    return [f for source, share in near for f in _source_features(source, share, vocabulary, asked)]
+
+
+def _source_worth(source: Sequence[Passage], vocabulary: Vocabulary) -> float:
+    counts = Counter(key for p in source for key in (*p.keys, *p.above) if key in vocabulary.wanted)
+    return sum(vocabulary.wanted[key] * vocabulary.rarity(key) * n / (n + 0.5) for key, n in counts.items())
+
+
+def _source_features(source: Sequence[Passage], share: float, vocabulary: Vocabulary, asked: Question) -> list[Features]:
+    weights = _weights(source, vocabulary)
+    whole, top = sum(weights.values()), max(weights.values())
+    mean = sum(len(p.keys) for p in source) / len(source) or 1.0
+    own = [_match(p.keys, weights, mean) / whole for p in source]
+    beside = [value + _match(tuple(p.above), weights, mean) / whole for value, p in zip(own, source, strict=True)]
+    before, after = _smooth(beside), _smooth(beside[::-1])[::-1]
+    kinds = asked.kinds()
+    wording = re.compile("|".join(map(re.escape, sorted(asked.words(), key=len, reverse=True))) or r"\Z", re.IGNORECASE)
+    found: list[Features] = []
+    for n, p in enumerate(source):
+        if beside[n] + before[n] + after[n] <= _LEAST:
+            continue
+        bare = wording.sub(" ", p.text)
+        values = {
+            "own": own[n],
+            "rarest": max((weights[key] for key in p.keys if key in weights), default=0.0) / top,
+            "before": before[n],
+            "source": math.log(share),
+            "kind": float(any(kind.search(bare) for kind in kinds)),
+            "late": n / len(source),
+            "code": float(p.kind in (UnitKind.CODE, UnitKind.HUNK)),
+            "rank": math.log(1 + min(p.rank, _LAST_RANK)),
+        }
+        found.append(Features(p, values))
+    return found
+
+
+def _weights(source: Sequence[Passage], vocabulary: Vocabulary) -> dict[str, float]:
+    """What each wanted word says in this source: a word that is all over it tells its passages little apart."""
+    inside, total = Counter(key for p in source for key in {*p.keys, *p.above} if key in vocabulary.wanted), len(source)
+    return {
+        key: (math.log(1 + (total - n + 0.5) / (n + 0.5)) + _STORE_SHARE * vocabulary.rarity(key)) * vocabulary.wanted[key]
+        for key, n in inside.items()
+    }
+
+
+def _match(keys: Sequence[str], weights: Mapping[str, float], mean: float) -> float:
+    """BM25 of a passage."""
+    length = 1 - _LENGTH + _LENGTH * len(keys) / mean
+    counts = Counter(key for key in keys if key in weights)
+    return sum(weights[key] * n * (_K1 + 1) / (n + _K1 * length) for key, n in counts.items())
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    """What the matches before each place are still worth there."""
+    found: list[float] = []
+    carried = 0.0
+    for value in values:
+        found.append(carried)
+        carried = (carried + value) * _DECAY
+    return found

@@ -1,0 +1,186 @@
+"""Documents as passages: whole units, each with its source, speaker, date and the words of what stands above it."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pandora_dagster.compression.compressor import REFERENCE
+from pandora_dagster.compression.selection.omission_marks import without_marks
+from pandora_dagster.documents.units.unit import Unit, UnitKind
+from pandora_dagster.documents.units.unit_reader import read_units
+from pandora_dagster.language.short_texts import short_text_language
+from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
+from pandora_dagster.runtime.extractive.evidence.content_keys import content_keys
+
+_SECTION = re.compile(
+    r"^([0-6])\. (User Query|Reflection Decision|Gathered Context|Task Plan|Tool Execution|Synthesis|Validation): ", re.MULTILINE
+)
+_SPEAKERS = re.compile(r"\ASpeakers: (.+)\n+")
+_RESULT = re.compile(r"^(?:#+ *)?Result \d+: *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
+_FRAMES = re.compile(r"^(?:\*\*(?:Status|File):\*\* .*|(?:\*\*)?Arguments:(?:\*\*)?.*|Result:)$", re.MULTILINE)
+_GIVEN = re.compile(r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_PACKED = re.compile(r"^# (?=[^\n]*\|)")
+_RULE = re.compile(r"[\s|:*_=+-]*")
+_REFERENCE = re.compile(rf"^.*{re.escape(REFERENCE)}\S+$", re.MULTILINE)
+"""The line of a compressed text that leads to its original."""
+_COLUMN_NAME = re.compile(r"[_.\[\]()]")
+_LANGUAGE_CHARACTERS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A whole unit of a source. `keys` are its content words, `above` those of headings, table heads and what introduces it."""
+
+    text: str
+    label: str | None
+    keys: tuple[str, ...]
+    language: str = ""
+    above: frozenset[str] = frozenset()
+    kind: UnitKind = UnitKind.SENTENCE
+    source: str = ""
+    """Passages of one source follow each other in it."""
+    place: int = 0
+    turn: int | None = None
+    rank: int = 0
+    """Place of its turn among those that RETRIEVAL chose, best first."""
+    speaker: str = ""
+    date: str = ""
+    tool: str = ""
+    """The tool whose result says it."""
+    own: bool = False
+    """Whether a user said it, where the document says so."""
+    is_page: bool = False
+    """Whether it is the record of a visited page."""
+
+    @property
+    def is_record(self) -> bool:
+        return self.kind in (UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK, UnitKind.CALL)
+
+
+class PassageReader:
+    """Reads texts one after the other into passages. `whole_code`: a fenced block is one passage, with its fence."""
+
+    def __init__(self, labels: Labels, *, whole_code: bool = False) -> None:
+        self._labels, self._whole_code = labels, whole_code
+        self._place = 0
+
+    def turn(self, text: str, *, turn: int, label: str, date: str) -> list[Passage]:
+        """An earlier turn: the user's words, what tools gave, the answer; frames of tool results are no passages."""
+        text = _REFERENCE.sub("", without_marks(text)[0])
+        named = _SPEAKERS.match(text)
+        speakers = frozenset(named.group(1).split(", ")) if named else frozenset[str]()
+        found: list[Passage] = []
+        for number, body in _sections(text[named.end() :] if named else text):
+            for tool, part in _results(body) if number == 4 else [("", body)]:
+                base = Passage(
+                    "",
+                    label or None,
+                    (),
+                    turn=turn,
+                    date=date,
+                    tool=tool,
+                    own=number == 0,
+                    source=f"turn {turn}",
+                    rank=self._labels.rank(label),
+                )
+                found += self.said(part, base, speakers)
+        return found
+
+    def said(self, text: str, base: Passage, speakers: frozenset[str] = frozenset()) -> list[Passage]:
+        """Passages of `text`, each as `base` says; paragraphs that begin with the name of a speaker are that speaker's."""
+        if not speakers:
+            return self.units(text, base)
+        found: list[Passage] = []
+        for paragraph in re.split(r"\n{2,}", text):
+            speaker = next((name for name in speakers if paragraph.startswith(f"{name}: ")), "")
+            said = paragraph.removeprefix(f"{speaker}: ") if speaker else paragraph
+            found += self.units(said, replace(base, speaker=speaker, own=base.own or bool(speaker)))
+        return found
+
+    def units(self, text: str, base: Passage) -> list[Passage]:
+        """Passages of the units of `text`."""
+        if self._whole_code and (block := _FENCE.search(text)):
+            code = self.line(block.group(), replace(base, kind=UnitKind.CODE))
+            return [*self.units(text[: block.start()], base), code, *self.units(text[block.end() :], base)]
+        language = short_text_language(text[:_LANGUAGE_CHARACTERS])
+        units = read_units(text, language)
+        found: list[Passage] = []
+        for unit in units:
+            if unit.is_context or _RULE.fullmatch(unit.text):
+                continue
+            shown = self._labels.unmarked(_shown(unit, units))
+            above = frozenset(key for n in unit.needs for key in content_keys(units[n].text, language))
+            columns = " ".join(_COLUMN_NAME.sub(" ", units[n].text) for n in unit.needs if unit.kind is UnitKind.ROW)
+            keys = content_keys(f"{unit.speaker or base.speaker} {shown} {columns}", language)
+            self._place += 1
+            found.append(
+                replace(
+                    base, text=shown, keys=keys, language=language, above=above, kind=unit.kind, place=self._place,
+                    speaker=base.speaker or _speaker(unit),
+                )
+            )  # fmt: skip
+        return found
+
+    def value(self, value: object, base: Passage) -> list[Passage]:
+        """Passages of a JSON value: its records as rows."""
+        return self.units(json.dumps(value, ensure_ascii=False), base)
+
+    def line(self, text: str, base: Passage, *, above: str = "") -> Passage:
+        """One passage that is `text` as it stands; the words of `above` count as its own."""
+        language = short_text_language(f"{above} {text}")
+        keys = content_keys(f"{base.speaker} {above} {text}", language)
+        self._place += 1
+        return replace(base, text=text, keys=keys, language=language, place=self._place)
+
+
+def _speaker(unit: Unit) -> str:
+    """The name of who speaks, where it is no role of a talk with an assistant."""
+    return "" if unit.speaker.lower().partition(" ")[0] in ("user", "assistant", "system", "tool") else unit.speaker
+
+
+def _sections(text: str) -> Iterator[tuple[int, str]]:
+    """The sections of a quoted turn by their titles; text without one is of no section."""
+    heads = list(_SECTION.finditer(text))
+    if not heads or text[: heads[0].start()].strip():
+        yield 5, text[: heads[0].start()] if heads else text
+    for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
+        yield int(head.group(1)), text[head.end() : end]
+
+
+def _results(body: str) -> Iterator[tuple[str, str]]:
+    """Each tool result of a section with the tool's name, without what the tool was asked and how it ended."""
+    heads = list(_RESULT.finditer(body))
+    before = body[: heads[0].start()] if heads else body
+    for name, part in [("", before), *((h.group(1), body[h.end() : end]) for h, end in zip(heads, _ends(heads, body), strict=True))]:
+        if kept := _FRAMES.sub("", _GIVEN.sub("", part)).strip():
+            yield name, _unfenced(kept)
+
+
+def _ends(heads: Sequence[re.Match[str]], body: str) -> list[int]:
+    return [*(h.start() for h in heads[1:]), len(body)][: len(heads)]
+
+
+def _unfenced(text: str) -> str:
+    """A result that is one fenced block, without its fence."""
+    found = re.fullmatch(r"(`{3,})[^\n]*\n(.*)\n\1", text, re.DOTALL)
+    return found.group(2) if found else text
+
+
+def _shown(unit: Unit, units: Sequence[Unit]) -> str:
+    """The text of a unit by itself: a table row with the names of its columns."""
+    text = unit.text.strip()
+    head = next((units[n].text for n in reversed(unit.needs) if units[n].kind is UnitKind.HEADER), "") if unit.kind is UnitKind.ROW else ""
+    columns, cells = _cells(head), _cells(text)
+    if len(columns) != len(cells) or len(cells) < 2:
+        return text
+    return ", ".join(f"{column}: {cell}" for column, cell in zip(columns, cells, strict=True) if cell)
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a table row or of its head, whatever parts them."""
+    bare = _PACKED.sub("", line.split("\n")[0]).strip()
+    if "|" in bare:
+        return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", bare.strip("|"))]
+    return [cell.strip() for cell in re.split(r"[,;\t]", bare)] if re.search(r"[,;\t]", bare) else []

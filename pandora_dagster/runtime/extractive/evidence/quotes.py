@@ -1,0 +1,50 @@
+"""What was said, as one line: `(2026-01-04) Ann: One sentence.`; writes that form and reads it back.
+
+`(2026-01-04, no longer current)` precedes what something newer contradicts.
+"""
+
+import re
+from dataclasses import dataclass
+
+from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
+
+OVER = f", {TEMPLATES['no_longer']}"
+"""Follows the day of what no longer holds."""
+TOOL = "tool "
+"""Precedes the name of a tool, in the place of a speaker."""
+_DAY = rf"\((\d{{4}}-\d{{2}}-\d{{2}}(?:{OVER})?)\) "
+_FORM = re.compile(rf"{_DAY}(?:([^\W\d_][\w .'-]{{0,30}}): )?(?=\S)")
+_NEXT = re.compile(rf"; (?=\(\d{{4}}-\d{{2}}-\d{{2}}(?:{OVER})?\) )")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A quote that was read; `speaker` and `tool` are "" where none is named."""
+
+    date: str
+    speaker: str
+    tool: str
+    text: str
+
+
+def quote(text: str, *, date: str = "", speaker: str = "", tool: str = "") -> str:
+    """`text` on one line, under date and speaker as far as these are known; what a tool gave under the tool's name."""
+    line = " ".join(text.split())
+    named = speaker or (TOOL + tool if tool else "")
+    said = f"{named}: {line}" if named else line
+    return f"({date}) {said}" if date else said
+
+
+def read_quote(text: str) -> Quote | None:
+    """Undo `quote`; None where `text` has no date."""
+    found = _FORM.match(text)
+    if found is None:
+        return None
+    speaker = found.group(2) or ""
+    tool = speaker.removeprefix(TOOL) if speaker.startswith(TOOL) else ""
+    return Quote(found.group(1), "" if tool else speaker, tool, text[found.end() :])
+
+
+def split_quotes(cell: str) -> list[str]:
+    """The facts of a table cell that are joined by `; `: where the first bears its date, each does."""
+    return _NEXT.split(cell) if _FORM.match(cell) else cell.split("; ")

@@ -1,0 +1,179 @@
+"""Sections 2 and 4 of context.md, and `toolresults.md`, as passages. Knows the formats of docs/reference/call-documents.md."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import cast
+
+from pandora_dagster.documents.citations import REFERENCES_TITLE
+from pandora_dagster.documents.meta import subsections
+from pandora_dagster.language.short_texts import short_text_language
+from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
+from pandora_dagster.runtime.extractive.evidence.content_keys import content_keys
+from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, json_value
+from pandora_dagster.runtime.extractive.evidence.passages import Passage, PassageReader
+from pandora_dagster.runtime.extractive.evidence.questions import Question
+from pandora_dagster.runtime.extractive.evidence.quotes import read_quote, split_quotes
+from pandora_dagster.runtime.extractive.evidence.tool_results import Result
+
+_META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_SKIPPED = frozenset((REFERENCES_TITLE, "Context Assessment"))
+_FIGURES = re.compile(r"^\*\*(?:Topic|Quality Score|Age|Expires|Expired|Top Results):\*\*.*$", re.MULTILINE)
+_SUMMARY = re.compile(r"^\*\*Summary:\*\* ")
+_RULE = re.compile(r"^\|[\s|:-]+\|?$")
+_TURN_CELL = re.compile(r"^(\d{1,9})(?: \[\d{1,4}\]| \(unlinked\))?$")
+_QUOTED_TURN = re.compile(r"^\[(\d{1,4})\] Turn (\d+) \(([^)]*)\):\n", re.MULTILINE)
+_FRAMES = re.compile(r"^\*\*(?:Status|Arguments|File):\*\*.*$", re.MULTILINE)
+_FAILED = re.compile(r"\*\*Status:\*\* error\b")
+_BUNDLED = re.compile(
+    r"^## (?P<number>\d+)\. [^\n]+\n\n(?P<asked>`{3,})json\n.*?\n(?P=asked)\n\n(?P<fence>`{3,})\n(?P<raw>.*?)\n(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+_TURN_ID = re.compile(r"turn_0*(\d{1,9})")
+_TITLES = frozenset(("title", "name", "product", "model"))
+_PROSE_WORDS = 14
+_MOST_FIELDS = 6
+_SPACED = re.compile(r"[_.]|(?<=[a-z])(?=[A-Z])")
+
+
+class SectionReader:
+    """Reads sections into passages; `asked` decides which fields of a page are shown. `whole_code`: a fenced block is one passage."""
+
+    def __init__(self, labels: Labels, asked: Question, *, whole_code: bool = False) -> None:
+        self._labels, self._asked = labels, asked
+        self._reader = PassageReader(labels, whole_code=whole_code)
+
+    def gathered(self, body: str) -> list[Passage]:
+        """Section 2: the rows of its tables, and the prose of its other parts."""
+        parts = {title: _META.sub("", text) for title, text in subsections(body).items() if title not in _SKIPPED}
+        return [p for title, text in parts.items() for p in self._part(text, self._labels.near(title) or self._only())]
+
+    def results(self, body: str) -> list[Passage]:
+        """Section 4: what each tool gave, without what it was asked."""
+        found, parts = list[Passage](), subsections(body)
+        lead = body.split("\n### ", 1)[0] if not body.startswith("### ") else ""
+        for text in (lead, *(text for title, text in parts.items() if title not in _SKIPPED)):
+            if _FAILED.match(text):
+                continue
+            label = self._labels.of(text.split("\n", 1)[0]) or next((s.label for s in self._labels.sources), None)
+            found += self._given(_FRAMES.sub("", text).strip(), label)
+        return found
+
+    def raw(self, bundle: str, reported: Sequence[Result]) -> list[Passage]:
+        """`toolresults.md`: the results that section 4 calls a success, each under the source that it can be cited by."""
+        found = list[Passage]()
+        for result in _BUNDLED.finditer(bundle):
+            at = int(result["number"]) - 1
+            if at < len(reported) and reported[at].ok:
+                found += self._raw(result["raw"].strip(), reported[at])
+        return found
+
+    def _only(self) -> str | None:
+        return self._labels.sources[0].label if len(self._labels.sources) == 1 else None
+
+    def _part(self, text: str, label: str | None) -> Iterator[Passage]:
+        for block in re.split(r"\n{2,}", _FIGURES.sub("", text)):
+            lines = [line for line in block.strip().split("\n") if line.strip()]
+            if len(lines) > 1 and lines[0].startswith("|") and _RULE.match(lines[1]):
+                yield from self._table(_cells(lines[0]), [_cells(line) for line in lines[2:]], label)
+            else:
+                for line in lines:
+                    yield from self._line(_SUMMARY.sub("", line.removeprefix("- ")), label)
+
+    def _line(self, line: str, label: str | None) -> Iterator[Passage]:
+        own = self._labels.of(line) or label
+        yield from self._fact(self._labels.without(line), Passage("", own, (), source=f"label {own}", own=line.startswith("(")))
+
+    def _table(self, header: list[str], rows: list[list[str]], label: str | None) -> Iterator[Passage]:
+        if header[:2] == ["URL", "Data Point"]:
+            for _, group in groupby(rows, key=lambda row: row[0]):
+                yield from self._page([row for row in group if len(row) > 2])
+            return
+        for row in filter(None, rows):
+            turn = int(found.group(1)) if (found := _TURN_CELL.match(row[0])) and "Key Facts" in header else None
+            own = self._labels.of(" ".join(row)) if turn is None else self._labels.of(row[0]) or self._labels.turn(turn)
+            base = Passage("", own or label, (), turn=turn, source=f"turn {turn}" if turn is not None else f"label {own or label}")
+            bare = [self._labels.without(cell) for cell in row]
+            if turn is not None:
+                for fact in (part for cell in bare[2:] if cell for part in split_quotes(cell)):
+                    yield from self._fact(fact.strip(), base)
+            elif header[:2] == ["Preference", "Value"] and len(row) > 1:
+                yield self._reader.line(f"{bare[0]}: {bare[1]}", base, above=_SPACED.sub(" ", bare[0]))
+            elif header[:1] == ["Claim"]:
+                yield self._reader.line(bare[0], base)
+            else:
+                yield self._reader.line(", ".join(f"{h}: {c}" for h, c in zip(header, bare, strict=False) if c), base)
+
+    def _fact(self, text: str, base: Passage) -> Iterator[Passage]:
+        said = read_quote(text)
+        told = replace(base, date=said.date, speaker=said.speaker, tool=said.tool) if said else base
+        if bare := self._labels.unmarked(said.text if said else text):
+            yield self._reader.line(bare, told)
+
+    def _page(self, rows: list[list[str]]) -> Iterator[Passage]:
+        """A page as one record: its title and the fields that are asked for; long text unit by unit."""
+        if not rows:
+            return
+        address, label = rows[0][0], self._labels.of(rows[0][0])
+        fields = {row[1]: row[2] for row in rows}
+        title = next((f"{name}: {value}" for name, value in fields.items() if name.lower() in _TITLES), "")
+        base = Passage("", label, (), source=f"label {label}")
+        above = f"{_SPACED.sub(' ', re.sub(r'[/-]', ' ', address))} {title}"
+        brief = {name: value for name, value in fields.items() if len(value.split()) <= _PROSE_WORDS}
+        if brief:
+            chosen = self._asked_fields(brief)
+            rest = [f"{name}: {value}" for name, value in brief.items()][:_MOST_FIELDS]
+            text = ", ".join(dict.fromkeys([*([title] if title else []), *(chosen or rest)]))
+            yield self._reader.line(text, replace(base, is_page=True), above=above)
+        over = frozenset(content_keys(above, short_text_language(above)))
+        for value in (v for v in fields.values() if len(v.split()) > _PROSE_WORDS):
+            yield from (replace(p, above=p.above | over) for p in self._reader.units(value, base))
+
+    def _asked_fields(self, fields: Mapping[str, str]) -> list[str]:
+        """The fields that share words with the question beside the title; else those that hold the kind of value that it wants."""
+        code = self._asked.language
+        asked = set(content_keys(self._asked.text, code))
+        said, kind = list[str](), list[str]()
+        for name, value in fields.items():
+            named = set(content_keys(_SPACED.sub(" ", name), code))
+            shortened = any(key.startswith(part) for key in asked for part in named if len(part) > 3)
+            if name.lower() not in _TITLES and (asked & named or shortened or asked.intersection(content_keys(value, code))):
+                said.append(f"{name}: {value}")
+            elif name.lower() not in _TITLES and any(shown.search(value) for shown in self._asked.kinds()):
+                kind.append(f"{name}: {value}")
+        return said or kind
+
+    def _given(self, text: str, label: str | None) -> Iterator[Passage]:
+        """A result's text: earlier turns that it quotes, else its units."""
+        heads = list(_QUOTED_TURN.finditer(text))
+        if not heads and text:
+            yield from self._reader.units(text, Passage("", label, (), source=f"label {label}"))
+        for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
+            turn = int(head.group(2))
+            own = self._labels.turn(turn) or head.group(1)
+            yield from self._reader.turn(text[head.end() : end].strip(), turn=turn, label=own, date=head.group(3))
+
+    def _raw(self, raw: str, reported: Result) -> Iterator[Passage]:
+        value, only = json_value(raw), reported.only
+        if value is None:
+            yield from self._given(raw, only) if only else ()
+            return
+        for item in as_list(value) or [value]:
+            piece = as_mapping(item)
+            turn = _TURN_ID.fullmatch(str(piece.get("turn_id", "")))
+            label = self._labels.turn(int(turn[1])) if turn else only
+            if turn and label:
+                date = str(piece.get("created_at", ""))[:10]
+                yield from self._reader.turn(str(piece.get("text", "")), turn=int(turn[1]), label=label, date=date)
+            elif label and piece:
+                known = {str(key): cast("object", entry) for key, entry in piece.items()}
+                text = f"{known['key']}: {known['value']}" if {"key", "value"} <= known.keys() else ""
+                base = Passage("", label, (), source=f"label {label}")
+                yield from [self._reader.line(text, base)] if text else self._reader.value(known, base)
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a table row, unescaped."""
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [c.replace("\\|", "|").strip() for c in re.split(r"(?<!\\)\|", inner)]

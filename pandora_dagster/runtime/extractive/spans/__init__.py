@@ -1,1 +1,0 @@
-"""Verbatim spans: found, ranked, quoted, shortened."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.language.no_result_phrases import is_no_result
+from pandora_dagster.language.no_result_phrases import NO_RESULT, is_no_result, no_result
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,17 @@ from pandora_dagster.language.no_result_phrases import is_no_result
 def test_an_answer_that_tells_nothing(text: str, only: bool) -> None:
     """Only where no other sentence stands in it."""
     assert is_no_result(text) is only
+
+
+@pytest.mark.parametrize("language", NO_RESULT)
+def test_each_phrase_is_read_as_one(language: str) -> None:
+    """What the runtime says is recognised by gates and search."""
+    assert is_no_result(NO_RESULT[language])
+
+
+@pytest.mark.parametrize(
+    ("question", "language"), [("Wann ist das?", "de"), ("When is it?", "en"), ("いつですか。", "ja"), ("Hvornår er det?", "en")]
+)
+def test_a_phrase_in_the_language_of_the_question(question: str, language: str) -> None:
+    """English where a language has no phrase."""
+    assert no_result(question) == NO_RESULT[language]

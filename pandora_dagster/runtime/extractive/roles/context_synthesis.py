@@ -134,8 +134,11 @@ def _turn(head: re.Match[str], text: str, reader: PassageReader) -> list[Passage
 
 
 def _ranked(passages: Sequence[Passage], asked: Question) -> list[_Fact]:
+    """The passages close to the best. Of what is the user's (`my limit`) nothing says `my` that a tool or an assistant gave."""
     if not asked.keys() and not asked.days:
         return [_Fact(0.0, p) for p in passages if not p.is_record][:_MOST_WITHOUT_MATTER]
+    if _MINE.search(asked.text):
+        passages = [p for p in passages if p.own or p.speaker or not _MINE.search(p.text)]
     return [_Fact(score, p) for score, p in closest(evidence(passages, asked), asked, most=_MOST_FACTS)]
 
 

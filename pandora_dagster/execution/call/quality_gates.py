@@ -104,9 +104,11 @@ def states_only_absence(text: str) -> bool:
 
 def _makes_no_claim(text: str, intent: str) -> bool:
     """Whether an answer is a greeting, or states a gap in every sentence that is more than courtesy."""
+    if len(text) > _LONGEST_ABSENCE:
+        return False
     if is_no_result(text):
         return True
-    if len(text) > _LONGEST_ABSENCE or _FIRM.search(text):
+    if _FIRM.search(text):
         return False
     if intent == "greeting":
         return True

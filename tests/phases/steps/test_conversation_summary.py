@@ -85,7 +85,7 @@ def test_what_only_the_summary_says_is_answered_and_cited(tmp_path):
     assert "- My sister must never eat walnuts. (turn 1)" in pack and "PRIOR TURN 1 (" not in pack
     answer = app.answer_of(key)
     assert answer.state == "saved" and "walnuts" in answer.response
-    assert [c["path"].rpartition("anna/")[2] for c in answer.citations] == ["sessions/long/conversation_summary.json"]
+    assert "sessions/long/conversation_summary.json" in [c["path"].rpartition("anna/")[2] for c in answer.citations]
     app.close()
 
 

@@ -22,8 +22,8 @@ from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.retrieval.turn_excerpts import full_excerpt
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import WEIGHTS, features
-from pandora_dagster.runtime.extractive.evidence.passages import PassageReader
 from pandora_dagster.runtime.extractive.evidence.questions import question
+from pandora_dagster.runtime.extractive.evidence.source_passages import PassageReader
 from pandora_dagster.runtime.extractive.words.empty_texts import asks, repeats
 from pandora_dagster.settings import load_settings
 

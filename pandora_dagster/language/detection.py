@@ -55,3 +55,12 @@ def _by_stop_words(text: str, languages: tuple[str, ...]) -> str:
         if share > most and hits > 1 and hits > _LEAST_SHARE * total:
             best, most = language, share
     return best
+
+
+def short_text_language(text: str) -> str:
+    """As `language_of`; English where no language is known, or where as many of the words are English stop words."""
+    language = language_of(text)
+    if language in ("", "en") or any(ch.isalpha() and not ch.isascii() for ch in text):
+        return language or "en"
+    said = frozenset(word.lower() for word in _WORD.findall(text))
+    return language if len(said & stop_words(language)) > len(said & stop_words("en")) else "en"

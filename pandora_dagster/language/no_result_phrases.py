@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pandora_dagster.language.short_texts import short_text_language
+from pandora_dagster.language.detection import short_text_language
 
 _MATTER = r"(?:\"[^\"]*\"|[^\".,;:\n\d])*"
 """What was looked for: no figure, no second clause."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.language.detection import language_of
+from pandora_dagster.language.detection import language_of, short_text_language
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,19 @@ from pandora_dagster.language.detection import language_of
 def test_the_language_of_a_text(text: str, language: str) -> None:
     """Where nothing is known, no language is named."""
     assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Ella's swimming has moved to Tuesday.", "en"),
+        ("Was kostet die Sanierung des Dachs?", "de"),
+        ("¿Cuánto cuesta la noche?", "es"),
+        ("外壁の塗り替え", "ja"),
+        ("LOQ 15", "en"),
+        ("", "en"),
+    ],
+)
+def test_english_where_nothing_else_is_surer(text: str, language: str) -> None:
+    """`has` is a word of Spanish too; names and numbers are of no language."""
+    assert short_text_language(text) == language

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.cues import Cue, cues
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary, rank
-from pandora_dagster.runtime.extractive.evidence.passages import Passage
 from pandora_dagster.runtime.extractive.evidence.questions import Question
 from pandora_dagster.runtime.extractive.evidence.quotes import OVER
+from pandora_dagster.runtime.extractive.evidence.source_passages import Passage
 from pandora_dagster.runtime.extractive.words.empty_texts import asks, repeats, says_nothing
 from pandora_dagster.runtime.extractive.words.query_intent import asks_of_asking
 

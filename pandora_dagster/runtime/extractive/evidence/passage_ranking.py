@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.relative_days import is_in_ranges
-from pandora_dagster.runtime.extractive.evidence.passages import Passage
 from pandora_dagster.runtime.extractive.evidence.questions import Question
+from pandora_dagster.runtime.extractive.evidence.source_passages import Passage
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {"own": 0.46, "rarest": 2.6, "before": 0.09, "source": 0.76, "kind": 1.04, "late": 0.91, "code": -2.3, "rank": -1.74}

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.language.relative_days import refers_to_past, strip_days
-from pandora_dagster.language.short_texts import short_text_language
 from pandora_dagster.runtime.extractive.evidence.content_keys import content_keys
 from pandora_dagster.runtime.extractive.words.query_intent import asks_of_days, looks_back
 

@@ -13,9 +13,9 @@ from pandora_dagster.language.relative_days import read_days_line
 from pandora_dagster.runtime.extractive.evidence.choice import closest, evidence
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_lines, preferences, referred
-from pandora_dagster.runtime.extractive.evidence.passages import Passage, PassageReader
 from pandora_dagster.runtime.extractive.evidence.questions import Question, question
 from pandora_dagster.runtime.extractive.evidence.quotes import OVER, quote
+from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
 from pandora_dagster.runtime.extractive.output_budget import Draft, selected
 from pandora_dagster.runtime.extractive.words.query_relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.words.sentence_corrections import corrects

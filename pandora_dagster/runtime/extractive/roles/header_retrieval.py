@@ -11,8 +11,8 @@ from pandora_dagster.language.relative_days import is_in_ranges, read_days_line
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import Summary, as_list, as_number, json_lines, referred, summaries
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
-from pandora_dagster.runtime.extractive.evidence.passages import Passage, PassageReader
 from pandora_dagster.runtime.extractive.evidence.questions import question
+from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
 from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.words.query_intent import asks_past, is_greeting

@@ -15,10 +15,10 @@ from pandora_dagster.runtime.extractive.evidence.choice import closest, evidence
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
-from pandora_dagster.runtime.extractive.evidence.passages import Passage
 from pandora_dagster.runtime.extractive.evidence.questions import Question, question
 from pandora_dagster.runtime.extractive.evidence.quotes import quote
 from pandora_dagster.runtime.extractive.evidence.section_reader import SectionReader
+from pandora_dagster.runtime.extractive.evidence.source_passages import Passage
 from pandora_dagster.runtime.extractive.evidence.tool_results import results
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
 from pandora_dagster.runtime.extractive.roles.tool_arguments import statement

@@ -9,7 +9,7 @@ from pandora_dagster.compression.compressor import REFERENCE
 from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.documents.units.unit_reader import read_units
-from pandora_dagster.language.short_texts import short_text_language
+from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.content_keys import content_keys
 

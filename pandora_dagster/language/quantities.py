@@ -45,6 +45,10 @@ _COMMA_LANGUAGES = {"de", "fr", "es", "it", "nl", "pt", "pl", "da", "no", "sv", 
 """Languages that write a comma before the decimals."""
 
 
+_LETTER_UNITS = frozenset("ghlmkvw")
+"""Single letters that are a unit behind a space too. `in` is a preposition there: `$1,299.00 in total`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number as it stands in `text[start:end]`, unit included."""
@@ -79,7 +83,7 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
             symbol = _UNIT_WORDS.get(after, after).replace(".", "")
             is_unit = "/" in after or after in _UNIT_WORDS or symbol in _UNITS or after in _SIGNS
             glued = text[found.end("number")] == found["after"][0]
-            if is_unit and (not after.isalpha() or len(after) > 1 or glued or after in ("g", "h", "l", "m", "k", "v", "w")):
+            if is_unit and (not after.isalpha() or glued or (after in _LETTER_UNITS if len(after) == 1 else after != "in")):
                 unit, end = f"{unit}{symbol}", found.end()
             elif after not in stops and len(after) > 1:
                 counted = stem(after, language or "en")

@@ -19,6 +19,7 @@ from pandora_dagster.language.quantities import quantities
         ("at 6:30 pm, 7 a.m.", "en", ["6:30 pm", "7 am"]),
         ("1 234 567 habitants, 5,5 kg", "fr", ["1234567 habit", "5.5 kg"]),
         ("the 3rd and 14th of May", "en", ["3.", "14."]),
+        ("$1,299.00 in total, 140/90 in the morning, 27in", "en", ["1299.00 $", "140/90", "27 in"]),
         ("会議は3時、予算は50万円", "ja", ["3 時", "50 万"]),
         ("4WQ150 and 12h30 are no plain numbers", "en", []),
         ("≥ 7, ~30, 40 Mbit/s, 14,500 users", "en", ["≥7", "~30", "40 mbit/s", "14500 user"]),

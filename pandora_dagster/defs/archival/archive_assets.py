@@ -38,7 +38,7 @@ _DESCRIPTION = (
     "in cold storage. A run over archived days archives turns that became free again, and verifies all of them."
 )
 _CHECKS: dict[str, str] = {
-    DayCheck.NO_FACT_LOST: "Every compressed document is unchanged since its verification: no fact changed or invented; lost ones are counted.",
+    DayCheck.NO_FACT_LOST: "Every compressed document is as it was verified: no fact changed or invented; lost facts are counted.",
     DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; a pruned one has its tombstone.",
     DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one that keeps its facts is a warning.",
     DayCheck.INDEX_AGREES: "The index row of every turn agrees with its manifest.",

@@ -65,15 +65,15 @@ def all_words(text: str) -> list[str]:
     return [found[0].lower() for found in _ALL_WORDS.finditer(text)]
 
 
-def tokens(text: str, language: str) -> tuple[Token, ...]:
-    """The tokens of `text` in order; stop words are none, a single capital letter is a name (`hepatitis A`)."""
-    return tuple(_TokenScan(text, language).scan())
+def tokens(text: str, language: str, *, stops: frozenset[str] | None = None) -> tuple[Token, ...]:
+    """The tokens of `text` in order; a single capital letter is a name (`hepatitis A`). The words `stops` are no tokens: by default the
+    stop words of the language and of English."""
+    return tuple(_TokenScan(text, language, stop_words(language) | stop_words("en") if stops is None else stops).scan())
 
 
 class _TokenScan:
-    def __init__(self, text: str, language: str) -> None:
-        self.text, self.language = text, language
-        self.stops = stop_words(language) | stop_words("en")
+    def __init__(self, text: str, language: str, stops: frozenset[str]) -> None:
+        self.text, self.language, self.stops = text, language, stops
         self.numerals = frozenset(_NUMERALS.get(language, "").split())
         self.subject = ""
 

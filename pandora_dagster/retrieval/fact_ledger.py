@@ -17,7 +17,7 @@ from pandora_dagster.contracts.user.user_memory import (
     SessionFacts,
 )
 from pandora_dagster.language.dates import MONTHS, WEEKDAYS
-from pandora_dagster.language.stop_words import STOP_WORDS
+from pandora_dagster.language.stop_words import function_words
 from pandora_dagster.language.terms import TermReader
 
 # Whether two wordings of a fact say the same values: numbers, dates, names, a denial. Pure; knows English forms, no meaning.
@@ -52,7 +52,7 @@ def _figures(text: str, reader: TermReader) -> frozenset[str]:
 
 def _unshared(text: str, others: set[str], reader: TermReader) -> list[str]:
     """Capitalised words of `text` that the other wording does not hold in any case or form."""
-    named = [word for word in _VALUE_WORD.findall(text) if word[0].isupper() and reader.stem(word.lower()) not in STOP_WORDS]
+    named = [word for word in _VALUE_WORD.findall(text) if word[0].isupper() and reader.stem(word.lower()) not in function_words("en")]
     return [word for word in named if not set(reader.counts(word)) <= others]
 
 

@@ -42,9 +42,9 @@ def test_a_server_that_can_all(chat: bool) -> None:
 LACKS: dict[str, tuple[FakeSglang, dict[str, Any], str, str, str]] = {
     "template": (able(templated=False), {}, "chat template", "no chat template", "Set chat: false"),
     "schema": (able(says=lambda _: "Yes."), {}, "structured output", "does not fit its schema: 'Yes.'", "--grammar-backend xgrammar"),
-    "cache report": (able(reports_cache=False), {}, "prefix cache", "does not tell", "--enable-cache-report"),
+    "cache report": (able(reports_cache=False), {}, "prefix cache", "does not report", "--enable-cache-report"),
     "cache": (able(caches=False), {}, "prefix cache", "0 of ", "--disable-radix-cache"),
-    "metrics": (able(has_metrics=False), {}, "metrics", "tells nothing", "--enable-metrics"),
+    "metrics": (able(has_metrics=False), {}, "metrics", "has nothing", "--enable-metrics"),
     "thinking": (
         able(info={"enable_strict_thinking": False, "reasoning_parser": "qwen3"}),
         {"layers": {"VOICE": {"thinking": True}}},

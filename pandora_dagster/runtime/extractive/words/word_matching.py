@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pandora_dagster.language.stop_words import NON_ENGLISH_STOP_WORDS
+from pandora_dagster.language.stop_words import stop_words
 from pandora_dagster.language.terms import prefix_of
 
 WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’](?:[^\W\d_]{1,2})\b)?")
@@ -16,7 +16,7 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-STOP_WORDS = NON_ENGLISH_STOP_WORDS | word_set(
+STOP_WORDS = frozenset[str]().union(*map(stop_words, ("de", "fr", "es", "it"))) - stop_words("en") | word_set(
     """a about above after again against all also am an and any are as at back be because been before being below between both but by can
     could did do does doing don down during each few for from further get go got had has have having he her here hers him his how i if in
     into is isn it its just let like ll me more most my no nor not now of off ok okay on once one ones only or other our ours out over own

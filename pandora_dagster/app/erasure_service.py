@@ -13,8 +13,8 @@ from pathlib import Path
 import zstandard
 
 from pandora_dagster.app.composition import utc_now
-from pandora_dagster.compression.verification.facts import FactKind
-from pandora_dagster.compression.verification.ledger import build_ledger
+from pandora_dagster.compression.verification.facts import Fact, FactKind
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.contracts.ports.user_storage import Eraser
 from pandora_dagster.contracts.retention import ErasureIntent, ErasureProof, ErasureReport, UserDataCounts
@@ -203,10 +203,24 @@ def find_distinctive_facts(texts: Iterable[str]) -> tuple[str, ...]:
     """Names, numbers with units, identifiers and addresses of the texts, each once, if too long to occur by chance."""
     found: dict[str, int] = {}
     for text in texts:
-        for place, fact in enumerate(f for f in build_ledger(text).facts if f.kind in _KINDS):
-            if _is_distinctive(fact.text):
-                found[fact.text] = min(found.get(fact.text, place), place)
+        for place, fact in enumerate(_searchable(build_ledger(text))):
+            if _is_distinctive(fact):
+                found[fact] = min(found.get(fact, place), place)
     return tuple(sorted(found, key=lambda fact: (found[fact], fact)))
+
+
+def _searchable(ledger: Ledger) -> Iterator[str]:
+    """The values of a text; names behind one another are one, since each alone may be somebody else's."""
+    facts = sorted((f for f in ledger.facts if f.kind in _KINDS), key=lambda f: f.start)
+    for n, fact in enumerate(facts):
+        before = facts[n - 1] if n else fact
+        start = before.start if _is_one_name(ledger, before, fact) else fact.start
+        if n + 1 == len(facts) or not _is_one_name(ledger, fact, facts[n + 1]):
+            yield ledger.text[start : fact.end]
+
+
+def _is_one_name(ledger: Ledger, one: Fact, other: Fact) -> bool:
+    return one.kind is other.kind is FactKind.NAME and ledger.text[one.end : other.start] == " "
 
 
 def _is_distinctive(fact: str) -> bool:

@@ -19,9 +19,11 @@ within without would wouldn yes yet you your yours yourself yourselves
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The stop words of a language (ISO 639-1) in lower case; empty for "" and for unknown codes."""
-    known = stopwordsiso.has_lang(language)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return frozenset(stopwordsiso.stopwords(language)) if known else frozenset()  # pyright: ignore[reportUnknownMemberType]
+    """The stop words of a language (ISO 639-1) in lower case; empty for "" and for unknown codes. The digits in some lists are none."""
+    if not stopwordsiso.has_lang(language):  # pyright: ignore[reportUnknownMemberType]
+        return frozenset()
+    listed: set[str] = stopwordsiso.stopwords(language)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return frozenset(word for word in listed if not any(map(str.isdigit, word)))
 
 
 @cache

@@ -46,7 +46,8 @@ class SectionReader:
 
     def gathered(self, body: str) -> list[Passage]:
         """Section 2: the rows of its tables, and the prose of its other parts."""
-        parts = {title: _META.sub("", text) for title, text in subsections(body).items() if title not in _SKIPPED}
+        lead = {"": body.split("\n### ", 1)[0]} if not body.startswith("### ") else {}
+        parts = {title: _META.sub("", text) for title, text in (lead | subsections(body)).items() if title not in _SKIPPED}
         return [p for title, text in parts.items() for p in self._part(text, self._labels.near(title) or self._only())]
 
     def results(self, body: str) -> list[Passage]:

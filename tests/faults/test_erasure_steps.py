@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.app.test_erasure_service import erased_after_a_stop, prepared, root
+from tests.app.conftest import prepared, root
+from tests.app.test_erasure_service import erased_after_a_stop
 
 __all__ = ["prepared", "root"]
 

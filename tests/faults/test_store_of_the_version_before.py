@@ -199,7 +199,6 @@ def _plain_commands(root: Path) -> Iterable[tuple[str, ...]]:
         yield ("recipes", "lessons", recipe, "--json")
     for path in sorted(root.glob("recipes/pipeline/phase1_reflection/????????????.json")):
         yield ("recipes", "show", f"reflection@{path.stem}", "--json")
-    yield ("recipes", "list", "--json")
 
 
 def answers_of(archive: Path, place: Path) -> dict[str, Answer]:

@@ -119,7 +119,7 @@ def test_doctor_finds_a_sound_store_sound(rig):
 @pytest.mark.parametrize(
     ("query", "first", "more"),
     [
-        ("What is the capital of Mongolia?", 'I found nothing about this.', ()),
+        ("What is the capital of Mongolia?", "I found nothing about this.", ()),
         ("What happened with the scratched desk?", "(2026-09-14) The desk came with a scratched top.", ("CLM-3391", "90.00 euros back")),
     ],
 )

@@ -302,10 +302,9 @@ def test_a_restoring_that_was_cut_off_is_settled_by_the_archival_run(graph, app,
 
 def test_a_document_over_its_target_is_reported(graph, app, instance):
     """A text that no sound compression brings to its target stands longer, and the day says so as a warning."""
-    reply = "Order ORD-%04d of 12 May 2024 costs %d.50 euros, not %d.50, and goes to Anna Berg, anna.berg%d@example.org, +49 30 7296%03d."
-    text = " ".join(reply % (n, n + 100, n + 101, n, n) for n in range(60))
+    query = "Which of these is paid: " + ", ".join(f"ORD-{n:04d} of anna.berg{n}@example.org" for n in range(30)) + "?"
     line = {"id": "dense", "user_id": "ann", "created_at": "2026-02-03T10:00:00Z"}
-    messages = [{"role": "user", "content": "Which orders are there?"}, {"role": "assistant", "content": text}]
+    messages = [{"role": "user", "content": query}, {"role": "assistant", "content": "Not one of them is paid."}]
     assert not app.transfer.import_conversations([json.dumps({**line, "messages": messages}).encode()], where="dense").faults
     result = run(graph, instance, "2026-02-03")
     (made,) = result.asset_materializations_for_node(ASSET)
@@ -314,7 +313,7 @@ def test_a_document_over_its_target_is_reported(graph, app, instance):
     record = app.turns.manifest(TurnKey.parse("ann:turn_000001")).archive.documents[0]
     over = not record.whole and record.tokens_after > record.target
     assert found.passed is not over and found.severity is dg.AssetCheckSeverity.WARN
-    assert over or row["whole"], "facts alone: no text keeps them in four tenths of the tokens"
+    assert over or row["whole"], "the query is kept word by word, and is longer than four tenths of the text"
 
 
 def test_an_import_of_older_turns_extends_the_days(app, tmp_path):

@@ -27,7 +27,7 @@ _LEAST_SOURCE = 0.25
 """Share of the best source's weight that another needs."""
 _ROOT = 5
 """Letters of the shortest word that stands for a longer one: `Dach` is too short, `allerg` is not."""
-_KIN = 0.5
+_KIN = _COMMON = 0.5
 _LEAST = 0.05
 _LAST_RANK = 9
 """From here on the place among the chosen turns says no more."""
@@ -50,12 +50,14 @@ class Vocabulary:
 
     passages: Sequence[Passage]
     asked: frozenset[str]
+    common: frozenset[str] = frozenset()
+    """Those of `asked` that count half."""
     counts: Counter[str] = field(init=False)
     wanted: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
         self.counts = Counter(key for p in self.passages for key in {*p.keys, *p.above})
-        self.wanted = {key: 1.0 for key in self.asked if self.counts[key]}
+        self.wanted = {key: _COMMON if key in self.common else 1.0 for key in self.asked if self.counts[key]}
         for key in self.asked - self.wanted.keys():
             self.wanted |= {other: _KIN for other in self.counts if other not in self.wanted and is_kin(key, other)}
 
@@ -90,7 +92,8 @@ def rank(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Pass
 
 def features(passages: Sequence[Passage], asked: Question) -> list[Features]:
     """The features of each passage that shares words with the question or stands near one that does."""
-    vocabulary = Vocabulary(passages, asked.keys(tuple({p.language for p in passages})))
+    languages = tuple({p.language for p in passages})
+    vocabulary = Vocabulary(passages, asked.keys(languages), asked.common(languages))
     if not vocabulary.wanted:
         return []
     sources = [list(group) for _, group in groupby(sorted(passages, key=lambda p: (p.source, p.place)), key=lambda p: p.source)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.language.relative_days import refers_to_past, strip_days
-from pandora_dagster.runtime.extractive.evidence.content_keys import content_keys
+from pandora_dagster.runtime.extractive.evidence.content_keys import common_keys, content_keys
 from pandora_dagster.runtime.extractive.words.query_intent import asks_of_days, looks_back
 
 _DATE = (
@@ -82,6 +82,10 @@ class Question:
     def keys(self, languages: Sequence[str] = ()) -> frozenset[str]:
         """Its content words as stems of its own language and of `languages`."""
         return frozenset(key for code in {*languages, self.language} for key in content_keys(self.matter, code, asking=True))
+
+    def common(self, languages: Sequence[str] = ()) -> frozenset[str]:
+        """Those of `keys` that say little."""
+        return frozenset(key for code in {*languages, self.language} for key in common_keys(self.matter, code))
 
     def words(self) -> frozenset[str]:
         return frozenset(word.lower() for word in _WORD.findall(self.matter))

@@ -41,7 +41,8 @@ class CoverageChoice:
     def __init__(self, candidates: Candidates, *, forced: dict[Term, float] | None = None) -> None:
         self._given = candidates
         self._needs = [closure(candidates.units, i) for i in range(len(candidates.units))]
-        self._own = [i for i, u in enumerate(candidates.units) if not u.is_context]
+        labels = introductions(candidates.units)
+        self._own = [i for i, u in enumerate(candidates.units) if not u.is_context and i not in labels]
         self._place = {unit: n for n, unit in enumerate(self._own)}
         self._forced = forced or {}
         self._covered: Counter[Term] = Counter()
@@ -114,6 +115,12 @@ class CoverageChoice:
     def _forced_gain(self, i: int) -> float:
         new = sum(self._forced[t] for t in self._given.terms[i] if t in self._forced and not self._covered[t])
         return new / (self._cost(i) + self._given.offset)
+
+
+def introductions(units: Sequence[Unit]) -> frozenset[int]:
+    """Units that only lead to others (`Our standards prohibit:`): they are kept with one of those, never alone."""
+    needed = {k for u in units for k in u.needs}
+    return frozenset(k for k in needed if units[k].text.rstrip("*_ ").endswith((":", "\uff1a")))
 
 
 def closure(units: Sequence[Unit], index: int) -> tuple[int, ...]:

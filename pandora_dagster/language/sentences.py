@@ -17,51 +17,10 @@ MONTH_NAMES = (
 DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _DAY_WORDS = "am vom bis zum ab seit der den dem des im das die beim nach vor und oder"
 _BEFORE_DAYS = _DAY_WORDS.split()
-AFTER_WORD = "|".join(rf"(?<=\b{word} )" for word in _BEFORE_DAYS)
 _ABBREVIATIONS = (
     r"Dr|Mr|Mrs|Ms|Prof|Dipl|Ing|Hr|Fr|Fa|St|Nr|Abs|Ziff|Tel|Str|bzw|ca|evtl|ggf|inkl|incl|exkl|excl|zzgl|vgl|gem|lt|max|min|approx|vs|cf|"
     r"tel|fax|nos?(?=\.\s\d)|Mme|Mlle|Sr|Sra|Srta|Sig|Dott|Avv|Ing|resp|sog|Mio|Mrd|pp|Art(?=\.\s\d)|No(?=\.\s\d)|Fig(?=\.\s\d)|Sec(?=\.\s\d)|S(?=\.\s\d)"
 )
-_ABBREVIATED = re.compile("(?:" + _ABBREVIATIONS.replace(r"(?=\.\s\d)", "") + ")$")
-_LONGEST_ABBREVIATION, _AROUND = 8, 40
-"""Characters of the longest abbreviation, and those on each side of a point that tell what it is."""
-_INSIDE = re.compile(
-    rf"(?<![\w.])(?:{_ABBREVIATIONS})(?P<a>\.)(?=\s)"
-    r"|(?<![\w.])(?!(?:a|p)\. ?m\.)[a-z](?P<b>\.)(?= ?[A-Za-z]\.)"
-    r"|(?:(?<=\W[b-oq-z]\. )|(?<=\W[b-oq-z]\.))[A-Za-z](?P<c>\.)(?=\s)"
-    r"|(?<![\w.])(?<!\b[Pp]lan )[A-HJ-Z](?P<d>\.)(?= [A-Z][a-zäöüéß]+)"
-    r"(?! (?:The|We|He|She|It|They|You|But|And|Then|This|That|There|In|On|If)\b)"
-    rf"|(?<![\w.]){DAY}(?P<e>\.)(?=\s{MONTH_NAMES})"
-    rf"|(?:{AFTER_WORD}|(?<=\bjede[rmsn] ))\d{{1,2}}(?P<f>\.)(?=\s)"
-    rf"|(?:{AFTER_WORD}|(?<=[\-*•–] )){DAY}\.(?:0?[1-9]|1[0-2])(?P<g>\.)(?=\s)|{DAY}\.(?:0?[1-9]|1[0-2])(?P<h>\.)(?=\s[a-zäöüß])"
-)
-_ONE_DOT = "\u00b7"
-
-
-def mask_inner_points(text: str) -> str:
-    """`text`, of the same length, with each point replaced that does not end a sentence: `31. Oktober`, `Dr. Aigner`, `z. B.`"""
-    if "." not in text:
-        return text
-    parts: list[str] = []
-    at = 0
-    for place in _suspicious_points(text):
-        start = max(0, place - _AROUND)
-        if any(start + found.start(found.lastgroup or 0) == place for found in _INSIDE.finditer(text[start : place + _AROUND])):
-            parts += (text[at:place], _ONE_DOT)
-            at = place + 1
-    return "".join((*parts, text[at:])) if parts else text
-
-
-def _suspicious_points(text: str) -> Iterator[int]:
-    """Points behind a digit, a single letter or an abbreviation: no other has to be looked at."""
-    at = text.find(".")
-    while at >= 0:
-        before = text[max(0, at - _LONGEST_ABBREVIATION) : at]
-        if before[-1:].isdigit() or not before[-2:-1].isalpha() or _ABBREVIATED.search(before):
-            yield at
-        at = text.find(".", at + 1)
-
-
 _WIDE_ENDS = "。！？…」』"
 _SEGMENT: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ignore
 _ALWAYS = "|".join(word for word in _ABBREVIATIONS.split("|") if "?=" not in word)

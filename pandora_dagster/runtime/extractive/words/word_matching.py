@@ -5,7 +5,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pandora_dagster.language.stop_words import stop_words
-from pandora_dagster.language.terms import prefix_of
 
 WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’](?:[^\W\d_]{1,2})\b)?")
 _TAIL = re.compile(r"['’](?:[^\W\d_]{1,2})$")
@@ -58,10 +57,6 @@ _ENDINGS = (
 """Longest first where one ends another."""
 
 
-KIN_SHARE = 0.5
-"""What a word with the same beginning is worth beside the word itself."""
-
-
 def stem(word: str) -> str:
     """`word` (lower case) without its English ending; words with a digit and words under four letters stay whole."""
     if len(word) < 4 or not word.isalpha():
@@ -101,17 +96,6 @@ def coverage(query: Mapping[str, float], stems: Collection[str]) -> float:
     """The share (0 to 1) of the query's weight that `stems` hold."""
     whole = sum(query.values())
     return sum(w for t, w in query.items() if t in stems) / whole if whole else 0.0
-
-
-def akin(query: Iterable[str], documents: Sequence[frozenset[str]]) -> tuple[list[frozenset[str]], dict[str, float]]:
-    """The documents' stems and the query's weights, where a stem that no document holds stands for those that begin as it does
-    (`allergy`, `allergic`): it is then worth less than one that stands there."""
-    asked = tuple(dict.fromkeys(query))
-    held = frozenset[str]().union(*documents)
-    kin = {t: head for t in asked if t not in held and (head := prefix_of(t))}
-    heads = [{prefix_of(t) for t in stems} if kin else set[str]() for stems in documents]
-    read = [stems | {t for t, head in kin.items() if head in own} for stems, own in zip(documents, heads, strict=True)]
-    return read, {t: w * KIN_SHARE if t in kin else w for t, w in weights(asked, read).items()}
 
 
 FILLERS = frozenset(

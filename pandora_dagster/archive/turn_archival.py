@@ -36,7 +36,7 @@ class ArchiveRules:
 
     zone: ZoneInfo
     after_days: int = 30
-    ratio: float = 0.42
+    ratio: float = 0.4
     """Target tokens of a document, as a share of its tokens."""
     document_tokens: int = 500
     concurrency: int = 8

@@ -137,7 +137,7 @@ class Settings(BaseModel):
     )
     archive_ratio: Annotated[
         float, Field(gt=0, lt=1, allow_inf_nan=False), Variable("PANDORA_ARCHIVE_RATIO", "a share over 0 and under 1")
-    ] = Field(0.42, description="Target size of an archived document, as a share of its tokens.")
+    ] = Field(0.4, description="Target size of an archived document, as a share of its tokens.")
     archive_document_tokens: Annotated[int, Field(ge=1, le=1_000_000), Variable("PANDORA_ARCHIVE_DOCUMENT_TOKENS", _TOKENS.format(1))] = (
         Field(500, description="A document beside context.md over this many tokens stays with the archived turn, compressed.")
     )

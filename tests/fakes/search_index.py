@@ -54,7 +54,7 @@ class MemorySearchIndex:
         return tuple(m for m in manifests if not self._agrees(m))
 
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
-        scored = [(_shared(query, _text(row)), row) for row in self._of(user, before)]
+        scored = [(_shared(query, _text(row)), row) for row in self._of(user, before) if row.state is not TurnState.OPEN]
         best = sorted((pair for pair in scored if pair[0]), key=lambda pair: (-pair[0], -pair[1].number))
         return tuple(Candidate(row.model_copy(update={"messages": ()}), score) for score, row in best[:limit])
 

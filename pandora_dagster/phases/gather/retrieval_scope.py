@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.ports.user_storage import FactStore
 from pandora_dagster.contracts.turns import SESSION_POOL, Candidate, Turn
@@ -64,5 +65,6 @@ def may_cross_sessions(policy: str, facts: FactStore, user: UserId) -> bool:
 
 
 def may_load(ctx: PhaseContext, turn: Turn) -> bool:
-    """Whether an earlier turn that RETRIEVAL names may be loaded."""
-    return turn.manifest.session_id == ctx.turn.manifest.session_id or crosses_sessions(ctx)
+    """Whether an earlier turn that RETRIEVAL names may be loaded: not one that still runs."""
+    is_own = turn.manifest.session_id == ctx.turn.manifest.session_id or crosses_sessions(ctx)
+    return is_own and turn.manifest.state is not TurnState.OPEN

@@ -62,6 +62,8 @@ _STANDING = f"""
 """  # noqa: S608
 _ALL_TIME = ("", "\U0010ffff")
 _AT_A_TIME = 50_000
+_MOST_OPEN = 8
+"""Turns of a user that run at the same time, at most: so many more candidates are looked up."""
 """Rows that are read at once where all of a store's are: a few MB."""
 _SESSIONS = f"SELECT session_id, number, state, last_activity FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? ORDER BY session_id, number"  # noqa: S608
 _STATED = f"SELECT doc, state, last_activity, tokens, context_sha FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
@@ -208,7 +210,8 @@ class DuckTurnIndex:
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
         """The user's own turns that share terms or dates with `query` or are near one that does, best first.
 
-        A turn has the score of its best message. Where nothing matches the result is empty: the caller adds recent turns.
+        A turn has the score of its best message. Where nothing matches the result is empty: the caller adds recent turns. A turn that is
+        open is none of them: its documents still change, and what cites them would not be found in them later.
         """
         if limit <= 0:
             return ()
@@ -221,10 +224,10 @@ class DuckTurnIndex:
             search = MessageSearch(db, base, _end(base, before), self.reader, likeness=likeness, today=self.today)
             for scored in search.ranked(query):
                 scores.setdefault(scored.unit.number, scored.score)
-            best = list(scores)[:limit]
-            rows = map(row_from, db.execute(_BY_DOC, [[base + document_number(number) for number in best], limit]).fetchall())
-            by_number = {row.number: row for row in rows}
-        return tuple(Candidate(by_number[number], scores[number]) for number in best)
+            best = list(scores)[: limit + _MOST_OPEN]
+            rows = map(row_from, db.execute(_BY_DOC, [[base + document_number(number) for number in best], len(best)]).fetchall())
+            by_number = {row.number: row for row in rows if row.state is not TurnState.OPEN}
+        return tuple(Candidate(by_number[number], scores[number]) for number in best if number in by_number)[:limit]
 
     def messages(
         self, user: str, query: str, *, limit: int, filters: SearchFilters = EVERYTHING, before: int | None = None

@@ -1,4 +1,4 @@
-"""What one turn does to the disk of a store that holds earlier turns: documents opened for reading, fsyncs, writes of documents."""
+"""What one turn does to the disk of a store that holds earlier turns: documents opened for reading, fsyncs, documents written."""
 
 import os
 import sys
@@ -18,6 +18,8 @@ from tests.phases.rig import vocabulary
 MOST_OPENED = 100
 MOST_FSYNCS_BESIDE_DOCUMENTS = 15
 EARLIER = ("Which desk did we order, and what did it cost?", "I live in Graz and my sister is called Maja.", "Which chair did we order?")
+QUESTION = "Which order number does the desk have in the warehouse catalogue of Nordhus logistics?"
+"""The history answers a part of it: the turn calls the search tool, as turns with more than one source do."""
 
 
 class DiskUse:
@@ -71,7 +73,7 @@ def test_a_turn_reads_its_folder_once_and_little_else(tmp_path, monkeypatch):
     app = open_app(settings, counter=vocabulary())
     use = DiskUse(root, monkeypatch)
     with dg.DagsterInstance.ephemeral() as instance, use.counted():
-        key = app.start("Which order number has the desk?", user="example", session="demo")
+        key = app.start(QUESTION, user="example", session="demo")
         outcome = run_turn(app, key, instance=instance)
         own = {path: count for path, count in use.opened.items() if f"/{key.turn_id}/" in path}
         answer = app.answer_of(key)
@@ -80,4 +82,4 @@ def test_a_turn_reads_its_folder_once_and_little_else(tmp_path, monkeypatch):
     assert outcome.success and "ORD-77120" in answer.response
     assert sum(use.opened.values()) <= MOST_OPENED, use.opened.most_common(20)
     assert set(own.values()) == {1} and len(own) <= 3, own
-    assert sum(use.fsyncs.values()) <= sum(use.written.values()) + MOST_FSYNCS_BESIDE_DOCUMENTS, use.fsyncs
+    assert sum(use.fsyncs.values()) <= len(use.written) + MOST_FSYNCS_BESIDE_DOCUMENTS, use.fsyncs

@@ -156,8 +156,8 @@ def check_digest(
 
     `covered`: turns that an item may name; `linked`: what `previous` had no room for.
     """
-    told = "\n\n".join([*([render_digest(previous)] if previous else []), *(e.text for e in exchanges)])
-    source, known = build_ledger(told), frozenset(covered)
+    text = "\n\n".join([*([render_digest(previous)] if previous else []), *(e.text for e in exchanges)])
+    source, known = build_ledger(text), frozenset(covered)
     wanted = tuple(_wanted(exchanges, previous))
     units, refused = _grounded(tuple(_units(candidate)), source, known)
     missing = _missing(units, wanted)
@@ -165,14 +165,14 @@ def check_digest(
     restored = tuple(u.shown for u in missing if u in fitting)
     if not any(u.field == "summary" for u in fitting):
         return DigestCheck(candidate, refused=refused, reasons=("summary: nothing of it is borne out by the conversation", *refused[:3]))
-    sound, unsound, reasons = _told_soundly(fitting, source, counter)
+    sound, unsound, reasons = _supported_lines(fitting, source, counter)
     digest = _digest(sound)
     if len(render_digest(digest).split()) > words:
         reasons = (*reasons, f"inflated: one item alone is over {words} words")
     return DigestCheck(digest, tuple(sorted({*linked, *left} & known)), restored, (*refused, *unsound), reasons)
 
 
-def _told_soundly(
+def _supported_lines(
     units: tuple[_Unit, ...], source: Ledger, counter: TokenMeasure
 ) -> tuple[tuple[_Unit, ...], tuple[str, ...], tuple[str, ...]]:
     """The units with a narrative that is one, the sentences taken out of it with the reason, and the reasons where none is left.

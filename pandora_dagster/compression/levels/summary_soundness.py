@@ -37,10 +37,10 @@ def check_narrative(
 ) -> NarrativeCheck:
     """The sentences of an answer that the entries bear out, within `max_tokens`; whole sentences are left out, the last first.
 
-    `heads`: what entries begin with; a line that begins so is told without it, as prose.
+    `heads`: what entries begin with; a line that begins so is read without it, as prose.
     """
-    told = "\n".join(_apart(entry, heads) for entry in entries)
-    source = build_ledger(told)
+    entry_text = "\n".join(_apart(entry, heads) for entry in entries)
+    source = build_ledger(entry_text)
     refused: list[str] = []
     lines: list[list[str]] = []
     for line in L2Summarizer().parse_summary_response(answer).splitlines():
@@ -53,7 +53,7 @@ def check_narrative(
                 kept.append(sentence)
         lines += [kept] if kept else []
     lines, left_out = _fitting(lines, max_tokens, counter)
-    lines, unsound, reasons = _told_soundly(lines, source, max_tokens, counter)
+    lines, unsound, reasons = _supported_lines(lines, source, max_tokens, counter)
     return NarrativeCheck(_joined(lines), (*refused, *unsound), left_out, reasons)
 
 
@@ -103,7 +103,7 @@ def _fitting(lines: list[list[str]], limit: int, counter: TokenMeasure) -> tuple
     return lines, left_out
 
 
-def _told_soundly(
+def _supported_lines(
     lines: list[list[str]], source: Ledger, limit: int, counter: TokenMeasure
 ) -> tuple[list[list[str]], tuple[str, ...], tuple[str, ...]]:
     """The lines where they are a narrative; else without the one sentence that spoils it; else the reasons. Sentences that all stand

@@ -254,14 +254,14 @@ class _Verifier:
 
     def _other_changes(self, verdicts: list[Verdict]) -> Iterator[Verdict]:
         """Changes that concern no fact of the ledger: a letter, a sign, a negation, a speaker, a label of a plain sentence."""
-        told = {v.here.start for v in verdicts if v.outcome is Outcome.MUTATED and v.here}
+        named = {v.here.start for v in verdicts if v.outcome is Outcome.MUTATED and v.here}
         for one in self._comparisons:
             order, sources = one.alignment.order, one.alignment.sources
             if one.is_true or any((order, source) in self._explained for source in sources):
                 continue
             here = self._shortened.place_of(order)
             reasons = [str(d) for d in one.differences if d.is_change] or [f"under another label: {one.alignment.label}"]
-            if here.start not in told:
+            if here.start not in named:
                 place = self._original.place_of(sources[0]) if sources else None
                 yield Verdict(Outcome.MUTATED, None, self._shortened.units[order].text, "; ".join(reasons), place, here)
 

@@ -108,9 +108,9 @@ class SectionReader:
 
     def _fact(self, text: str, base: Passage) -> Iterator[Passage]:
         said = read_quote(text)
-        told = replace(base, date=said.date, speaker=said.speaker, tool=said.tool) if said else base
+        quoted = replace(base, date=said.date, speaker=said.speaker, tool=said.tool) if said else base
         if bare := self._labels.unmarked(said.text if said else text):
-            yield self._reader.line(bare, told)
+            yield self._reader.line(bare, quoted)
 
     def _page(self, rows: list[list[str]]) -> Iterator[Passage]:
         """A page as one record: its title and the fields that are asked for; long text unit by unit."""

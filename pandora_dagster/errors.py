@@ -14,7 +14,7 @@
     │   └── FactLossError          they would fit only without a critical fact
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
     │   └── DamagedIndexError          an index that is damaged or has another schema: it can be rebuilt
-    │       └── OldIndexError              an index of an older schema: it is made anew where the documents are at hand
+    │       └── OldIndexError              an index of an older schema: it is rebuilt where the documents are at hand
     ├── ModelError                 a call of a model failed
     │   ├── RuntimeUnreachableError    refused, reset, 5xx                      (retryable)
     │   │   ├── RateLimitedError       429: too many calls                      (retryable)

@@ -14,7 +14,7 @@ from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 
-from pandora_dagster.documents import token_counter
+from pandora_dagster.runtime import token_counter
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
 ENGINES = 32

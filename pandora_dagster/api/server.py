@@ -61,25 +61,14 @@ def _until_signal() -> Generator[None]:
 
 @contextmanager
 def _listening_socket(host: str, port: int) -> Generator[socket.socket]:
-    listening = _bound_socket(host, port)
     try:
-        yield listening
-    finally:
-        listening.close()
-
-
-def _bound_socket(host: str, port: int) -> socket.socket:
-    listening: socket.socket | None = None
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        listening = socket.create_server((host, port), family=family, dualstack_ipv6=both)
     except OSError as error:
-        if listening:
-            listening.close()
         raise InputError(f"{host}:{port}: {error.strerror or error}: expected a free address", hint="Choose another --port.") from None
-    return listening
+    with listening:
+        yield listening
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:

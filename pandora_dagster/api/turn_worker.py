@@ -147,7 +147,7 @@ class TurnWorker:
             reports.append(report)
             if report.has_answer:
                 calls = [call for one in reports for call in one.calls]
-                emit(ChatAnswer(self._app.answer_of(key), chat.session, usage_of(calls)))
+                emit(ChatAnswer(self._app.answer_of(key, report.turn), chat.session, usage_of(calls)))
             elif report.halt and not any(one.has_answer for one in reports):
                 emit(TurnHalt(key, report.halt))
             else:

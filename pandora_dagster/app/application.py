@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,14 +16,24 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import AnswerListener
+from pandora_dagster.contracts.ports.archive_storage import ColdStorage, Holds, TurnArchive
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.contracts.ports.record_storage import CallHistory, ExpiringVault, Interventions, RecipeVersionStore
-from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore
-from pandora_dagster.contracts.ports.user_storage import Sessions
-from pandora_dagster.contracts.turns import SearchFilters
+from pandora_dagster.contracts.ports.record_storage import (
+    Batches,
+    CallHistory,
+    Corrections,
+    ExpiringVault,
+    Interventions,
+    QueryFiles,
+    RecipeTestStore,
+    RecipeVersionStore,
+)
+from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore, VectorIndex
+from pandora_dagster.contracts.ports.user_storage import LevelStore, Sessions
+from pandora_dagster.contracts.turns import Manifest, SearchFilters, Turn
+from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.errors import InputError
-from pandora_dagster.execution.fit.compression_log import CompressionLog
 from pandora_dagster.execution.fit.section_budgets import SectionBudgets
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.governance.manual_answers import check_manual_answer, pending_vault_refs
@@ -34,18 +45,40 @@ from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, wi
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
 from pandora_dagster.retrieval.messages.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
-from pandora_dagster.stores.search.turn_vectors import TurnVectors
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionStack:
-    """The compression of an application; `log.metrics` counts it."""
+    """The compression of an application."""
 
     engine: SummarizationEngine
     sections: SectionBudgets
-    log: CompressionLog
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePorts:
+    """The ports that archival works with beside those of phases."""
+
+    cold: ColdStorage
+    folders: TurnArchive
+    holds: Holds
+    levels: LevelStore
+    preamble: Callable[[Manifest], tuple[Message, ...]]
+    """The messages before a recorded conversation's first turn."""
+    extend_first_day: Callable[[date], object]
+    """Stores the first day of the store where this day is before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPorts:
+    """The ports of records that only services of the application work with."""
+
+    batches: Batches
+    query_files: QueryFiles
+    corrections: Corrections
+    recipe_tests: RecipeTestStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +94,10 @@ class App:
     loop: asyncio.Runner
     compression: CompressionStack
     calls: CallHistory
-    vectors: TurnVectors | None
+    vectors: VectorIndex | None
     """The vectors of messages; None where embeddings are off."""
+    archive: ArchivePorts
+    records: RecordPorts
     versions: RecipeVersionStore
     """Every version of a recipe that ran, and the one in production."""
     indexes: IndexService
@@ -139,8 +174,8 @@ class App:
         """Run the pending phases of a turn without Dagster (chat)."""
         return self.run(turn_flow.run_turn(key, self.dependencies, on_report=on_report))
 
-    def answer_of(self, key: TurnKey) -> TurnAnswer:
-        return read_answer(self.dependencies, key)
+    def answer_of(self, key: TurnKey, turn: Turn | None = None) -> TurnAnswer:
+        return read_answer(self.dependencies, key, turn)
 
     def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
         """`search_messages` for a user, by default the configured one. Raises InputError."""

@@ -26,11 +26,6 @@ from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelSubj
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool, spare_processor_count
 from pandora_dagster.settings import process_environment
-from pandora_dagster.stores.disk.turn_directory import FirstDay
-from pandora_dagster.stores.search.turn_index_rebuild import Preambles
-from pandora_dagster.stores.turns.archive_folders import HoldFiles, TurnArchiveFolders
-from pandora_dagster.stores.turns.cold_files import ColdFiles
-from pandora_dagster.stores.user.level_files import LevelFiles
 
 
 def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") -> LevelContext:
@@ -38,7 +33,7 @@ def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") ->
     settings = app.settings
     days = settings.archive_after_days if quiet_days is None else quiet_days
     rules = LevelRules(zone=settings.zone, quiet_days=days, concurrency=settings.archive_concurrency)
-    return LevelContext(app.dependencies, LevelFiles(settings.root), rules, app.dependencies.lineage, run_id)
+    return LevelContext(app.dependencies, app.archive.levels, rules, app.dependencies.lineage, run_id)
 
 
 _MANY = 256
@@ -48,7 +43,6 @@ _MANY = 256
 def open_archive(app: App, *, after_days: int | None = None, run_id: str = "") -> ArchiveContext:
     """The context of an archival run; `after_days` replaces PANDORA_ARCHIVE_AFTER_DAYS, `run_id` is the Dagster run."""
     settings = app.settings
-    cold = ColdFiles(settings.root)
     rules = ArchiveRules(
         zone=settings.zone,
         after_days=settings.archive_after_days,
@@ -58,11 +52,11 @@ def open_archive(app: App, *, after_days: int | None = None, run_id: str = "") -
     )
     return ArchiveContext(
         deps=app.dependencies,
-        cold=cold,
-        folders=TurnArchiveFolders(settings.root, cold, app.dependencies.counter),
-        holds=HoldFiles(settings.root),
+        cold=app.archive.cold,
+        folders=app.archive.folders,
+        holds=app.archive.holds,
         rules=rules if after_days is None else replace(rules, after_days=after_days),
-        preamble=Preambles(app.sessions).before,
+        preamble=app.archive.preamble,
         run_id=run_id,
     )
 
@@ -82,7 +76,7 @@ class ArchiveService:
         ctx = open_archive(self.app)
         due = frozenset(turn.day for turn in select_turns(replace(ctx, deps=replace(ctx.deps, clock=lambda: now))).due)
         if due:
-            FirstDay(self.app.settings.root).extend(min(due), known=self.app.settings.first_day)
+            self.app.archive.extend_first_day(min(due))
         return due
 
     def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport:
@@ -146,7 +140,7 @@ class ArchiveService:
         return self.app.run(digest_users(ctx, [one.user for one in ordered], on_row=on_row))
 
     def lost(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
-        """One sentence for each fault against `no_fact_lost` of these narratives or digests; it names its subject."""
+        """One sentence for each fault against `sources_linked` of these narratives or digests; it names its subject."""
         ctx = open_levels(self.app)
         sessions = user_sessions(ctx)
         for subject in sorted(subjects, key=lambda one: (one.user, one.session)):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.app.application import App
-from pandora_dagster.contracts.batches import Batch, BatchRow
+from pandora_dagster.contracts.batches import Batch, BatchRow, digest_of
 from pandora_dagster.contracts.ports.model_runtime import Capacity
-from pandora_dagster.stores.records.batch_files import BatchFiles, Inbox, digest_of, keep_rejected, queries_of
+from pandora_dagster.contracts.ports.record_storage import Batches, QueryFiles
 from pandora_dagster.transfer.query_batch import BatchContext, OnRow, batch_rows, open_batch, run_batch
 
 OnBegin = Callable[[Batch], None]
@@ -36,12 +36,12 @@ class BatchService:
     app: App
 
     @property
-    def inbox(self) -> Inbox:
-        return Inbox(self.app.settings.root)
+    def inbox(self) -> QueryFiles:
+        return self.app.records.query_files
 
     @property
-    def _batches(self) -> BatchFiles:
-        return BatchFiles(self.app.settings.root)
+    def _batches(self) -> Batches:
+        return self.app.records.batches
 
     def today(self) -> str:
         """Today in the configured time zone."""
@@ -53,7 +53,7 @@ class BatchService:
         Raises InputError for an unreadable file, StoreError, ConfigurationError where a server has another model.
         """
         batch, rows = self._run(path, day, on_begin, on_row)
-        return BatchRun(batch, rows, keep_rejected(path, batch.rejected))
+        return BatchRun(batch, rows, self.inbox.keep_rejected(path, batch.rejected))
 
     def run_waiting(self, name: str, day: str, *, on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
         """Run a file of the inbox and move it to `done/<day>/`, its rejected lines beside it; a batch begun before keeps its day."""
@@ -62,7 +62,7 @@ class BatchService:
 
     def identity(self, name: str) -> tuple[str, str]:
         """The digest of a file of the inbox, and its day: the day on which it began, else today."""
-        digest = digest_of(queries_of(self.inbox.path(name)))
+        digest = digest_of(self.inbox.read(self.inbox.path(name)))
         known = self._batches.find(digest)
         return digest, known.day if known else self.today()
 
@@ -75,7 +75,7 @@ class BatchService:
         return tuple((batch, batch_rows(batch, self.app.dependencies)) for batch in self._batches.of_day(day))
 
     def _run(self, path: Path, day: str, on_begin: OnBegin, on_row: OnRow) -> tuple[Batch, tuple[BatchRow, ...]]:
-        data = queries_of(path)
+        data = self.inbox.read(path)
         self.app.verify_models()
         batch = open_batch(self._context(), data, digest=digest_of(data), file=path.name, day=day or self.today())
         on_begin(batch)

@@ -24,19 +24,19 @@ from pandora_dagster.contracts.ports.measurement import Metrics, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime, TokenRatios
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore, Vault
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call.layer_routing import Routing
 from pandora_dagster.execution.call.session_rate_limit import SessionRateLimit
 from pandora_dagster.execution.fit.call_budget import CallLimit
 from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog, EventLogger, json_lines
+from pandora_dagster.execution.fit.compression_modes import ModelCompression
 from pandora_dagster.execution.fit.compression_plan import BudgetChecker
-from pandora_dagster.execution.fit.model_compression import ModelCompression
 from pandora_dagster.execution.fit.section_budgets import SectionBudgets, SoftLimits
 from pandora_dagster.execution.fit.smart_summarizer import SmartSummarizer
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
+from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE, phase_effects
 from pandora_dagster.phases.gather.memory_source import MemorySource
 from pandora_dagster.phases.gather.note_source import NoteSource
 from pandora_dagster.phases.gather.research_source import ResearchSource
@@ -52,6 +52,7 @@ from pandora_dagster.runtime.serving.serving_folder import ServingFolder
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
+from pandora_dagster.runtime.token_counter import TokenCounter
 from pandora_dagster.settings import Settings, process_environment, set_process_variables
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.calls.metrics_file import MetricsFile
@@ -162,7 +163,7 @@ def open_executor(
         counter=counter,
         clock=utc_now,
         log=log,
-        model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter, layer),
+        model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter, MEANING_RECIPE, layer),
         runtime=runtime.name,
         layer=layer,
         served=runtime.model,
@@ -171,7 +172,7 @@ def open_executor(
     if settings.compression_enabled:
         execution.use_fitter(SmartSummarizer(engine, BudgetChecker(counter.count), counter, log))
     limits = SoftLimits(settings.compression_threshold, settings.min_compression_savings)
-    return execution, CompressionStack(engine, SectionBudgets(engine, counter, interventions, log, limits), log)
+    return execution, CompressionStack(engine, SectionBudgets(engine, counter, interventions, log, limits))
 
 
 def open_app(
@@ -221,6 +222,8 @@ def open_app(
         compression=compression,
         calls=stores.calls,
         vectors=stores.vectors,
+        archive=stores.archive,
+        records=stores.records,
         versions=versions,
         indexes=indexes,
         transfer=open_transfer_service(settings, stores),
@@ -266,7 +269,7 @@ def _phase_dependencies(
         context_sources=(MemorySource(stores.memory), ResearchSource(web), VisitSource(web, stores.index), NoteSource(stores.notes)),
         vectors=stores.vectors,
         priority=priority,
-        lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, report=print_notice),
+        lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, phases=phase_effects(), report=print_notice),
     )
 
 

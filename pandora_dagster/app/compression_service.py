@@ -18,7 +18,7 @@ from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.verification.facts import Outcome
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.report import describe_change, missing_statements
-from pandora_dagster.compression.verification.verification import Verification, verify
+from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallSite
@@ -159,7 +159,7 @@ def _parse_request(given: Mapping[str, Any], where: str) -> CompressionTask:
         if name not in fields and name in _OPTIONAL:
             continue
         if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
-            raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_label(kind)}")
+            raise InputError(f"{where}: {name}: missing or of the wrong type: expected {_label(kind)}")
     _check_text("".join(str(fields.get(name, "")) for name in _FIELDS), where)
     return CompressionTask(**{name: fields[name] for name in _FIELDS if name in fields})
 

@@ -1,6 +1,5 @@
 """Scores of prompts from the call records of one store. Supplies records, outcomes and versions; `governance` compares them."""
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -8,7 +7,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from pydantic import ValidationError
 
 from pandora_dagster.app.application import App
-from pandora_dagster.app.composition import utc_now
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange
@@ -18,7 +16,6 @@ from pandora_dagster.governance.call_metrics import CallMetrics, call_metrics
 from pandora_dagster.governance.recipe_failures import FailureGroup, find_failures, group_failures, recipe_test_from_call
 from pandora_dagster.governance.regressions import WINDOW, VersionComparison, compare_versions
 from pandora_dagster.governance.turn_outcomes import TurnOutcomes
-from pandora_dagster.stores.records.recipe_feedback import CorrectionFiles, RecipeTestFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +78,8 @@ class Evaluation:
         return group_failures(find_failures(self.app.calls.newest(recipe, limit=last), opened, corrected, self.outcomes.outcome_of))
 
     def _corrections(self) -> Iterator[Correction]:
-        files = open_corrections(self.app)
         for user in self.app.turns.users():
-            yield from files.of_user(user)
+            yield from self.app.records.corrections.of_user(user)
 
     def calls_of_day(self, day: str) -> Iterator[CallRecord]:
         """The day's calls, oldest first, page by page."""
@@ -104,14 +100,9 @@ def _precise(moment: str) -> str:
     return moment.replace("Z", ".000Z") if "." not in moment else moment
 
 
-def open_corrections(app: App) -> CorrectionFiles:
-    """The corrections of users."""
-    return CorrectionFiles(app.settings.root, utc_now, secrets.token_hex)
-
-
 def open_evaluation(app: App) -> Evaluation:
     """The evaluation of an application; reads on demand."""
-    return Evaluation(app, TurnOutcomes(app.turns.manifest, open_corrections(app)))
+    return Evaluation(app, TurnOutcomes(app.turns.manifest, app.records.corrections))
 
 
 def make_tests(app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[str], lacks: Sequence[str], last: int) -> tuple[str, ...]:
@@ -120,9 +111,8 @@ def make_tests(app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[s
     wanted = dict.fromkeys(calls)
     found = {r.call_id: r for r in app.calls.newest(app.recipes.load(recipe).name, limit=last) if r.call_id in wanted}
     made = [(_record(call, found, recipe), _case(app, _record(call, found, recipe))) for call in wanted]
-    files = RecipeTestFiles(app.settings.root)
     tests = [(record, recipe_test_from_call(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in made]
-    return tuple(str(files.add(user_id(record.user_id), recipe, test)) for record, test in tests)
+    return tuple(str(app.records.recipe_tests.add(user_id(record.user_id), recipe, test)) for record, test in tests)
 
 
 def _record(call: str, found: Mapping[str, CallRecord], recipe: str) -> CallRecord:

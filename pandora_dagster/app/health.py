@@ -9,8 +9,10 @@ from pandora_dagster.app.index_service import IndexService
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
+from pandora_dagster.contracts.ports.object_storage import IndexFile
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
+from pandora_dagster.contracts.ports.record_storage import CallCounts, RecipeVersionStore
+from pandora_dagster.contracts.ports.turn_storage import VectorIndex
 from pandora_dagster.contracts.ports.user_storage import MemoryStore, NoteStore
 from pandora_dagster.errors import ConfigurationError, PandoraError
 from pandora_dagster.execution.fit.call_budget import FIRST_RATIO
@@ -21,9 +23,6 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.server_status import LayerStatus
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings
-from pandora_dagster.stores.calls.call_index import DuckCallIndex
-from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
-from pandora_dagster.stores.search.turn_vectors import TurnVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ _EXPECTED_STATES = frozenset({ServerState.ASLEEP, ServerState.STARTING, ServerSt
 
 
 async def check_servers(
-    runtime: SglangRuntime, recipes: RecipeCatalog, ratios: TokenRatios, calls: DuckCallIndex, folder: ServingFolder
+    runtime: SglangRuntime, recipes: RecipeCatalog, ratios: TokenRatios, calls: CallCounts, folder: ServingFolder
 ) -> tuple[Finding, ...]:
     """Findings of each layer, then of each server that answers. A server of several layers is asked once; a cold server is not started."""
     statuses = await runtime.check(timeout_s=3.0)
@@ -67,7 +66,7 @@ def _serving(states: Mapping[str, ServerStatus] | None, folder: ServingFolder) -
         return
     lost = [name for name, status in states.items() if status.state == ServerState.GIVEN_UP]
     says = ", ".join(f"{name} {status.state}" for name, status in states.items())
-    remedy = f"Look into {', '.join(str(folder.log(name)) for name in lost)}; then start pandora serve anew." if lost else ""
+    remedy = f"See {', '.join(str(folder.log(name)) for name in lost)}; then start pandora serve again." if lost else ""
     yield Finding("serving", not lost, says, remedy)
 
 
@@ -110,15 +109,15 @@ def _calibration(status: LayerStatus, ratios: TokenRatios, calls: int) -> str:
     try:
         ratio = ratios.find(status.layer, status.model)
     except PandoraError as error:
-        return f"its token ratio cannot be read ({error}) and is measured anew"
+        return f"its token ratio cannot be read ({error}) and is measured again"
     if ratio is None:
         return f"tokens not calibrated yet ({FIRST_RATIO:g} a planned one assumed)"
     return f"{ratio:.2f} tokens a planned one, {calls} calls"
 
 
-def _call_counts(calls: DuckCallIndex) -> Mapping[tuple[str, str], int]:
+def _call_counts(calls: CallCounts) -> Mapping[tuple[str, str], int]:
     """Calls by layer and model; none where the index does not exist, or cannot be read (a finding of its own)."""
-    if calls.file.path.exists():
+    if calls.file.exists():
         with suppress(PandoraError):
             return calls.calls_by_model()
     return {}
@@ -149,7 +148,7 @@ def _largest_budgets(recipes: RecipeCatalog) -> Mapping[ModelLayer, int]:
     return largest
 
 
-_NOTE_REMEDY = "mend the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: it is never offered as it is"
+_NOTE_REMEDY = "correct the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: it is never offered as it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +171,13 @@ class HealthService:
     catalog: RecipeCatalog
     versions: RecipeVersionStore
     indexes: IndexService
-    calls: DuckCallIndex
+    calls: CallCounts
     notes: NoteStore
     memory: MemoryStore
     users: Callable[[], Iterable[UserId]]
     """The users of the store."""
     servers: ServerHealth | None
-    vectors: TurnVectors | None
+    vectors: VectorIndex | None
 
     async def check(self) -> tuple[Finding, ...]:
         """Every finding, in the order in which a user would act on them."""
@@ -188,7 +187,7 @@ class HealthService:
         if self.servers:
             findings += await check_servers(self.servers.runtime, self.catalog, self.servers.ratios, self.calls, self.servers.folder)
         else:
-            findings.append(Finding("runtime", True, f"{self.runtime.name}: embedded, no model; every record says so"))
+            findings.append(Finding("runtime", True, f"{self.runtime.name}: embedded, no model; every record names it"))
         if self.vectors:
             findings.append(_embeddings(self.vectors))
         return (*findings, *_compressions(self.calls))
@@ -211,7 +210,7 @@ class HealthService:
         self.servers.verified.add(self.runtime.name)
 
 
-def _indexes(indexes: Mapping[str, DuckDBFile]) -> Iterator[Finding]:
+def _indexes(indexes: Mapping[str, IndexFile]) -> Iterator[Finding]:
     """Whether each existing index can be opened; `pandora index verify` compares its rows."""
     there = [name for name, file in indexes.items() if file.path.exists()]
     faults = {name: fault for name in there if (fault := indexes[name].fault())}
@@ -242,19 +241,19 @@ def _memory(user: UserId, memory: MemoryStore) -> Iterator[Finding]:
             yield Finding(f"memory of {user}", True, f"{len(entries)} can be read")
 
 
-def _embeddings(vectors: TurnVectors) -> Finding:
+def _embeddings(vectors: VectorIndex) -> Finding:
     """Whether a vector can be made, and whether the stored vectors are of the same model."""
     try:
         length = vectors.check()
         vectors.check_stored_model()
     except PandoraError as error:
-        return Finding("embeddings", False, f"{error}; the search goes by words alone", error.hint)
+        return Finding("embeddings", False, f"{error}; search uses words only", error.hint)
     return Finding("embeddings", True, f"{vectors.name}: vectors of {length} values")
 
 
-def _compressions(calls: DuckCallIndex) -> Iterator[Finding]:
+def _compressions(calls: CallCounts) -> Iterator[Finding]:
     """Sums over all compressions (000 section 27); nothing before the first turn is completed."""
-    if not calls.file.path.exists():
+    if not calls.file.exists():
         return
     try:
         totals = calls.compressions()

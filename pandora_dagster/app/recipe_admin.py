@@ -15,9 +15,11 @@ from pandora_dagster.app.composition import (
     open_versions,
     utc_now,
 )
+from pandora_dagster.app.store_adapters import open_recipe_tests, open_vault
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
+from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
@@ -29,9 +31,6 @@ from pandora_dagster.recipes.generated_files import write_registry, write_schema
 from pandora_dagster.recipes.lint import check_all
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file
 from pandora_dagster.settings import Settings
-from pandora_dagster.stores.calls.vault_files import VaultFiles
-from pandora_dagster.stores.records.recipe_feedback import RecipeTestFiles
-from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
 from pandora_dagster.tools.tool_registry import TOOL_NAMES
 
 
@@ -104,7 +103,7 @@ def open_dry_run(settings: Settings, recipes: RecipeLoader, counter: TokenMeasur
     """The executor and compression of an application, around stores that keep nothing. `recipes`: those in production, which the tested
     version calls in turn. Raises ConfigurationError."""
     runtime = runtime or open_runtime(settings, counter)
-    capture, pinned = CallCapture(read_image=VaultFiles(settings.root).read_image), PinnedRecipeLoader(recipes)
+    capture, pinned = CallCapture(read_image=open_vault(settings).read_image), PinnedRecipeLoader(recipes)
     execution, _ = open_executor(
         settings,
         recipes=pinned,
@@ -135,7 +134,7 @@ class RecipeAdmin:
     """The files alone, without versions in production."""
     production: RecipeLoader
     """The recipes in production."""
-    versions: RecipeVersionFiles
+    versions: RecipeVersionStore
     ctx: PromotionContext
     counter: TokenMeasure
 
@@ -190,4 +189,4 @@ def run_tests(
 
 def _tests(settings: Settings, admin: RecipeAdmin, recipe: str, user: str) -> tuple[RecipeTest, ...]:
     own = admin.recipes.load_with_tests(recipe).recipe.tests
-    return (*own, *RecipeTestFiles(settings.root).of_user(user_id(user), recipe)) if user else own
+    return (*own, *open_recipe_tests(settings).of_user(user_id(user), recipe)) if user else own

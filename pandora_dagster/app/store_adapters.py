@@ -3,31 +3,53 @@
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from pandora_dagster.app.index_service import FaultCallback, IndexService, ProgressCallback, StoredIndex
-from pandora_dagster.app.lineage_service import LineageService, level_readers, level_rows
+from pandora_dagster.app.application import ArchivePorts, RecordPorts
+from pandora_dagster.app.index_service import CALLS, LINEAGE, SOURCES, VECTORS, FaultCallback, IndexService, ProgressCallback, StoredIndex
+from pandora_dagster.app.lineage_service import LineageService, level_rows
 from pandora_dagster.app.transfer_service import TransferService
-from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
-from pandora_dagster.phases.flow.phase_table import phases_ending_in, section_writers
+from pandora_dagster.contracts.ports.record_storage import QueryFiles, RecipeTestStore, Vault
+from pandora_dagster.contracts.ports.user_storage import Eraser, RecordFolder
+from pandora_dagster.contracts.turns import RebuildReport
+from pandora_dagster.contracts.user.sources import Research, Visit
+from pandora_dagster.language.timestamps import format_timestamp
+from pandora_dagster.phases.flow.phase_table import phase_effects
 from pandora_dagster.runtime.call_spans import exporting_spans, is_exporter_configured
 from pandora_dagster.settings import Settings, process_environment
+from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
 from pandora_dagster.stores.calls.call_index_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls.call_log import CallFiles, IndexedCallLog
 from pandora_dagster.stores.calls.metrics_file import MetricsFile, metrics_listener
 from pandora_dagster.stores.calls.vault_files import VaultFiles
+from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
+from pandora_dagster.stores.disk.files import read_text, write_atomic
+from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.disk.turn_directory import FirstDay
+from pandora_dagster.stores.erasure.erasure_service import ErasureService
+from pandora_dagster.stores.erasure.file_erasure import DocumentEraser
+from pandora_dagster.stores.erasure.record_erasure import RecordEraser
+from pandora_dagster.stores.erasure.record_folder import SqliteRecordFolder
+from pandora_dagster.stores.erasure.row_erasure import IndexEraser
+from pandora_dagster.stores.erasure.user_data import UserDataFiles
+from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts, source_readers
 from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
+from pandora_dagster.stores.lineage.lineage_index_rebuild import ExpectedLineage, rebuild_lineage, verify_lineage
+from pandora_dagster.stores.records.batch_files import BatchFiles, Inbox
 from pandora_dagster.stores.records.intervention_files import InterventionFiles
+from pandora_dagster.stores.records.recipe_feedback import CorrectionFiles, RecipeTestFiles
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
-from pandora_dagster.stores.search.turn_index_rebuild import Preambles, RebuildReport, document_rows, rebuild_turns, verify_turns
+from pandora_dagster.stores.search.turn_index_rebuild import Preambles, document_rows, rebuild_turns, verify_turns
 from pandora_dagster.stores.search.turn_vectors import TurnVectors
-from pandora_dagster.stores.turns.revisions import PhaseTable
+from pandora_dagster.stores.turns.archive_folders import HoldFiles, TurnArchiveFolders
+from pandora_dagster.stores.turns.cold_files import ColdFiles
 from pandora_dagster.stores.turns.turn_files import TurnFiles
 from pandora_dagster.stores.user.fact_files import FactFiles
 from pandora_dagster.stores.user.level_files import LevelFiles
@@ -35,10 +57,18 @@ from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
 from pandora_dagster.stores.user.note_index import DuckNoteIndex
 from pandora_dagster.stores.user.session_files import ConversationSummaryFiles, SessionFiles
-from pandora_dagster.stores.user.source_files import DuckResearchIndex, SourceFiles, rebuild_sources, verify_sources
+from pandora_dagster.stores.user.source_files import (
+    MAX_RECORD_BYTES,
+    DuckResearchIndex,
+    SourceFiles,
+    read_record,
+    rebuild_sources,
+    verify_sources,
+)
 from pandora_dagster.transfer.conversation_import import ImportContext
 
 Report = Callable[[str], None]
+SourceRecord = TypeVar("SourceRecord", Research, Visit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +88,8 @@ class StoreAdapters:
     sources: SourceFiles
     research_index: DuckResearchIndex
     notes: NoteFiles
+    archive: ArchivePorts
+    records: RecordPorts
 
 
 def open_store_adapters(
@@ -67,13 +99,11 @@ def open_store_adapters(
     root, wait_s = settings.root, settings.index_lock_wait_s
     indexes = root / "indexes"
     vectors = TurnVectors.at(indexes / "turn_vectors.duckdb", embeddings, report=report, wait_s=wait_s) if embeddings else None
-    turns = TurnFiles(
-        root, counter=counter, clock=clock, phases=PhaseTable(section_writers(), clarifying=phases_ending_in(TurnState.CLARIFY))
-    )
+    turns = TurnFiles(root, counter=counter, clock=clock, phases=phase_effects())
     sessions = SessionFiles(root)
 
     def remake() -> None:
-        report("the turn index is of an older design: it is made anew from the documents")
+        report("the turn index is of an older design: it is rebuilt from the documents")
         rebuild_turns(turns, index, Preambles(sessions))
 
     index = DuckTurnIndex.at(indexes / "turn_index.duckdb", wait_s=wait_s, vectors=vectors, clock=clock, remake=remake)
@@ -93,6 +123,22 @@ def open_store_adapters(
         sources=SourceFiles(root, research_index),
         research_index=research_index,
         notes=NoteFiles(root, {settings.user: settings.notes} if settings.notes else {}, note_index),
+        archive=_open_archive_ports(settings, counter, sessions),
+        records=RecordPorts(BatchFiles(root), Inbox(root), CorrectionFiles(root, clock, secrets.token_hex), RecipeTestFiles(root)),
+    )
+
+
+def _open_archive_ports(settings: Settings, counter: TokenMeasure, sessions: SessionFiles) -> ArchivePorts:
+    """The adapters of archival."""
+    root = settings.root
+    cold = ColdFiles(root)
+    return ArchivePorts(
+        cold=cold,
+        folders=TurnArchiveFolders(root, cold, counter),
+        holds=HoldFiles(root),
+        levels=LevelFiles(root),
+        preamble=Preambles(sessions).before,
+        extend_first_day=lambda day: FirstDay(root).extend(day, known=settings.first_day),
     )
 
 
@@ -107,55 +153,53 @@ def _open_call_log(root: Path, wait_s: float, metrics: MetricsFile, report: Repo
 
 
 def open_lineage_service(settings: Settings, stores: StoreAdapters, counter: TokenMeasure, clock: Clock) -> LineageService:
-    """The lineage of the store, with the readers of its summary levels."""
+    """The lineage of the store, with its summary levels."""
     index = DuckLineageIndex.at(settings.root / "indexes" / "lineage.duckdb", wait_s=settings.index_lock_wait_s)
-    levels = LevelFiles(settings.root)
-    return LineageService(
-        settings.root,
-        stores.turns,
-        counter,
-        index,
-        stores.sources,
-        stores.notes,
-        clock,
-        levels=level_readers(levels),
-        records=(lambda: level_rows(levels, stores.turns, counter),),
-    )
+    levels, turns = stores.archive.levels, stores.turns
+    readers = source_readers(settings.root, levels, stores.sources, stores.notes)
+
+    def texts() -> StoredDocumentTexts:
+        return StoredDocumentTexts(settings.root, turns, readers, phase_effects())
+
+    def expected() -> ExpectedLineage:
+        return ExpectedLineage(turns, texts(), counter, (lambda: level_rows(levels, turns, counter),))
+
+    def rebuild(report: Report, progress: ProgressCallback) -> tuple[int, Path | None]:
+        return rebuild_lineage(expected(), index, at=format_timestamp(clock()), report=report, progress=progress)
+
+    return LineageService(turns, index, texts, rebuild, lambda keys: verify_lineage(expected(), index, keys=keys))
 
 
 def open_index_service(stores: StoreAdapters, lineage: LineageService) -> IndexService:
     """The indexes of the store, each with the functions that rebuild and verify it."""
-    turns, calls, vectors = stores.turns, stores.calls, stores.vectors
+    turns, calls, sources = stores.turns, stores.calls, stores.sources
     preambles = Preambles(stores.sessions)
 
     def rebuild(progress: ProgressCallback) -> RebuildReport:
         return rebuild_turns(turns, stores.index, preambles, progress=progress)
 
-    def rebuild_vectors(vectors: TurnVectors, _report: FaultCallback) -> tuple[int, None]:
-        return vectors.rebuild(document_rows(turns, preambles)), None
+    def rebuild_lineage_rows(_report: FaultCallback) -> tuple[int, Path | None]:
+        return lineage.rebuild(report=lambda fault: None)  # unreadable turns are in the report of the turns already
 
-    return IndexService(
-        turns_file=stores.index.file,
-        rebuild_turns=rebuild,
-        verify_turns=partial(verify_turns, turns, stores.index, preambles),
-        calls=StoredIndex(
-            "calls",
+    others = [
+        StoredIndex(
+            CALLS,
             calls.index.file,
             lambda report: rebuild_calls(calls.files, calls.index, report=report),
             partial(verify_calls, calls.files, calls.index, turns.manifest),
         ),
-        sources=StoredIndex(
-            "research and visits",
+        StoredIndex(
+            SOURCES,
             stores.research_index.file,
-            lambda report: rebuild_sources(stores.sources, stores.research_index, report=report),
-            partial(verify_sources, stores.sources, stores.research_index),
+            lambda report: rebuild_sources(sources, stores.research_index, report=report),
+            partial(verify_sources, sources, stores.research_index),
         ),
-        lineage=StoredIndex("lineage", lineage.index.file, lambda report: lineage.rebuild(report=report), lineage.verify),
-        vectors=vectors
-        and StoredIndex(
-            "vectors", vectors.file, partial(rebuild_vectors, vectors), lambda: vectors.verify(document_rows(turns, preambles))
-        ),
-    )
+        StoredIndex(LINEAGE, lineage.index.file, rebuild_lineage_rows, lineage.verify),
+    ]
+    if vectors := stores.vectors:
+        rows = partial(document_rows, turns, preambles)
+        others.append(StoredIndex(VECTORS, vectors.file, lambda report: (vectors.rebuild(rows()), None), lambda: vectors.verify(rows())))
+    return IndexService(stores.index.file, rebuild, partial(verify_turns, turns, stores.index, preambles), tuple(others))
 
 
 def open_transfer_service(settings: Settings, stores: StoreAdapters) -> TransferService:
@@ -164,5 +208,61 @@ def open_transfer_service(settings: Settings, stores: StoreAdapters) -> Transfer
         settings,
         stores.turns,
         ImportContext(stores.turns, stores.sessions, stores.index, stores.index.reader, stores.vectors),
-        lambda day: FirstDay(settings.root).extend(day, known=settings.first_day),
+        stores.archive.extend_first_day,
     )
+
+
+def open_erasure(
+    settings: Settings, runs: Eraser, *, on_step: Callable[[str], None] = lambda step: None, wait_s: float = 60.0
+) -> ErasureService:
+    """The erasure over a store. `runs` erases Dagster's records; `wait_s`: seconds to wait for each turn, index and record that another
+    process holds."""
+    root, layout = settings.root, Layout(settings.root)
+    intents = ErasureIntents(root, wait_s=min(wait_s, 10.0))
+    records = RecordEraser(root, settings.user, (settings.dagster_home,), wait_s)
+    shipped = shipped_folder()
+    data = UserDataFiles(
+        layout=layout,
+        trash=intents.trash_folder,
+        notes=(settings.user, settings.notes) if settings.notes else None,
+        names=(root, settings.dagster_home),
+        program=(shipped / "recipes", shipped / "prompts", Path(__file__).parents[1]),
+        others_queries=records.others_queries,
+    )
+    erasers = (IndexEraser(root, wait_s), records, runs, DocumentEraser(layout, intents, wait_s))
+    return ErasureService(intents, data, erasers, partial(datetime.now, UTC), wait_s, on_step)
+
+
+def open_recipe_tests(settings: Settings) -> RecipeTestStore:
+    """The recipe tests that were made from users' calls; writes nothing."""
+    return RecipeTestFiles(settings.root)
+
+
+def open_vault(settings: Settings) -> Vault:
+    """The stored packs, answers and images."""
+    return VaultFiles(settings.root, enabled=settings.keep_packs)
+
+
+def open_inbox(settings: Settings) -> QueryFiles:
+    """The files of queries that wait; opens no application."""
+    return Inbox(settings.root)
+
+
+def open_record_folder(folder: Path) -> RecordFolder:
+    """A folder of records that another program writes, as Dagster's."""
+    return SqliteRecordFolder(folder)
+
+
+def first_day(settings: Settings) -> date:
+    """The first day of a store: PANDORA_FIRST_DAY, or the first day with turns if that is earlier (DECISIONS 30)."""
+    return min(settings.first_day, FirstDay(settings.root).read() or settings.first_day)
+
+
+def read_source_record(path: Path, shape: type[SourceRecord]) -> SourceRecord:
+    """The research or the visit in a user's file; raises DocumentError with every fault."""
+    return read_record(read_text(path, limit=MAX_RECORD_BYTES), shape, where=str(path))
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page that a command shows, whole or not at all; raises StoreError."""
+    write_atomic(path, page.encode(), durable=False)

@@ -12,7 +12,7 @@ from pandora_dagster.archive.lineage_view import Mark, Pane
 from pandora_dagster.compression.verification.facts import Outcome, Rank, Verdict
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.report import describe_change, report_of
-from pandora_dagster.compression.verification.verification import Verification, verify
+from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.documents.redaction.credentials import redact
 
 _MAX_TITLE = 400
@@ -54,13 +54,13 @@ def compare_texts(original: str, shortened: str, *, names: tuple[str, str]) -> T
     after = Pane(names[1], redact(shortened), tuple(_marks_of_shortened(found)))
     counts = ", ".join(f"{found.counts[o.value]} {o.value.replace('_', ' ')}" for o in Outcome if found.counts[o.value])
     changes = tuple(describe_change(v) for v in (*found.changed, *found.invented))
-    left_out = tuple(f"line {one.place.line}: {one.text}" for one in found.left_out)
+    left_out = tuple(f"line {one.original.line}: {one.text}" for one in found.left_out)
     return TextComparison(before, after, f"{found.counts['total']} facts: {counts}", changes, left_out)
 
 
 def _marks_of_original(ledger: Ledger, found: Verification) -> Iterator[Mark]:
     for one in found.left_out:
-        yield Mark(one.place.start, one.place.end, "missing", "left out")
+        yield Mark(one.original.start, one.original.end, "missing", "left out")
     for verdict in found.verdicts:
         if (fact := verdict.fact) is not None:
             kind = verdict.outcome.value + (" critical" if fact.rank is Rank.CRITICAL else "")
@@ -69,7 +69,7 @@ def _marks_of_original(ledger: Ledger, found: Verification) -> Iterator[Mark]:
 
 def _marks_of_shortened(found: Verification) -> Iterator[Mark]:
     for statement in found.for_review:
-        yield Mark(statement.here.start, statement.here.end, "span", "; ".join(statement.differences)[:_MAX_TITLE])
+        yield Mark(statement.shortened.start, statement.shortened.end, "span", "; ".join(statement.differences)[:_MAX_TITLE])
     for verdict in found.verdicts:
         if verdict.here and verdict.outcome is not Outcome.MISSING:
             yield Mark(verdict.here.start, verdict.here.end, verdict.outcome.value, _title(verdict))

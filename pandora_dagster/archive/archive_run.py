@@ -26,15 +26,15 @@ from pandora_dagster.contracts.enums import InterventionType, Priority, TurnStat
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, HaltError, InputError, PandoraError, StoreError, UnknownTurnError
-from pandora_dagster.phases.core.halt_interventions import intervention_type
+from pandora_dagster.phases.core.halt_interventions import FATAL_INTERVENTIONS, intervention_type
 from pandora_dagster.phases.flow import turn_flow
+from pandora_dagster.phases.flow.phase_spec import PhaseRole
+from pandora_dagster.phases.flow.phase_table import phase_in_role
 
 _BATCH = 128
 """Turns that are written together: one fsync wait for all; a run has two batches in memory."""
 _BATCH_BYTES = 32 * 1024 * 1024
 """Limit for the originals of a batch, in bytes."""
-_FATAL_INTERVENTIONS = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
-"""Interventions that would stop every other turn too."""
 OnRow = Callable[[ArchivedTurn], None]
 
 
@@ -206,7 +206,7 @@ class _ArchiveRun:
     async def _make_summary(self, due: DueTurn, manifest: Manifest) -> None:
         """Make the summary that the row of a saved turn needs, where a crash prevented it. Raises HaltError."""
         self._known.discard(TurnActivity(due.key, manifest.state, manifest.last_activity))
-        report = await turn_flow.run_phase("turn_summary", due.key, self._background, again=False)
+        report = await turn_flow.run_phase(phase_in_role(PhaseRole.SUMMARY), due.key, self._background, again=False)
         if report.halt:
             raise HaltError(report.halt.message, intervention_id=report.halt.id, hint=report.halt.hint)
 
@@ -251,7 +251,7 @@ class _ArchiveRun:
 
     def _record_halt(self, due: DueTurn, halt: HaltError) -> None:
         self._add_row(_failed_row(due, str(halt), halt.intervention_id))
-        if self._ctx.deps.interventions.show(halt.intervention_id).type in _FATAL_INTERVENTIONS:
+        if self._ctx.deps.interventions.show(halt.intervention_id).type in FATAL_INTERVENTIONS:
             self.stop(str(halt), halt.hint)
 
     def _record_failure(self, due: DueTurn, error: PandoraError) -> None:
@@ -270,7 +270,7 @@ class _ArchiveRun:
 
 
 def _lacks_summary(manifest: Manifest) -> bool:
-    return manifest.state is TurnState.SAVED and not manifest.recorded and not manifest.finished("turn_summary")
+    return manifest.state is TurnState.SAVED and not manifest.recorded and not manifest.finished(phase_in_role(PhaseRole.SUMMARY))
 
 
 def _failed_row(due: DueTurn, reason: str, intervention: str) -> ArchivedTurn:

@@ -107,7 +107,7 @@ class _DayTally:
             if len(self.rows) < MOST_ROWS:
                 self.rows.append(ArchivedDayRow(key, document, record.cold))
             self.checks[DayCheck.WITHIN_TARGET].add(_target_fault(key, document))
-            self.checks[DayCheck.NO_FACT_LOST].add(_fact_fault(key, document))
+            self.checks[DayCheck.NO_FACT_CHANGED].add(_fact_fault(key, document))
 
 
 def _verify_day(
@@ -147,7 +147,7 @@ def _verify_turn(key: TurnKey, tally: _DayTally, ctx: ArchiveContext) -> Manifes
     try:
         manifest = ctx.deps.turns.load(key).manifest
     except PandoraError as error:
-        tally.checks[DayCheck.NO_FACT_LOST].add(f"{key}: {error}")
+        tally.checks[DayCheck.NO_FACT_CHANGED].add(f"{key}: {error}")
         return None
     if manifest.archive is None:
         tally.checks[DayCheck.INDEX_AGREES].add(f"{key}: the index says archived, turn.json {manifest.state}")
@@ -173,6 +173,6 @@ def _fact_fault(key: TurnKey, document: ArchivedDocument) -> str:
     if document.whole:
         return "" if document.sha_before == document.sha_after else f"{key}: {document.name}: stays whole, but is another text"
     unsound = [f"{n} {outcome}" for outcome in _UNSOUND_OUTCOMES if (n := document.counts.get(outcome, 0))]
-    if document.checks.get("facts_preserved") and not unsound:
+    if document.checks.get("no_fact_changed") and not unsound:
         return ""
-    return f"{key}: {document.name}: facts_preserved did not hold ({', '.join(unsound) or 'no verdict'})"
+    return f"{key}: {document.name}: no_fact_changed did not hold ({', '.join(unsound) or 'no verdict'})"

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from pandora_dagster.archive.turn_archival import CONTEXT
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.lineage import SUMMARY, LineageEdge, Relation, digest_document, document_id, session_document
 from pandora_dagster.contracts.turns import Manifest
-from pandora_dagster.contracts.user.summary_levels import LevelSubject, NarrativeLink, NarrativePart, SessionNarrative, TurnLink, UserDigest
-from pandora_dagster.retrieval.turn_row import entry_head, entry_sha, turn_entry
+from pandora_dagster.contracts.user.summary_levels import LevelSubject, NarrativePart, SessionNarrative, TextOrigin, TurnLink, UserDigest
+from pandora_dagster.documents.turn_entry import entry_head, entry_sha, turn_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class LevelEntry:
     head: str
     """First line of `text`: its day and keywords."""
     text: str
+    tokens: int
+    """Of the turn's context.md before archival: level L0, against which 003 counts the ratios of the levels."""
     is_archived: bool
     """Only archived turns are added; a restored turn stays where it is linked."""
 
@@ -30,7 +34,9 @@ class LevelEntry:
         """The entry of a turn, from its manifest alone."""
         key, text = manifest.key, turn_entry(manifest)
         is_archived = manifest.state is TurnState.ARCHIVED
-        return cls(key.number, manifest.created_at, entry_head(manifest), text, is_archived)
+        archived = manifest.archive.documents if manifest.archive else ()
+        tokens = next((d.tokens_before for d in archived if d.name == CONTEXT), manifest.tokens)
+        return cls(key.number, manifest.created_at, entry_head(manifest), text, tokens, is_archived)
 
     @property
     def link(self) -> TurnLink:
@@ -79,7 +85,7 @@ def merged_parts(digest: UserDigest, narratives: Iterable[SessionNarrative]) -> 
 
 
 def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[LevelEntry]) -> tuple[str, ...]:
-    """Faults of `no_fact_lost` at level L2: archived turns without a link, links to missing turns, links with another hash."""
+    """Faults of `sources_linked` at level L2: archived turns without a link, links to missing turns, links with another hash."""
     known = {entry.turn: entry for entry in entries}
     links = {link.turn: link for link in narrative.links} if narrative else {}
     lost = [f"turn {t}: archived and in no narrative" for t, e in known.items() if e.is_archived and t not in links]
@@ -91,7 +97,7 @@ def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[LevelEn
 
 
 def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionNarrative]) -> tuple[str, ...]:
-    """Faults of `no_fact_lost` at level L3: narratives, or parts, that the digest does not link, and links with another hash."""
+    """Faults of `sources_linked` at level L3: narratives, or parts, that the digest does not link, and links with another hash."""
     known = {n.session_id: n for n in narratives}
     links = {link.session_id: link for link in digest.narratives} if digest else {}
     lost = [f"session {s}: its narrative is in no digest" for s in known if s not in links]
@@ -105,27 +111,20 @@ def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionN
 
 
 def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, int]) -> tuple[LineageEdge, ...]:
-    """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where unknown. `retrieval.turn_lineage`
-    makes the links from turns to their summaries."""
+    """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where unknown. `turn_lineage`
+    makes those from turns to their summaries."""
     child, user = session_document(narrative.user_id, narrative.session_id), UserId(narrative.user_id)
     return tuple(
-        LineageEdge(
+        _level_edge(
+            part.made,
             user_id=user,
             parent=document_id(TurnKey(user, link.turn), SUMMARY),
             child=child,
             relation=Relation.SUMMARISED,
             parent_sha=link.sha,
             child_sha=narrative.sha,
-            recipe=part.made.recipe,
-            recipe_version=part.made.recipe_version,
-            prompt_hash=part.made.prompt_version,
-            runtime=part.made.runtime,
-            model=part.made.model,
             parent_tokens=entry_tokens.get(link.turn, 0),
             child_tokens=narrative.tokens,
-            call_id=part.made.call_id,
-            run_id=part.made.run_id,
-            at=part.made.at,
         )
         for part in narrative.parts
         for link in part.links
@@ -134,28 +133,26 @@ def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, i
 
 def digest_edges(digest: UserDigest) -> tuple[LineageEdge, ...]:
     """A link from each narrative to the digest."""
-    return tuple(_digest_edge(digest, link) for link in digest.narratives)
-
-
-def _digest_edge(digest: UserDigest, link: NarrativeLink) -> LineageEdge:
-    return LineageEdge(
-        user_id=digest.user_id,
-        parent=session_document(digest.user_id, link.session_id),
-        child=digest_document(digest.user_id),
-        relation=Relation.DIGESTED,
-        parent_sha=link.sha,
-        child_sha=digest.sha,
-        recipe=link.made.recipe,
-        recipe_version=link.made.recipe_version,
-        prompt_hash=link.made.prompt_version,
-        runtime=link.made.runtime,
-        model=link.made.model,
-        parent_tokens=link.tokens,
-        child_tokens=digest.tokens,
-        call_id=link.made.call_id,
-        run_id=link.made.run_id,
-        at=link.made.at,
+    return tuple(
+        _level_edge(
+            link.made,
+            user_id=digest.user_id,
+            parent=session_document(digest.user_id, link.session_id),
+            child=digest_document(digest.user_id),
+            relation=Relation.DIGESTED,
+            parent_sha=link.sha,
+            child_sha=digest.sha,
+            parent_tokens=link.tokens,
+            child_tokens=digest.tokens,
+        )
+        for link in digest.narratives
     )
+
+
+def _level_edge(made: TextOrigin, **ends: Any) -> LineageEdge:  # fields of an edge: str, int, a relation
+    """A link with the call that made its child."""
+    origin = made.model_dump(exclude={"prompt_version"})
+    return LineageEdge.model_validate({**ends, **origin, "prompt_hash": made.prompt_version})
 
 
 def level_id(subject: LevelSubject) -> str:

@@ -24,10 +24,8 @@ from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelRep
 from pandora_dagster.errors import HaltError, InputError, PandoraError, StoreError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
-from pandora_dagster.phases.core.halt_interventions import HALTING_ERRORS, intervention_type
+from pandora_dagster.phases.core.halt_interventions import FATAL_INTERVENTIONS, HALTING_ERRORS, intervention_type
 
-_FATAL_INTERVENTIONS = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
-"""Interventions that would stop every other subject too."""
 OnRow = Callable[[LevelRow], None]
 
 
@@ -138,7 +136,7 @@ class _LevelRun:
 
     def _record_halt(self, subject: LevelSubject, halt: HaltError) -> None:
         self._add_row(LevelRow(subject, LevelOutcome.FAILED, reason=str(halt), intervention=halt.intervention_id))
-        if self._ctx.deps.interventions.show(halt.intervention_id).type in _FATAL_INTERVENTIONS:
+        if self._ctx.deps.interventions.show(halt.intervention_id).type in FATAL_INTERVENTIONS:
             self.report = replace(self.report, stopped=str(halt), hint=halt.hint)
 
     def _record_failure(self, subject: LevelSubject, error: PandoraError) -> None:
@@ -157,7 +155,7 @@ class _LevelRun:
 
 def _open_interventions(ctx: LevelContext, phase: str, *, by_session: bool) -> dict[LevelSubject, str]:
     """Subjects with an open intervention; an intervention about an unreachable model does not prevent another try."""
-    found = (i for i in ctx.deps.interventions.list(state="open") if i.phase == phase and i.type not in _FATAL_INTERVENTIONS)
+    found = (i for i in ctx.deps.interventions.list(state="open") if i.phase == phase and i.type not in FATAL_INTERVENTIONS)
     return {LevelSubject(UserId(i.user_id), i.session_id if by_session else ""): i.id for i in found}
 
 

@@ -8,23 +8,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pandora_dagster.archive.lineage_proof import text_by_hash
+from pandora_dagster.archive.lineage_tree import Branch, describe_branch, draw_tree
 from pandora_dagster.compression import detect_content_type
 from pandora_dagster.compression.compressor import reference_line
 from pandora_dagster.compression.verification.facts import Outcome, Rank
-from pandora_dagster.compression.verification.verification import Verification, verify
+from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
 from pandora_dagster.contracts.ports.record_storage import DocumentTexts
 from pandora_dagster.documents.citations import citation_spans, source_references
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.retrieval.lineage_tree import Branch, describe_branch, draw_tree
-from pandora_dagster.retrieval.turn_lineage import CONTEXT, cited_document
+from pandora_dagster.execution.fit.summarization_engine import fact_rows
 
 MAX_TEXTS = 200
 MAX_CHARACTERS = 200_000
 """Texts of a page, and characters of one text."""
-_MAX_FACTS = 200
+_CONTEXT = "context.md"
 _MAX_TITLE = 400
 _DERIVATIONS = (Relation.COMPRESSED, Relation.SUMMARISED, Relation.DIGESTED)
 LEGEND = {
@@ -80,22 +80,11 @@ class Pane:
 
 
 @dataclass(frozen=True, slots=True)
-class FactRow:
-    """A fact that is not kept unchanged."""
-
-    verdict: str
-    rank: str
-    kind: str
-    text: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class FactSummary:
-    """The number of facts with each verdict, and the facts that are not kept unchanged."""
+    """The number of facts with each verdict, and the rows of `fact_rows` for those that are not kept unchanged."""
 
     counts: str
-    rows: tuple[FactRow, ...]
+    rows: tuple[Mapping[str, str], ...]
     omitted: int
 
 
@@ -224,12 +213,12 @@ class _ViewBuilder:
     def _links(self, document: str, plain: str) -> Iterator[Mark]:
         """Each citation of a context.md as a link to the cited document, where that is on the page."""
         place = DocumentId.parse(document)
-        if place.turn is None or place.turn.name != CONTEXT:
+        if place.turn is None or place.turn.name != _CONTEXT:
             return
         parsed = ContextDocument.parse(plain)
         paths = {s.label: s.path for number in (4, 2) for s in source_references(parsed.body(number))}
         for start, end, label in citation_spans(plain):
-            found = cited_document(place.user, paths[label]) if label in paths else None
+            found = DocumentId.of_source(place.user, paths[label]) if label in paths else None
             if found is not None:
                 yield Mark(start, end, href=self.anchors.get(str(found), ""))
 
@@ -249,7 +238,7 @@ def _verification(edge: LineageEdge, before: str, after: str) -> Verification | 
         return None
     place = DocumentId.parse(edge.parent).turn
     name = place.name if place else ""
-    kind = ContentType.CONTEXT_DOC if name == CONTEXT else detect_content_type(name, before)
+    kind = ContentType.CONTEXT_DOC if name == _CONTEXT else detect_content_type(name, before)
     return verify(before, after, reference=reference_line(name, kind))
 
 
@@ -264,9 +253,6 @@ def _fact_marks(verification: Verification) -> Iterator[Mark]:
 
 def _fact_summary(verification: Verification) -> FactSummary:
     counts = ", ".join(f"{verification.counts[o.value]} {o.value.replace('_', ' ')}" for o in Outcome if verification.counts[o.value])
-    rows = tuple(
-        FactRow(v.outcome.value, v.fact.rank.value if v.fact else "", v.fact.kind.value if v.fact else "", v.text[:300], v.reason)
-        for v in verification.verdicts
-        if v.outcome is not Outcome.KEPT
-    )
-    return FactSummary(f"{verification.counts['total']} facts: {counts}", rows[:_MAX_FACTS], max(0, len(rows) - _MAX_FACTS))
+    changed = [verdict for verdict in verification.verdicts if verdict.outcome is not Outcome.KEPT]
+    rows = fact_rows(changed)
+    return FactSummary(f"{verification.counts['total']} facts: {counts}", rows, len(changed) - len(rows))

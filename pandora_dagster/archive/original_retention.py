@@ -67,14 +67,10 @@ def _prune_object(key: TurnKey, place: ColdLocation, ctx: ArchiveContext, stone:
                 ctx.cold.write_tombstone(place, stone)
                 ctx.cold.delete(place)
             return PrunedTurn(key, stone.day, place.path, place.size, reason=SUPERSEDED_REASON)
-    except UnknownTurnError as error:
+    except (UnknownTurnError, DocumentError) as error:
         return kept(RetentionReason.FAULT, f"it may be the last copy: {error}")
-    except DocumentError as error:
-        return kept(RetentionReason.FAULT, f"it may be the last whole copy: {error}")
     except StoreError as error:
-        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, TimeoutError):
-            raise
-        return kept(RetentionReason.BUSY, str(error))
+        return kept(RetentionReason.BUSY, _busy_reason(error))
 
 
 OnTurn = Callable[[PrunedTurn], None]
@@ -197,9 +193,14 @@ def _prune_turn(key: TurnKey, rule: _PruneRule) -> PrunedTurn | None:
     except UnknownTurnError as error:
         return PrunedTurn(key, "", "", 0, RetentionReason.ACTIVE, str(error))
     except StoreError as error:
-        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, TimeoutError):
-            raise
-        return PrunedTurn(key, "", "", 0, RetentionReason.BUSY, str(error))
+        return PrunedTurn(key, "", "", 0, RetentionReason.BUSY, _busy_reason(error))
+
+
+def _busy_reason(error: StoreError) -> str:
+    """Why a turn that another process holds stays as it is; raises the error of a disk that refuses."""
+    if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, TimeoutError):
+        raise error
+    return str(error)
 
 
 def _judge_turn(manifest: Manifest, record: ArchiveRecord, rule: _PruneRule) -> PrunedTurn | None:

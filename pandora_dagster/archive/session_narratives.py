@@ -17,8 +17,8 @@ from pandora_dagster.archive.level_batches import (
     valid_parts,
 )
 from pandora_dagster.archive.level_runs import LevelContext, OnRow, run_subjects
+from pandora_dagster.compression.levels.level_check import check_narrative
 from pandora_dagster.compression.levels.level_prompts import number_items
-from pandora_dagster.compression.levels.summary_soundness import check_narrative
 from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import InterventionType, Priority, TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
@@ -55,7 +55,7 @@ def user_sessions(ctx: LevelContext) -> Callable[[str], Mapping[str, tuple[TurnA
 
 
 def missing_turns(ctx: LevelContext, subject: LevelSubject, turns: Sequence[TurnActivity]) -> tuple[str, ...]:
-    """Faults of `no_fact_lost` at this level, a sentence each: archived turns without a link, links to missing or changed entries.
+    """Faults of `sources_linked` at this level, a sentence each: archived turns without a link, links to missing or changed entries.
 
     Turns that wait for 003's triggers are not lost and not reported. `turns`: the session's turns. Raises DocumentError.
     """
@@ -146,7 +146,8 @@ def _waiting_turns(
 
 async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ctx: LevelContext) -> NarrativePart:
     """One batch as a narrative that its entries support; raises HaltError where no sentence of the answer is supported."""
-    limit, count = ctx.rules.triggers.l2_max_summary_tokens, ctx.deps.counter.count
+    before = sum(entry.tokens for entry in batch)
+    limit, count = ctx.rules.triggers.l2_target(before), ctx.deps.counter.count
     texts = [entry.text for entry in batch]
     request = CallRequest(
         recipe=SUMMARIZER,
@@ -167,7 +168,7 @@ async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ct
     return NarrativePart(
         links=tuple(entry.link for entry in batch),
         text=made.text,
-        tokens_before=sum(map(count, texts)),
+        tokens_before=before,
         tokens=count(made.text),
         refused=made.refused,
         left_out=made.left_out,

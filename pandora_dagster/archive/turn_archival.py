@@ -17,9 +17,9 @@ from pandora_dagster.contracts.ports.archive_storage import ColdStorage, Holds, 
 from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_row import RESPONSE_FILE, build_turn_row, whole_answer
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
-from pandora_dagster.retrieval.turn_row import RESPONSE_FILE, build_turn_row, whole_answer
 
 PHASE = "archival"
 CONTEXT = "context.md"

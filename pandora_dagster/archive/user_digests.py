@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from pandora_dagster.archive.level_batches import digest_edges, merged_parts, sort_parts, unlinked_narratives
 from pandora_dagster.archive.level_runs import LevelContext, OnRow, run_subjects
+from pandora_dagster.compression.levels.level_check import check_level_digest, trim_digest
 from pandora_dagster.compression.levels.level_prompts import L3DigestBuilder, number_items
-from pandora_dagster.compression.levels.summary_soundness import check_level_digest, trim_digest
 from pandora_dagster.contracts.enums import InterventionType, Priority
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.lineage import digest_document
@@ -34,7 +34,7 @@ from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext, parsed_answer
 from pandora_dagster.phases.steps.session_facts import FACTS, facts_document, may_state_fact, screen_facts
-from pandora_dagster.retrieval.fact_ledger import ChangeOrigin, apply_diff, resolve_by_date
+from pandora_dagster.retrieval.known_facts import ChangeOrigin, apply_diff, resolve_by_date
 
 
 async def with_stated_facts(ledger: FactLedger, links: Iterable[TurnLink], subject: LevelSubject, ctx: LevelContext) -> FactLedger:
@@ -76,7 +76,7 @@ async def digest_users(ctx: LevelContext, which: Iterable[UserId] | None = None,
 
 
 def missing_narratives(ctx: LevelContext, user: UserId) -> tuple[str, ...]:
-    """Faults of `no_fact_lost` at this level, a sentence each; summaries that wait for 003's trigger are not reported. Raises
+    """Faults of `sources_linked` at this level, a sentence each; summaries that wait for 003's trigger are not reported. Raises
     DocumentError.
     """
     narratives, digest = tuple(ctx.levels.narratives(user)), ctx.levels.digest(user)

@@ -66,7 +66,7 @@ _MEMORY = CommandGroup(
 )
 _RECIPES = CommandGroup(
     "recipes",
-    "Check, compare, test and assign recipes.",
+    "Inspect, test, score, roll back and assign recipes.",
     (
         *(recipe_commands.check, recipe_commands.list_recipes, recipe_commands.show, recipe_commands.history, recipe_commands.diff),
         *(recipe_commands.rollback, recipe_commands.assign, evaluation_commands.test, evaluation_commands.replay),

@@ -52,9 +52,9 @@ def demo(context: typer.Context) -> None:
         key = app.start(EXAMPLE_QUERY, user=EXAMPLE_USER, session="demo", mode="chat")
         print_line(f"Live turn {key} on the {app.dependencies.runtime} runtime: {EXAMPLE_QUERY}\n")
         reports: list[PhaseReport] = []
-        run_turn(app, key, on_report=reports.append)
+        outcome = run_turn(app, key, on_report=reports.append)
         _print_summary(app, reports)
-        answer = app.answer_of(key)
+        answer = app.answer_of(key, outcome.turn)
         if answer.state == "halted":
             exit_with(EXIT_HALTED, f"the turn halted; see: pandora interventions show {answer.intervention}")
         print_line(f"\nAnswer\n{indent(answer.response, '  ')}\n\nCitations")
@@ -169,17 +169,17 @@ def rebuild(context: typer.Context) -> None:
 
     Example: pandora index rebuild
     """
+    from pandora_dagster.app.index_service import CALLS, LINEAGE, SOURCES, VECTORS
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
     with app_of_existing_store(context) as app:
         report = app.indexes.rebuild(progress=lambda done: print_note(f"{done} turns") if done % 1000 == 0 else None)
         add_partitions(app, app.turns.keys())
-    print_line(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed; {report.links} links of lineage")
-    if report.vectors:
-        print_line(f"{report.vectors} vectors of messages")
-    for damaged_file in filter(
-        None, (report.damaged_file, report.calls_damaged_file, report.sources_damaged_file, report.lineage_damaged_file)
-    ):
+    rows = report.rows
+    print_line(f"{report.turns} turns, {rows[CALLS]} calls and {rows[SOURCES]} sources indexed; {rows[LINEAGE]} links of lineage")
+    if rows.get(VECTORS):
+        print_line(f"{rows[VECTORS]} vectors of messages")
+    for damaged_file in report.damaged_files:
         print_note(f"the damaged index is kept as {damaged_file}")
     for fault in (*report.faults, *report.broken_lines):
         print_note(f"pandora: {fault}")
@@ -213,7 +213,7 @@ def forget(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be erased, and erase nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a user everywhere, and verify the erasure.
+    """Erase a user from the store and Dagster; search for traces.
 
     It erases turns, sessions, memory, research, stored prompt packs, originals in cold storage, index rows, interventions, lines of batches
     and logs, and Dagster's partitions, runs and events. Every file of the store and of Dagster's storage is then searched for texts that
@@ -222,18 +222,18 @@ def forget(
 
     Example: pandora forget ann --dry-run
     """
-    from pandora_dagster.app.erasure_service import ErasureService
+    from pandora_dagster.app.store_adapters import open_erasure
     from pandora_dagster.contracts.ids import user_id
-    from pandora_dagster.defs.run_records import DagsterRunEraser
+    from pandora_dagster.defs.run_records import open_run_eraser
 
     settings = settings_of(context)
     owner = user_id(user)
     if not settings.root.is_dir():
         exit_with(EXIT_WRONG, f"{settings.root}: no store there: expected the folder of a store (--root or PANDORA_ROOT)")
-    erasure = ErasureService(settings, DagsterRunEraser(settings), on_step=lambda step: print_note(f"erasing {owner}: {step}"))
+    erasure = open_erasure(settings, open_run_eraser(settings), on_step=lambda step: print_note(f"erasing {owner}: {step}"))
     found = erasure.find(owner)
     if not found.anything:
-        exit_with(EXIT_WRONG, f"user {owner}: the store has nothing of this user: expected a user with documents")
+        exit_with(EXIT_WRONG, f"user {owner}: no data in this store: expected a user that `pandora turns` lists")
     if not (as_json and (yes or dry_run)):
         _print_found(found)
     if dry_run:

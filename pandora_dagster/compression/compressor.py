@@ -22,7 +22,7 @@ from pandora_dagster.compression.selection.unnamed_values import has_tools, last
 from pandora_dagster.compression.verification.facts import Verdict
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.summary_check import SummaryCheck, check_summary
-from pandora_dagster.compression.verification.verification import Verification, verify
+from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -122,7 +122,7 @@ def compress(request: CompressionRequest, counter: TokenMeasure, *, ledger: Ledg
         raise InputError(f"compress: target_tokens: {target}: expected at least 1 token")
     tokens = counter.count(text)
     result = CompressedText(text, tokens, tokens, None, request, counter, original_ledger=ledger)
-    if tokens <= target and (not request.is_repeated or result.verification.facts_preserved):
+    if tokens <= target and (not request.is_repeated or result.verification.no_fact_changed):
         return result
     made = _Compression(redact(request.source), request.query.strip(), counter).within(target, _last_line(request, counter))
     if made.text:

@@ -1,7 +1,7 @@
-"""Holds a conversation's rolling summary to what was said (002 section 3, "Summarization"): every item is grounded, every limit that
-the person set and every decision is in it or linked, and it stays within its words.
+"""Verifies a rolling summary against the conversation (002 section 3, "Summarization"): every item is grounded, every limit that
+the user set and every decision is in it or linked, and it stays within its words.
 
-Knows digests and exchanges; asks nobody. What can not be mended is refused with its reasons.
+What cannot be repaired is refused with its reasons.
 """
 
 import re
@@ -12,7 +12,7 @@ from pandora_dagster.compression.verification.facts import FactKind
 from pandora_dagster.compression.verification.forms import unit_key
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger, statement_kind
 from pandora_dagster.compression.verification.summary_check import check_summary
-from pandora_dagster.compression.verification.verification import is_stated, unsupported
+from pandora_dagster.compression.verification.verifier import is_stated, unsupported
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.language.cues import Cue, cues
@@ -164,7 +164,7 @@ def check_digest(
     fitting, left = _fitting([*units, *missing], words)
     restored = tuple(u.shown for u in missing if u in fitting)
     if not any(u.field == "summary" for u in fitting):
-        return DigestCheck(candidate, refused=refused, reasons=("summary: nothing of it is borne out by the conversation", *refused[:3]))
+        return DigestCheck(candidate, refused=refused, reasons=("summary: nothing of it is supported by the conversation", *refused[:3]))
     sound, unsound, reasons = _supported_lines(fitting, source, counter)
     digest = _digest(sound)
     if len(render_digest(digest).split()) > words:

@@ -11,7 +11,7 @@ _LARGEST_EXPONENT = 6  # 2^6 is over the longest backoff; a larger power would o
 
 @dataclass(frozen=True, slots=True)
 class LimiterState:
-    """What outlives a process: times are wall-clock seconds since 1970 (DECISIONS 7), since a monotonic clock starts anew."""
+    """What outlives a process: times are wall-clock seconds since 1970 (DECISIONS 7), since a monotonic clock starts again."""
 
     calls: tuple[float, ...] = ()
     """Calls that were still inside the window."""

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from pandora_dagster.contracts.compression_results import CURRENT_NAMES
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.strict_model import StrictModel
 
@@ -38,8 +39,8 @@ class ArchivedDocument(StrictModel):
     model: str = ""
     counts: Mapping[str, int] = {}
     """`total`, and a number for each outcome of a fact."""
-    checks: Mapping[str, bool] = {}
-    """The three checks of its compression, `facts_preserved` among them; empty where it stays whole."""
+    checks: Annotated[Mapping[str, bool], CURRENT_NAMES] = {}
+    """The three checks of its compression, `no_fact_changed` among them; empty where it stays whole."""
     whole: str = ""
     """Why it stays whole; "" where it is compressed."""
     call_ids: tuple[str, ...] = ()
@@ -233,7 +234,7 @@ class ArchiveReport(ArchiveSums):
 class DayCheck(StrEnum):
     """The five checks of every archived day."""
 
-    NO_FACT_LOST = "no_fact_lost"
+    NO_FACT_CHANGED = "no_fact_changed"
     ORIGINALS_RESTORABLE = "originals_restorable"
     WITHIN_TARGET = "within_target"
     INDEX_AGREES = "index_agrees"

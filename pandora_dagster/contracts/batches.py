@@ -1,6 +1,7 @@
 """Batches of queries: a file of queries, the turns that they become, and their outcomes."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -47,6 +48,25 @@ class Batch(StrictModel):
     """The day on which it began, `2026-01-04` in the configured time zone."""
     queries: tuple[BatchQuery, ...] = ()
     rejected: tuple[RejectedLine, ...] = ()
+
+
+def digest_of(data: bytes) -> str:
+    """sha256 of a file of queries: equal for files with the same bytes."""
+    return sha256(data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFile:
+    """A file in the inbox as one listing finds it."""
+
+    name: str
+    size: int
+    modified_ns: int
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for two listings between which nobody writes."""
+        return f"{self.size}:{self.modified_ns}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, cast
+
+from pydantic import BeforeValidator
 
 from pandora_dagster.contracts.enums import ContentType
 
@@ -11,13 +13,25 @@ Gate = Literal[
     "confidence_threshold",
     "evidence_required",
     "timeout_ms",
-    "facts_preserved",
+    "no_fact_changed",
     "within_budget",
     "is_a_summary",
     "sources_linked",
     "caches_fresh",
     "relevant_source",
 ]
+
+
+def _with_current_names(gates: Any) -> Any:
+    """The verdicts of a record, under the names of today: version 0.1.0 wrote `facts_preserved` for `no_fact_changed`."""
+    if not isinstance(gates, Mapping) or "facts_preserved" not in gates:
+        return cast(object, gates)
+    stored = cast(Mapping[str, object], gates)
+    return {"no_fact_changed" if name == "facts_preserved" else name: passed for name, passed in stored.items()}
+
+
+CURRENT_NAMES = BeforeValidator(_with_current_names)
+"""For fields of stored records that map gates and checks to whether they passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,7 @@ class CompressionReport:
     before: str
     after: str
     verdicts: tuple[GateVerdict, ...]
-    """The three checks: `facts_preserved`, `within_budget`, `is_a_summary`."""
+    """The three checks: `no_fact_changed`, `within_budget`, `is_a_summary`."""
     deferred: str = ""
     """Why a model did not compress every part that it would have compressed (DECISIONS 7)."""
     recipe_version: str = ""

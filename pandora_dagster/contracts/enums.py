@@ -32,7 +32,7 @@ class OutputFormat(StrEnum):
     YAML = "yaml"
     TEXT = "text"
     TAGGED = "tagged"
-    """Markdown with `<thinking>`, `<draft>` and `<dispatch>` (`documents.model_output.micro_tags`)."""
+    """Markdown with `<thinking>`, `<draft>` and `<dispatch>` (`recipes.micro_tags`)."""
 
     @property
     def is_written(self) -> bool:

@@ -7,7 +7,7 @@ A *document id* permanently names one text of one user:
 | `ben:turn_000004/context.md` | a document in the folder of the turn, newest; with `@2`, of that revision: `ben:turn_000004@2/...` |
 | `ben:turn_000004/context.md#5` | section 5 of it |
 | `ben:turn_000004/cold/context.md` | its original, in the turn's cold object |
-| `ben:turn_000004/summary` | the turn's entry of level L1: day, topics and summary, as `retrieval.turn_row` makes it from the manifest |
+| `ben:turn_000004/summary` | the turn's entry of level L1: day, topics and summary, as `documents.turn_entry` makes it from the manifest |
 | `ben:session/conv-1` | the narrative of a session (level L2) |
 | `ben:digest` | the digest of a user (level L3) |
 | `ben:research_cache/...`, `ben:webpage_cache/...`, `ben:notes/...`, `ben:preferences.md`, `ben:facts.md` | a source that answers cite |
@@ -83,6 +83,14 @@ class DocumentId:
             raise BadIdError(f"document {text[:80]!r}: {_EXPECTED}")
         return cls(owner, path)
 
+    @classmethod
+    def of_source(cls, user: str, path: str) -> "DocumentId | None":
+        """The document of `user` that a source's path leads to; None for a path that names none."""
+        try:
+            return cls.parse(f"{user}:{path.removeprefix('turns/')}")
+        except BadIdError:
+            return None
+
 
 def document_id(key: TurnKey, name: str, *, cold: bool = False, section: int | None = None) -> str:
     """The id of a turn's document, newest revision."""
@@ -97,6 +105,11 @@ def session_document(user: str, session: str) -> str:
 def digest_document(user: str) -> str:
     """The id of a user's digest."""
     return f"{user}:{DIGEST}"
+
+
+def is_turn_owner(owner: str) -> bool:
+    """Whether `<user>:<owner>` is a turn, and no narrative or digest."""
+    return owner.partition(":")[2].startswith("turn_")
 
 
 class Relation(StrEnum):

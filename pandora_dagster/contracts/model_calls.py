@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from pandora_dagster.contracts.compression_results import CompressionReport, GateVerdict
+from pandora_dagster.contracts.compression_results import CURRENT_NAMES, CompressionReport, GateVerdict
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat, Priority
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.images import ImagePart
@@ -269,7 +269,7 @@ class CallRecord(StrictModel):
     retries: int = 0
     escalated: bool = False
     finish_reason: str = ""
-    gates: Mapping[str, bool] = {}
+    gates: Annotated[Mapping[str, bool], CURRENT_NAMES] = {}
     error: str = ""
     left_out: tuple[str, ...] = ()
     """Items that selection left out, by name."""
@@ -301,7 +301,7 @@ class CallRecord(StrictModel):
     def used_tokens(self) -> int:
         """Tokens of the call: as the server counted them, else as planned where an answer came without a count; 0 without an answer, and
         for the summary record of a compression, whose calls have their own records."""
-        if "facts_preserved" in self.gates:
+        if "no_fact_changed" in self.gates:
             return 0
         return self.spent.prompt + self.spent.output or (self.tokens.total if self.success or self.tokens.output else 0)
 

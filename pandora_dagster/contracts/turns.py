@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -149,6 +150,26 @@ class SearchFilters:
     state: TurnState | None = None
 
 
+RECORDED = "recorded"
+"""The phase that owns an imported turn's documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEffects:
+    """What each phase of the flow does to a stored turn: all that a store knows of phases."""
+
+    sections: Mapping[str, int]
+    """Phase -> the section of context.md that it writes, e.g. `reflection: 1`."""
+    final_states: Mapping[str, TurnState]
+    """Phase -> the state in which it leaves the turn, e.g. `saved_turn: saved`; what follows such a phase changes no document."""
+    summary: str
+    """The phase whose result is the `Manifest.summary` of a saved turn."""
+
+    def written_at(self, manifest: Manifest) -> str:
+        """When the turn's documents were complete; of an unfinished turn, when it began."""
+        return next((p.finished_at for p in manifest.phases if p.phase in self.final_states or p.phase == RECORDED), manifest.created_at)
+
+
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
     """A message that a search returns; scores are comparable within one result only, `place` orders a user's messages."""
@@ -160,3 +181,17 @@ class FoundMessage:
     text: str
     score: float
     place: int
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReport:
+    """What a rebuild of indexes did. `faults` names each turn whose documents cannot be read."""
+
+    turns: int
+    faults: tuple[str, ...] = ()
+    damaged_files: tuple[Path, ...] = ()
+    """Where damaged indexes are kept."""
+    rows: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Name of each other index -> the number of its rows."""
+    broken_lines: tuple[str, ...] = ()
+    """Each line and each record that cannot be read."""

@@ -34,7 +34,7 @@ _COLUMNS = [
 ]
 _DESCRIPTION = (
     "The queries of the files in `<root>/inbox/` that began on this day, each a turn of its own. A run whose configuration names no file "
-    "takes all waiting files that began on its day, and for today all that have not begun."
+    "processes the waiting files that were started on its day; for today, also files not started yet."
 )
 _CHECK_DESCRIPTION = "Each line has a turn that is saved, asks for clarification, or halted with an intervention."
 

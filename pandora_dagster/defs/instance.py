@@ -14,10 +14,10 @@ from filelock import FileLock
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from pandora_dagster.app.store_adapters import first_day
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.stores.disk.turn_directory import FirstDay
 
 TURNS = dg.DynamicPartitionsDefinition(name="turns")
 """One key per live turn, `<user>:turn_000811` (DECISIONS 15). Imported turns have keys too, but no materializations."""
@@ -34,9 +34,8 @@ def due_days(settings: Settings) -> dg.DailyPartitionsDefinition:
 
 
 def _daily(settings: Settings, *, end_offset: int) -> dg.DailyPartitionsDefinition:
-    """Days from PANDORA_FIRST_DAY on, or from the first day with turns in the store, if that is earlier (DECISIONS 30)."""
-    first = min(settings.first_day, FirstDay(settings.root).read() or settings.first_day)
-    return dg.DailyPartitionsDefinition(start_date=first.isoformat(), timezone=settings.timezone, end_offset=end_offset)
+    """Days from the first day of the store on."""
+    return dg.DailyPartitionsDefinition(start_date=first_day(settings).isoformat(), timezone=settings.timezone, end_offset=end_offset)
 
 
 # SQLite synchronisation of Dagster's records. A turn commits to them some hundreds of times. Where an fsync takes 4 ms, a turn needs

@@ -12,17 +12,17 @@ from pandora_dagster.app import App, open_app
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.app.batch_service import BatchService
 from pandora_dagster.app.evaluation import Evaluation, open_evaluation
+from pandora_dagster.app.store_adapters import open_inbox
 from pandora_dagster.contracts.enums import Priority
-from pandora_dagster.contracts.ports.record_storage import Interventions
+from pandora_dagster.contracts.ports.record_storage import Interventions, QueryFiles
 from pandora_dagster.settings import Settings, load_settings, process_environment
-from pandora_dagster.stores.records.batch_files import Inbox
 
 
 @cache
 def cached_app(root: str, runtime: str, priority: Priority) -> App:
     """The application over these settings, opened once per process and priority.
 
-    The one cache of a process: Dagster makes a resource anew for each run, and opening the application takes more than a second.
+    The one cache of a process: Dagster makes a new resource for each run, and opening the application takes more than a second.
     """
     return open_app(_settings(root, runtime), priority=priority)
 
@@ -64,9 +64,9 @@ class BatchResource(AppResource):
     """Runs the queries of the inbox, with lower priority than live turns. Empty fields take the values of the settings."""
 
     @property
-    def inbox(self) -> Inbox:
+    def inbox(self) -> QueryFiles:
         """The files that wait; opens no application."""
-        return Inbox(self.settings.root)
+        return open_inbox(self.settings)
 
     def open(self) -> BatchService:
         return BatchService(self.app(Priority.BATCH))

@@ -1,27 +1,28 @@
-"""Dagster's records of runs: deletion of old runs, and erasure of a user from all records."""
+"""Dagster's records of runs: deletion of old runs, and erasure of a user from all records.
 
-import os
+The eraser is an adapter of a port and stands here because Dagster is imported in this package alone; `open_run_eraser` constructs it.
+"""
+
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from sqlite3 import Connection
 from typing import cast
 
 import dagster as dg
 from dagster._serdes import serialize_value
 
+from pandora_dagster.app.store_adapters import open_record_folder
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.contracts.ports.user_storage import Eraser, RecordFolder, TraceScrubber
 from pandora_dagster.contracts.retention import SearchedObject
 from pandora_dagster.defs.instance import TURNS, open_instance
 from pandora_dagster.documents.redaction.user_traces import ERASED
 from pandora_dagster.errors import BadIdError
 from pandora_dagster.settings import Settings
-from pandora_dagster.stores.erasure.content_search import search_files
-from pandora_dagster.stores.erasure.file_erasure import files_below, remove
-from pandora_dagster.stores.erasure.row_erasure import erase_sqlite_rows, open_sqlite
 
 _FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _AT_ONCE = 500
@@ -105,11 +106,17 @@ _MAX_WAIT_S, _RECORD_WAIT_S = 10.0, 1.0
 _PARTITION, _FIRST, _LAST = "dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
+def open_run_eraser(settings: Settings) -> Eraser:
+    """The eraser of the records in DAGSTER_HOME."""
+    return DagsterRunEraser(settings, open_record_folder(settings.dagster_home))
+
+
 @dataclass(frozen=True, slots=True)
 class DagsterRunEraser:
-    """The Eraser port over the instance of DAGSTER_HOME; without an instance there is nothing to erase."""
+    """The Eraser port over the instance of DAGSTER_HOME; without an instance there is nothing to erase. `files`: those of that folder."""
 
     settings: Settings
+    files: RecordFolder
     step: str = "runs"
 
     def count(self, user: UserId) -> Mapping[str, int]:
@@ -120,8 +127,7 @@ class DagsterRunEraser:
 
     def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
         """Delete partitions and runs through Dagster, then every record in its files. Raises StoreError where another program holds one."""
-        home = self.settings.dagster_home
-        if not home.is_dir():
+        if not self.settings.dagster_home.is_dir():
             return ()
         with open_instance(self.settings) as instance:
             for key in _keys(instance, user):
@@ -130,15 +136,15 @@ class DagsterRunEraser:
             for run in _user_runs(instance, user):
                 delete_run(instance, run.run_id)
             known = {run.run_id for run in _runs(instance)}
-            for path in _databases(home):
-                erase_sqlite_rows(path, traces)
-                _delete_orphan_rows(path, known)
-            _restore_newest_events(instance, home, user)
-        _erase_texts(home, traces)
+            self.files.erase_rows(traces)
+            for database in self.files.databases():
+                _delete_orphan_rows(database, known)
+            _restore_newest_events(instance, self.files, user)
+        self.files.erase_texts(traces)
         return ()
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
-        yield from search_files(files_below(self.settings.dagster_home), traces, wait_s=60.0)
+        return self.files.search(traces)
 
 
 def _keys(instance: dg.DagsterInstance, user: str) -> list[str]:
@@ -180,13 +186,9 @@ def _is_theirs(partition: str, user: str) -> bool:
     return partition.startswith(f"{user}:turn_")
 
 
-def _databases(home: Path) -> list[Path]:
-    return [path for path in files_below(home) if path.name.endswith(".db") and path.is_file() and not path.is_symlink()]
-
-
-def _delete_orphan_rows(path: Path, known: Collection[str]) -> None:
+def _delete_orphan_rows(database: AbstractContextManager[Connection], known: Collection[str]) -> None:
     """Delete rows of deleted runs that Dagster 1.13 leaves: tags, checks, and tags of events."""
-    with open_sqlite(path) as db:
+    with database as db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         db.execute("CREATE TEMP TABLE known (run_id TEXT PRIMARY KEY)")
         db.executemany("INSERT INTO known VALUES (?)", [(run_id,) for run_id in known])
@@ -197,12 +199,12 @@ def _delete_orphan_rows(path: Path, known: Collection[str]) -> None:
         db.commit()
 
 
-def _restore_newest_events(instance: dg.DagsterInstance, home: Path, user: str) -> None:
+def _restore_newest_events(instance: dg.DagsterInstance, files: RecordFolder, user: str) -> None:
     """Replace the newest event that Dagster stores for an asset, where it was the user's, by the newest remaining one."""
     newest = {asset.to_string(): instance.fetch_materializations(asset, limit=1).records for asset in instance.all_asset_keys()}
     known = {run.run_id for run in _runs(instance)}
-    for path in _databases(home):
-        with open_sqlite(path) as db:
+    for database in files.databases():
+        with database as db:
             if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asset_keys'").fetchone():
                 continue
             found = db.execute("SELECT id, asset_key, last_materialization, last_run_id FROM asset_keys").fetchall()
@@ -214,15 +216,3 @@ def _restore_newest_events(instance: dg.DagsterInstance, home: Path, user: str) 
                 db.execute("UPDATE asset_keys SET last_materialization = ?, last_run_id = ? WHERE id = ?", (*values, row))
             db.execute("UPDATE asset_keys SET cached_status_data = NULL")
             db.commit()
-
-
-def _erase_texts(home: Path, traces: TraceScrubber) -> None:
-    """Delete lines with a trace from captured output and any other file."""
-    for path in files_below(home):
-        if path.name.endswith((".db", ".db-wal", ".db-shm", ".lock")) or path.is_symlink() or not path.is_file():
-            continue
-        data = path.read_bytes()
-        if traces.found_in(os.fsencode(path.name)):
-            remove(path)
-        elif traces.found_in(data):
-            path.write_bytes(b"".join(line for line in data.splitlines(keepends=True) if not traces.found_in(line)))

@@ -1,7 +1,7 @@
 """Passages of a text: its paragraphs, each heading together with the paragraph under it. No character is changed."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 _PARAGRAPH = re.compile(r"\S.*?(?=\s*(?:\n[ \t]*\r?\n|\Z))", re.DOTALL)
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*\Z")
@@ -23,16 +23,6 @@ def passages(text: str, *, longest: int = LONGEST_PASSAGE) -> tuple[Span, ...]:
     if heading is not None:
         found += _divide(text, heading, len(text.rstrip()), longest)
     return tuple(found)
-
-
-def join_passages(text: str, spans: Sequence[Span], chosen: set[int]) -> str:
-    """The chosen passages in order; adjacent ones with the original white space between them."""
-    parts: list[str] = []
-    for place, (start, stop) in enumerate(spans):
-        if place in chosen:
-            adjacent = place - 1 in chosen
-            parts.append(text[spans[place - 1][1] : stop] if adjacent else f"\n\n{text[start:stop]}")
-    return "".join(parts).strip("\r\n")
 
 
 def _divide(text: str, start: int, stop: int, longest: int) -> Iterator[Span]:

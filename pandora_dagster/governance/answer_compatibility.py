@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.recipe_schema import Recipe
+from pandora_dagster.recipes.schema_notation import resolve_reference
 
 Schema = Mapping[str, Any]
 _LEAST, _MOST = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
@@ -115,9 +116,8 @@ class _SchemaComparison:
 def _alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
     """The alternatives of a schema: `anyOf`, `oneOf`, references and lists of types expanded."""
     if isinstance(reference := schema.get("$ref"), str):
-        yield from _alternatives(
-            {**_resolve_reference(reference, root), **{name: value for name, value in schema.items() if name != "$ref"}}, root
-        )
+        own = {name: value for name, value in schema.items() if name != "$ref"}
+        yield from _alternatives({**_schema(resolve_reference(root, reference)), **own}, root)
         return
     word = next((word for word in ("anyOf", "oneOf") if word in schema), "")
     if word:
@@ -128,13 +128,6 @@ def _alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
         yield from ({**schema, "type": name} for name in cast("Sequence[str]", schema["type"]))
     else:
         yield schema
-
-
-def _resolve_reference(reference: str, root: Schema) -> Schema:
-    found: Any = root
-    for step in reference.removeprefix("#").split("/")[1:]:
-        found = found[step.replace("~1", "/").replace("~0", "~")]
-    return cast("Schema", found)
 
 
 def _keyword_faults(written: Schema, read: Schema, place: str) -> Iterator[str]:

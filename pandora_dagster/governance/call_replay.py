@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.recipe_schema import CallCase
-from pandora_dagster.documents.model_output.answer_parser import read_answer
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import BadAnswerError, DocumentError
+from pandora_dagster.execution.call.answer_parser import read_answer
 from pandora_dagster.governance.dry_run import DryRunExecutor, DryRunResult
 
 T = TypeVar("T")
@@ -116,7 +116,6 @@ async def replay_calls(
     *,
     layer: ModelLayer | None = None,
     at_once: int = 1,
-    on_call: Callable[[ReplayResult], None] = lambda so_far: None,
 ) -> ReplayResult:
     """Replay each logged call on the selected version, at most `at_once` at a time. `read` returns the vault's text of a reference."""
     result = ReplayResult()
@@ -127,7 +126,6 @@ async def replay_calls(
             outcomes = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
             for (record, _), done in zip(group, outcomes, strict=True):
                 _compare(record, done, done.raw if _is_unchanged(record, done) else _logged_answer(record, read), result)
-                on_call(result)
     return result
 
 

@@ -12,10 +12,10 @@ from pandora_dagster.contracts.recipe_governance import Correction
 from pandora_dagster.contracts.recipe_schema import CallCase, Expectation, RecipeTest
 from pandora_dagster.errors import InputError
 from pandora_dagster.governance.call_metrics import TurnOutcome
+from pandora_dagster.phases.flow.phase_spec import PhaseRole
+from pandora_dagster.phases.flow.phase_table import phase_in_role
 
 _EXAMPLES = 5
-_ANSWERS = "response"
-"""The phase whose answer the validator sends back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _record_failures(record: CallRecord, outcome: TurnOutcome | None) -> Iterato
         yield failure("retried", f"{record.retries} retries before it passed")
     if record.answered is False:
         yield failure("nothing found", "the answer says only that nothing was found, and was given sources")
-    if outcome is not None and outcome.sent_back and record.phase == _ANSWERS:
+    if outcome is not None and outcome.sent_back and record.phase == phase_in_role(PhaseRole.ANSWER):
         yield failure("sent back", "the validator asked for another answer")
 
 

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from pandora_dagster.contracts.recipe_schema import Expectation, LoadedRecipe, RecipeTest
 from pandora_dagster.documents.citations import cited_labels
-from pandora_dagster.documents.model_output.answer_parser import strings
+from pandora_dagster.execution.call.answer_parser import strings
 from pandora_dagster.governance.dry_run import DryRunExecutor, DryRunResult
 
 _STEP = re.compile(r"([A-Za-z_]\w*)|\[(\d+)\]")

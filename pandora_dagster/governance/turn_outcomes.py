@@ -13,11 +13,11 @@ from pandora_dagster.contracts.recipe_governance import Correction
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.governance.call_metrics import TurnOutcome
+from pandora_dagster.phases.flow.phase_spec import PhaseRole
+from pandora_dagster.phases.flow.phase_table import phase_in_role
 
 _CACHED_TURNS = 10_000
 """Turns whose outcome is cached: calls of a turn come close together."""
-_VALIDATION = "validation"
-"""The phase that may send an answer back."""
 
 
 @dataclass(slots=True)
@@ -60,12 +60,8 @@ class TurnOutcomes:
 
 
 def _sent_back(manifest: Manifest) -> bool:
-    reports = [phase.report for phase in manifest.phases if phase.phase == _VALIDATION]
+    reports = [phase.report for phase in manifest.phases if phase.phase == phase_in_role(PhaseRole.VALIDATION)]
     return any(cast("Mapping[str, object]", report.get("facts", {})).get("revisions") for report in reports)
-
-
-ANSWER = "response"
-"""The phase that wrote the answer."""
 
 
 def attribute_correction(
@@ -74,16 +70,18 @@ def attribute_correction(
     text: str,
     corrections: Corrections,
     *,
-    phase: str = ANSWER,
+    phase: str = "",
     recipe: str = "",
     calls: Iterable[CallRecord] = (),
 ) -> Correction:
-    """Store a correction. `recipe`: its name, where several ran in the phase; `calls`: of the turn, oldest first.
+    """Store a correction. `phase`: the one that was wrong, "" for that of the answer; `recipe`: its name, where several ran in it;
+    `calls`: of the turn, oldest first.
 
     Raises InputError where no recipe ran (an imported turn, a phase that did not run), and where it is ambiguous which.
     """
     if not text.strip():
         raise InputError("correction: empty: expected what was wrong, or what it should have been")
+    phase = phase or phase_in_role(PhaseRole.ANSWER)
     ran = next((record for record in manifest.phases if record.phase == phase), None)
     if ran is None or not ran.recipes:
         known = ", ".join(record.phase for record in manifest.phases if record.recipes) or "none: it was imported"

@@ -7,11 +7,15 @@ from collections.abc import Iterable, Sequence
 K1, B = 1.2, 0.6
 
 
+def idf(documents: int, holders: int) -> float:
+    """How rare a key is among `documents`, `holders` of which have it."""
+    return math.log(1 + (max(documents, holders) - holders + 0.5) / (holders + 0.5))
+
+
 class Bm25:
     """Documents, each a sequence of keys, ready for queries."""
 
-    def __init__(self, documents: Sequence[Sequence[str]], *, k1: float = K1, b: float = B) -> None:
-        self._k1, self._b = k1, b
+    def __init__(self, documents: Sequence[Sequence[str]]) -> None:
         self._sizes = [len(keys) for keys in documents]
         self._mean = sum(self._sizes) / max(1, len(documents)) or 1.0
         self.postings: dict[str, dict[int, int]] = {}
@@ -26,12 +30,12 @@ class Bm25:
     def idf(self, key: str) -> float:
         """Inverse document frequency, 0 for a key that no document holds."""
         holders = len(self.postings.get(key, ()))
-        return math.log(1 + (len(self) - holders + 0.5) / (holders + 0.5)) if holders else 0.0
+        return idf(len(self), holders) if holders else 0.0
 
     def saturated(self, frequency: float, place: int) -> float:
         """What so many hits count in a document of this size."""
-        size = 1 - self._b + self._b * self._sizes[place] / self._mean
-        return frequency * (self._k1 + 1) / (frequency + self._k1 * size)
+        size = 1 - B + B * self._sizes[place] / self._mean
+        return frequency * (K1 + 1) / (frequency + K1 * size)
 
     def scores(self, query: Iterable[str]) -> list[float]:
         """A score for each document; 0 where it holds no key of the query."""

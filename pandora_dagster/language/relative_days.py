@@ -108,24 +108,6 @@ def yearless_days(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{month:02d}-{day:02d}" if day else f"{month:02d}" for month, day in months_named(query)))
 
 
-def day_ranges(terms: tuple[str, ...]) -> tuple[str, ...]:
-    """Date terms as readable ranges: consecutive days as `2026-11-09 to 2026-11-15`, a month `2026-10`, a year `2025`."""
-    days = [term.removeprefix("@") for term in terms]
-    runs: list[list[str]] = []
-    for day in sorted(days):
-        follows = bool(runs) and len(day) == len(runs[-1][-1]) == 10 and date.fromisoformat(day) - date.fromisoformat(runs[-1][-1])
-        if follows == timedelta(1):
-            runs[-1].append(day)
-        else:
-            runs.append([day])
-    return tuple(f"{run[0]} to {run[-1]}" if len(run) > 1 else run[0] for run in runs)
-
-
-def is_in_ranges(day: str, ranges: tuple[str, ...]) -> bool:
-    """Whether an ISO day is in the ranges of `day_ranges`."""
-    return any(first <= day[: len(first)] <= (last or first) for first, _, last in (one.partition(" to ") for one in ranges) if day)
-
-
 def _named(text: str) -> Iterator[re.Match[str]]:
     for form in (_MOMENT, _AGO, _LAST, _STRETCH):
         yield from form.finditer(text)
@@ -199,17 +181,3 @@ def _stretch(today: date, count: int, unit: str) -> tuple[str, ...]:
 
 def _days(first: date, count: int) -> tuple[str, ...]:
     return tuple(f"@{first + timedelta(ahead):%Y-%m-%d}" for ahead in range(count))
-
-
-_LINE = "Days that the query names: "
-
-
-def days_line(ranges: tuple[str, ...]) -> str:
-    """The line of a document that names the days; "" without days."""
-    return _LINE + ", ".join(ranges) if ranges else ""
-
-
-def read_days_line(document: str) -> tuple[str, ...]:
-    """The days in the first line of a document; () without that line."""
-    first = document.partition("\n")[0]
-    return tuple(first.removeprefix(_LINE).split(", ")) if first.startswith(_LINE) else ()

@@ -1,1 +1,1 @@
-"""What a turn does, phase by phase, in the documents' own words. The only room that names recipes."""
+"""What a turn does, phase by phase, in the documents' own words. The only package beside `archive` that names recipes."""

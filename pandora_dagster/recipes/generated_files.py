@@ -9,10 +9,10 @@ import yaml
 
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import ASSERTIONS, LoadedRecipe, Recipe
-from pandora_dagster.documents.model_output.schema_notation import render_schema
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.recipe_paths import POLICY, REGISTRY_FILE, SCHEMA_FILE, prompt_files
 from pandora_dagster.recipes.recipe_reader import content_digest, read_prompt
+from pandora_dagster.recipes.schema_notation import render_schema
 from pandora_dagster.recipes.yaml_source import SourceFault
 
 _HEAD = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
-from pandora_dagster.documents.model_output.micro_tags import read_tagged
-from pandora_dagster.documents.model_output.schema_notation import property_names
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.recipes.generated_files import check_registry, check_schema_file, referenced_prompts
+from pandora_dagster.recipes.micro_tags import read_tagged
 from pandora_dagster.recipes.output_schema import example_faults, grammar_faults
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.recipe_paths import prompt_files, stray_files
+from pandora_dagster.recipes.schema_notation import property_names
 from pandora_dagster.recipes.static_prompts import KNOWN_VARIABLES, io_schema, prompt_cases, select_prompts, variables_in
 
 _EXAMPLE = re.compile(r"^[^\n`]*\bExample\b[^\n]*\n.*?^(`{3,})\w*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)

@@ -6,7 +6,7 @@ from typing import Any, cast
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
-from pandora_dagster.documents.model_output.schema_notation import resolve_reference, subschemas
+from pandora_dagster.recipes.schema_notation import resolve_reference, subschemas
 from pandora_dagster.recipes.yaml_source import FieldPath, dotted_path
 
 _UNSUPPORTED_KEYWORDS = ("multipleOf",)

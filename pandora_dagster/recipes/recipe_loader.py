@@ -62,7 +62,7 @@ class RecipeLoader:
         return self._from_file("/".join(split_name(name)), self._list_files())
 
     def load_with_tests(self, name: str) -> LoadedRecipe:
-        """The same with its tests, read anew; raises like `load`, also for what is wrong with a test."""
+        """The same with its tests, read again; raises like `load`, also for what is wrong with a test."""
         files = self._list_files()
         path = self._from_file("/".join(split_name(name)), files).path
         return read_recipe(self._recipe_file(path, files[path]))

@@ -1,4 +1,4 @@
-"""Where recipes and prompts lie, and what their names look like. Knows paths; reads no recipe."""
+"""Paths of recipes and prompts, and what their names look like. Knows paths; reads no recipe."""
 
 import os
 import re

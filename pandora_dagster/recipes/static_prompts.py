@@ -1,4 +1,4 @@
-"""What stands first in every call of a recipe: policy, role prompt, IO schema. Knows prompt texts; counts nothing, calls no model."""
+"""The constant beginning of every prompt of a recipe: policy, role prompt, IO schema. Counts nothing, calls no model."""
 
 import re
 from collections.abc import Mapping
@@ -6,8 +6,8 @@ from itertools import product
 
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptWhen, Recipe
-from pandora_dagster.documents.model_output.schema_notation import render_schema
 from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.recipes.schema_notation import render_schema
 
 _VARIABLE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 _FORMATS = {

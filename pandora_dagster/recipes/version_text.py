@@ -1,4 +1,4 @@
-"""A version of a recipe as one text, and back: recipe, policy and prompt texts whole. The text bears its own proof, the version.
+"""A version of a recipe as one text, and back: recipe, policy and prompt texts whole. The version is the hash of the text.
 
 Knows no disk. The version is the hash of what the text holds, so one wrong byte of it is another version's text, or none.
 """

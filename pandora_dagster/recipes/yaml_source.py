@@ -1,4 +1,4 @@
-"""A YAML file as plain data with the line of every field. Knows YAML; knows nothing of recipes.
+"""A YAML file that users write, as plain data with the line of every field.
 
 Only what JSON can hold is taken: mappings with string keys, lists, strings, numbers, true, false, null. Aliases and other tags are faults.
 """
@@ -83,9 +83,9 @@ def read_yaml(text: str) -> YamlSource:
         walk.visit(root, ())
         data = yaml.constructor.construct_document(root) if walk.loadable else None
     except (YAMLError, ValueError) as error:
-        return YamlSource(None, (syntax_fault(error),))
+        return YamlSource(None, (_syntax_fault(error),))
     except RecursionError:
-        return YamlSource(None, (SourceFault(1, "nested too deeply: expected a recipe"),))
+        return YamlSource(None, (SourceFault(1, "nested too deeply: expected fewer levels"),))
     return YamlSource(data, tuple(walk.faults), walk.lines)
 
 
@@ -96,7 +96,7 @@ def _yaml() -> Any:
     return yaml
 
 
-def syntax_fault(error: Exception) -> SourceFault:
+def _syntax_fault(error: Exception) -> SourceFault:
     """The fault of a text that is not YAML. Values are not quoted: one may be a key that should not be in the file."""
     if isinstance(error, MarkedYAMLError):
         marked: Any = error  # untyped library

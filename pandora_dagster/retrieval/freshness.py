@@ -1,4 +1,4 @@
-"""How old a cached thing is, and how much of its life is left. Knows times; knows nothing of what is cached."""
+"""How old a cached thing is, and how much of its life is left."""
 
 from datetime import datetime
 

@@ -15,8 +15,8 @@ from pandora_dagster.documents.markdown import escape_pack_lines
 from pandora_dagster.documents.meta import subsections
 from pandora_dagster.documents.recorded_context import attributed_text, message_speaker
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_row import informative_sections
 from pandora_dagster.documents.units.unit_reader import read_units
-from pandora_dagster.retrieval.turn_row import informative_sections
 
 # Who said what in a recorded turn whose messages carry names. Knows messages and sections; invents no name.
 
@@ -68,7 +68,7 @@ class _Piece:
     section: int
     block: int
     needs: tuple[int, ...] = ()
-    """Pieces without which it says something else."""
+    """Pieces without which its meaning changes."""
 
     @property
     def lead(self) -> str:

@@ -1,4 +1,4 @@
-"""`Embeds` by a model server, or by a small sentence model on this machine's processor.
+"""The `EmbeddingModel` port by a model server, or by a small sentence model on this machine's processor.
 
 The local model's weights come with the extra `embeddings`. That package takes seconds to import, so it is imported with the first text.
 """
@@ -96,7 +96,7 @@ class LocalEmbedder:
 
     def _loaded(self) -> Any:
         if self._model is None:
-            # the weights lie in the package: nothing is looked for elsewhere
+            # the weights are in the package: nothing is looked for elsewhere
             self._set_variables(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
             try:
                 self._model = _load_model()

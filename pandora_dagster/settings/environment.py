@@ -60,12 +60,12 @@ def _fault(variable: Variable, value: str) -> str:
 
 def _unknown(environ: Mapping[str, str], known: Iterable[Variable]) -> Iterable[str]:
     """Faults of misspelt settings. Values stay out of the message: they may be credentials."""
-    names = [v.name for v in known]
+    names = {v.name.removeprefix(_PREFIX): v.name for v in known}
     for name in sorted(environ):
-        if name.startswith(_PREFIX) and not name.endswith(_CREDENTIAL) and name not in names:
-            close = get_close_matches(name, names, n=1)
-            expected = f"{close[0]}" if close else "a setting (or a credential, whose name ends in _KEY)"
-            yield f"{name}: not a setting: expected {expected}"
+        if name.startswith(_PREFIX) and not name.endswith(_CREDENTIAL) and name not in names.values():
+            close = get_close_matches(name.removeprefix(_PREFIX), names, n=1)
+            expected = "a name of docs/reference/settings.md, or a credential whose name ends in _KEY"
+            yield f"{name}: unknown setting: " + (f"did you mean {names[close[0]]}?" if close else f"expected {expected}")
 
 
 def _with_paths(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[str, object], list[str]]:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import BadIdError
-from pandora_dagster.retrieval.context_window import WINDOW_POLICIES
+from pandora_dagster.retrieval.retrieval_policy import POLICIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Settings(BaseModel):
         description="Dagster's own storage: runs, events, schedules."
     )
     notes: Annotated[Path | None, Variable("PANDORA_NOTES", "an existing folder of Markdown notes", "users/<user>/notes in the store")] = (
-        Field(None, description="Forever memory of PANDORA_USER: a folder of Markdown notes, e.g. an Obsidian vault; only read.")
+        Field(None, description="Notes of PANDORA_USER: a folder of Markdown notes, e.g. an Obsidian vault; only read.")
     )
     user: Annotated[UserId, AfterValidator(_user), Variable("PANDORA_USER", "a user id: letters, digits, _ - @ + or single dots")] = Field(
         UserId("me"), description="The user of commands without --user."
@@ -111,7 +111,7 @@ class Settings(BaseModel):
         description="Which turns of a session a call receives: by the intent of the query, or by the stages of a mediation.",
     )
     stage: Annotated[
-        str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(WINDOW_POLICIES["mediation"].buffers), "none")
+        str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(POLICIES["mediation"].buffers), "none")
     ] = Field("", description="The present stage of a mediation: it determines how many turns a call receives in full.")
     embeddings: Annotated[Literal["off", "local", "runtime"], Variable("PANDORA_EMBEDDINGS", "off, local or runtime")] = Field(
         "off",
@@ -127,7 +127,8 @@ class Settings(BaseModel):
     archive_after_days: Annotated[
         int, Field(ge=1, le=36_500), Variable("PANDORA_ARCHIVE_AFTER_DAYS", "a whole number of days, 1 to 36500")
     ] = Field(
-        30, description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored turn stays as long."
+        30,
+        description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored turn is kept as long.",
     )
     archive_at: Annotated[time, BeforeValidator(_hour), Variable("PANDORA_ARCHIVE_AT", "a time of day such as 02:00")] = Field(
         time(2), description="When the nightly archival runs, in PANDORA_TIMEZONE."
@@ -172,7 +173,7 @@ class Settings(BaseModel):
         int, Field(ge=0, le=31_536_000), Variable("COMPRESSION_CACHE_TTL", "a whole number of seconds, 0 to 31536000")
     ] = Field(300, description="Seconds for which a compressed document is reused.")
     min_compression_savings: Annotated[int, Field(ge=0, le=1_000_000), Variable("MIN_COMPRESSION_SAVINGS", _TOKENS.format(0))] = Field(
-        500, description="Tokens that compression must save at the soft levels to be worth it."
+        500, description="Tokens that the compression of a section or document must save; otherwise it is not made."
     )
     compression_model_layer: Annotated[_TextLayer, Variable("COMPRESSION_MODEL_LAYER", "NERVES, REFLEX, MIND or VOICE")] = Field(
         "NERVES", description="The model layer that compresses; use another than NERVES only where NERVES has no server."
@@ -189,7 +190,7 @@ class Settings(BaseModel):
     @field_validator("stage")
     @classmethod
     def _of_its_policy(cls, stage: str, info: ValidationInfo) -> str:
-        if stage and (info.data.get("policy") != "mediation" or stage not in WINDOW_POLICIES["mediation"].buffers):
+        if stage and (info.data.get("policy") != "mediation" or stage not in POLICIES["mediation"].buffers):
             raise ValueError(f"{stage} is no stage of {info.data.get('policy')}")
         return stage
 

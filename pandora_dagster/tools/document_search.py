@@ -11,8 +11,8 @@ from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
 from pandora_dagster.contracts.turns import SESSION_POOL, Candidate
 from pandora_dagster.documents.citations import escape_source_marks
+from pandora_dagster.documents.turn_row import READ_FILES
 from pandora_dagster.retrieval.turn_excerpts import Excerpt, excerpt
-from pandora_dagster.retrieval.turn_row import READ_FILES
 
 BUDGET_TOKENS = 700
 """What one search may add to section 4."""

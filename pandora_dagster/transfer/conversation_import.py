@@ -19,11 +19,11 @@ from pandora_dagster.contracts.user.conversations import Conversation, Message, 
 from pandora_dagster.documents.conversation_messages import message_lines, message_text, message_time, parse_conversation, split_turns
 from pandora_dagster.documents.recorded_context import recorded_answer, render_recorded_context
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_entry import turn_trace
+from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import ConversationError, UnknownTurnError
 from pandora_dagster.language.terms import TermReader
-from pandora_dagster.retrieval.recorded_summary import summarise, summary_fields
-from pandora_dagster.retrieval.turn_row import build_turn_row
-from pandora_dagster.retrieval.turn_trace import turn_trace
+from pandora_dagster.transfer.recorded_summary import summarise, summary_fields
 
 RECORDED_RUNTIME = "recorded"
 CONTEXT_FILE = "context.md"

@@ -13,10 +13,10 @@ from pandora_dagster.contracts.enums import InterventionType, TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.ports.model_runtime import Capacity
 from pandora_dagster.contracts.ports.record_storage import Batches
-from pandora_dagster.documents.batch_file import NumberedQuery, read_batch_lines
 from pandora_dagster.errors import DocumentError, InputError, PandoraError, UnknownTurnError
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.flow import turn_flow
+from pandora_dagster.transfer.batch_file import NumberedQuery, read_batch_lines
 
 _RETRY_S = 1.0
 OnRow = Callable[[BatchRow], None]

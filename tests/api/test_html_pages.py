@@ -14,7 +14,6 @@ from pandora_dagster.api.html_pages import render_page, style_sheet
 from pandora_dagster.archive.lineage_view import (
     LEGEND,
     Derivation,
-    FactRow,
     FactSummary,
     LineageBlock,
     LineageView,
@@ -60,7 +59,7 @@ class Parsed(HTMLParser):
 
 def lineage(text: str, marks: tuple[Mark, ...] = (), *, words: str = "x") -> str:
     """A lineage page with one text under its marks, and `words` wherever a page shows what users or models wrote."""
-    facts = FactSummary(words, (FactRow(words, words, words, words, words),), 3)
+    facts = FactSummary(words, (dict.fromkeys(("outcome", "rank", "kind", "fact", "reason"), words),), 3)
     parent, child = Pane(words, text, marks, 7, anchor=words), Pane(words, href=words, label=words)
     blocks = (
         LineageBlock(words, (Derivation(words, parent, child, facts),)),

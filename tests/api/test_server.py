@@ -217,3 +217,16 @@ def test_an_address_that_cannot_serve_is_reported_at_once(
         with pytest.raises(SystemExit) as ended:
             run()
     assert ended.value.code == 2 and report in capsys.readouterr().err
+
+
+def test_a_system_without_a_socket_for_both_protocols_is_reported_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An IPv6 address is bound alone there; one that is taken is an error of the port."""
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+        port = str(taken.getsockname()[1])
+        monkeypatch.setattr(sys, "argv", ["pandora", "--root", str(tmp_path / "store"), "api", "--host", "::1", "--port", port])
+        with pytest.raises(SystemExit) as ended:
+            run()
+    assert ended.value.code == 2 and "expected a free address" in capsys.readouterr().err

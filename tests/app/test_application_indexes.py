@@ -39,7 +39,8 @@ def test_indexes_that_grew_with_the_store_agree_with_it_and_so_do_rebuilt_ones(r
     assert rig.app.indexes.verify() == ()
     before = rig.app.turn_index.rows()
     made = rig.app.indexes.rebuild()
-    assert (made.turns, made.sources, made.faults, made.broken_lines) == (len(before), 2, (), ()) and made.calls > 0
+    assert (made.turns, made.faults, made.broken_lines) == (len(before), (), ())
+    assert made.rows["research and visits"] == 2 and made.rows["calls"] > 0
     assert rig.app.turn_index.rows() == before and rig.app.indexes.verify() == ()
     rig.ask("and the lamp?")
     assert rig.app.indexes.verify() == ()

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.app import App, open_app
+from pandora_dagster.contracts.turns import RebuildReport
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.search.turn_index_rebuild import RebuildReport
 from tests.stores.search.fake_embedding import FakeEmbedder
 
 _SAID = ("my physician called", "noted", "the desk is oak", "fine")
@@ -29,7 +29,7 @@ def test_off_makes_no_vectors(tmp_path: Path) -> None:
     """Neither file nor finding."""
     app = _open(tmp_path)
     app.transfer.import_conversations([_LINE], where="f")
-    assert app.indexes.rebuild().vectors == 0 and not (tmp_path / "store/indexes/turn_vectors.duckdb").exists()
+    assert "vectors" not in app.indexes.rebuild().rows and not (tmp_path / "store/indexes/turn_vectors.duckdb").exists()
     assert "embeddings" not in {finding.part for finding in app.run(app.health.check())} and not _found(app, "doctor")
     app.close()
 
@@ -41,7 +41,7 @@ def test_an_import_is_embedded_and_found_by_meaning(tmp_path: Path) -> None:
     app.transfer.import_conversations([_LINE], where="f")
     assert any("my physician called" in text for text in _found(app, "doctor"))
     report: RebuildReport = app.indexes.rebuild()
-    assert report.vectors == 4 and len([text for text in embeds.asked if "physician" in text]) == 1
+    assert report.rows["vectors"] == 4 and len([text for text in embeds.asked if "physician" in text]) == 1
     says = {finding.part: finding for finding in app.run(app.health.check())}["embeddings"]
     assert says.ok and says.says == "fake 1: vectors of 64 values"
     app.close()

@@ -67,7 +67,7 @@ def test_compression_cache_ttl_is_for_how_long_a_text_is_reused(ttl, made, opene
     app = opened(COMPRESSION_CACHE_TTL=ttl)
     settled(app)
     settled(app)
-    assert app.compression.log.metrics.compression_invocations == made
+    assert len(records(app)) == made
 
 
 def shortening():
@@ -132,11 +132,9 @@ def test_the_metrics_are_read_from_the_stored_records(opened):
     assert "MIN_COMPRESSION_SAVINGS" in asyncio.run(app.dependencies.summarizer.fit_section(3, section, site=SITE)).halted
     asyncio.run(app.compression.engine.compress(CompressionRequest(TEXT + "\nError: disk 7 failed.", target=3), site=SITE))
     assert len(records(app)) == 3
-    found, counted = app.calls.index.compressions(), app.compression.log.metrics
+    found = app.calls.index.compressions()
     assert (found.invocations, found.halted, found.overflow_warnings) == (2, 1, 1)
-    assert found.invocations == counted.compression_invocations and found.overflow_warnings == counted.overflow_warnings
-    assert found.tokens_saved == counted.tokens_saved.total == found.most_tokens_saved > 0
-    assert found.longest_latency_ms == counted.compression_latency_ms.largest > 0
+    assert found.tokens_saved == found.most_tokens_saved > 0 and found.longest_latency_ms > 0
     sentence = next(f.says for f in app.run(app.health.check()) if f.part == "compression")
     assert sentence.startswith(f"2 done, 1 halted; {found.tokens_saved:,} tokens saved") and sentence.endswith("1 overflows")
 

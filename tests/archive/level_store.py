@@ -55,7 +55,7 @@ def files(app):
 
 
 def proved(app, ctx):
-    """Everything that speaks against no_fact_lost."""
+    """Everything that speaks against sources_linked."""
     users = app.turns.users()
     sessions = [(LevelSubject(user, s), stands) for user in users for s, stands in app.dependencies.index.sessions(user).items()]
     return [f for one in sessions for f in missing_turns(ctx, *one)] + [f for user in users for f in missing_narratives(ctx, user)]

@@ -9,6 +9,8 @@ from pandora_dagster.app import open_app
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.turn_restoration import pin, restore, unpin
+from pandora_dagster.compression.numbered_units import read_numbered
+from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.contracts.archive_records import ArchiveOutcome, NotDueReason
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import StoreError
@@ -108,6 +110,24 @@ def test_an_answer_larger_than_section_5_stays_readable(rig):
     assert set(documents) == {"context.md", "response.md"} == set(snapshot(rig.app.turns.path(key))) - {"turn.json"}
     assert documents["response.md"].tokens_after < documents["response.md"].tokens_before
     assert rig.turn(key).files.keys() == {"response.md"}
+
+
+def test_a_model_chooses_the_units_of_an_archived_document(rig):
+    """With a model that chooses, the archived text is made of whole units of the original, and the record names who chose."""
+
+    def chooses(pack):
+        units = read_numbered(next(p.text for p in pack.parts if p.kind == "document"))
+        return json.dumps({"keep": [unit.number for unit in units][::2]})
+
+    rig.say(compressor="none of it", synthesizer=long_answer())
+    key = rig.ask("which desk?")
+    original = rig.turn(key).context
+    rig.say(compressor=chooses)
+    archived(rig.app, after=LATER)
+    (record,) = [d for d in rig.app.turns.manifest(key).archive.documents if d.name == "context.md"]
+    assert record.runtime == "scripted" and record.tokens_after < record.tokens_before
+    answer, omissions = without_marks(ContextDocument.parse(rig.turn(key).context).body(5))
+    assert omissions and {line.strip() for line in answer.splitlines()} <= {"", *(line.strip() for line in original.splitlines())}
 
 
 def test_an_archived_turn_is_asked_about_and_found(rig):

@@ -55,7 +55,7 @@ def verdicts(rig, key, **how):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"checks": {"facts_preserved": False}}, "facts_preserved did not hold"),
+        ({"checks": {"no_fact_changed": False}}, "no_fact_changed did not hold"),
         ({"checks": {}}, "no verdict"),
         ({"counts": {"mutated": 2}}, "2 mutated"),
         ({"counts": {"invented": 1}}, "1 invented"),
@@ -66,13 +66,13 @@ def test_a_record_that_does_not_vouch_for_its_facts_fails_the_day(live, change, 
     """The verdict of the compression is what the check goes by, document by document."""
     rig, _, key = live
     archived(rig.app, after=LATER)
-    assert verdicts(rig, key)[DayCheck.NO_FACT_LOST].passed
+    assert verdicts(rig, key)[DayCheck.NO_FACT_CHANGED].passed
     path = Path(rig.app.turns.path(key)) / "turn.json"
     result = json.loads(path.read_text())
     shortened = next(d for d in result["archive"]["documents"] if not d["whole"])
     shortened.update(change)
     path.write_text(json.dumps(result))
-    found = verdicts(rig, key)[DayCheck.NO_FACT_LOST]
+    found = verdicts(rig, key)[DayCheck.NO_FACT_CHANGED]
     assert not found.passed and any(says in fault and str(key) in fault for fault in found.faults), found.faults
 
 

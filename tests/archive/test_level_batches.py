@@ -15,7 +15,7 @@ from pandora_dagster.compression.levels.summarization_config import Summarizatio
 from pandora_dagster.contracts.archive_records import ArchiveRecord
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.user.summary_levels import NarrativePart, SessionNarrative, TextOrigin
-from pandora_dagster.retrieval.turn_row import turn_entry
+from pandora_dagster.documents.turn_entry import turn_entry
 
 MADE = TextOrigin(recipe="r", recipe_version="a", prompt_version="b", runtime="x", model="m", call_id="call_1", at="2026-01-04T14:30:00Z")
 

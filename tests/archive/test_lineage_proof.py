@@ -143,14 +143,14 @@ def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(message):
         **plain,
     )
     lineage.index.put([*narrative, digest])
-    lineage.levels.update({kind: lambda user, path, text=text: (text,) for kind, text in texts.items()})
+    lineage.texts().sources.update({kind: lambda user, path, text=text: (text,) for kind, text in texts.items()})
     rig.app.indexes.rebuild()
     branches, _ = lineage.tree(DocumentId.parse("anna:digest"))
     assert [b.document for b in branches][:3] == ["anna:digest", "anna:session/s1", f"{first}/summary"]
     assert f"{key}/context.md#5" in {b.document for b in branches} and any(b.is_again for b in branches)
     assert faults(rig, "anna:digest") == faults(rig) == []
     assert f"{first}/context.md" in lineage_page(lineage, DocumentId.parse("anna:digest"))
-    lineage.levels["session"] = lambda user, path: ("They talked about a chair.",)
+    lineage.texts().sources["session"] = lambda user, path: ("They talked about a chair.",)
     assert len(faults(rig, "anna:digest")) == 3 and "anna:session/s1: changed since it was linked" in faults(rig, "anna:digest")[0]
 
 

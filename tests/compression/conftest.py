@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.documents.token_counter import TokenCounter
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
 

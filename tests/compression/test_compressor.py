@@ -10,9 +10,9 @@ from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.errors import InputError
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 from .conftest import VOCABULARY
 

@@ -5,7 +5,7 @@ import pytest
 from pandora_dagster.compression import build_ledger, check_summary, compress, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.redaction.credentials import credential_spans, redact
-from pandora_dagster.documents.token_counter import TokenCounter
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 SECRET = "tr0ub4dor" + "3xyz"
 SAID = f"user: my password is {SECRET} and I must not pay more than $40 for ticket TX-881."

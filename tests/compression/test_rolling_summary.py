@@ -4,7 +4,7 @@ import pytest
 
 from pandora_dagster.compression.rolling_summary import Exchange, check_digest, read_exchanges, render_digest
 from pandora_dagster.contracts.user.conversations import ConversationDigest
-from pandora_dagster.documents.token_counter import TokenCounter
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 DESK = Exchange(4, "2026-01-04", "I need a desk, it must cost at most 300 euros.", "The Alda desk costs 249 euros and is 140 cm wide.")
 TAKEN = Exchange(5, "2026-01-05", "We decided to take the Alda.\nIs it sold in oak?", "Yes, in oak and in pine, from Hege Moen in Oslo.")
@@ -61,7 +61,7 @@ def test_what_nobody_said_is_taken_out(judge, lists, reason) -> None:
 def test_a_summary_without_a_true_sentence_is_refused(judge) -> None:
     """Nothing to mend: the reasons say what was wrong."""
     made = judge(digest("The Kallax costs 99 euros."))
-    assert not made.ok and "summary: nothing of it is borne out" in made.reasons[0] and "Kallax" in " ".join(made.reasons)
+    assert not made.ok and "summary: nothing of it is supported" in made.reasons[0] and "Kallax" in " ".join(made.reasons)
     assert not judge(digest("I'm sorry, but I can't summarise this conversation for you.")).ok
 
 

@@ -9,22 +9,21 @@ from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.turns import PhaseRecord
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
-from pandora_dagster.stores.turns.revisions import PhaseTable
 from pandora_dagster.stores.turns.turn_files import TurnFiles
 from tests.fakes.turn_store import MemoryTurnStore, utc_now
 from tests.phases.vocabulary import vocabulary
+from tests.stores.turns.turn_rig import EFFECTS
 
 ANN, BEN, S1 = UserId("ann"), UserId("ben"), SessionId("s1")
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
-PHASES = PhaseTable({"reflection": 1, "response": 5})
 ORDER = ("reflection", "response", "saved_turn", "turn_summary")
 
 
 @pytest.fixture(params=["memory", "files"])
 def turns(request, tmp_path):
     if request.param == "memory":
-        return MemoryTurnStore(vocabulary(), PHASES, lock_seconds=0.05)
-    return TurnFiles(tmp_path, counter=vocabulary(), clock=utc_now, phases=PHASES, lock_seconds=0.05)
+        return MemoryTurnStore(vocabulary(), EFFECTS, lock_seconds=0.05)
+    return TurnFiles(tmp_path, counter=vocabulary(), clock=utc_now, phases=EFFECTS, lock_seconds=0.05)
 
 
 def started(turns, user=ANN, query="which chair?"):

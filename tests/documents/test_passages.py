@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.documents.passages import join_passages, passages
+from pandora_dagster.documents.passages import passages
 
 PIECES = st.lists(st.sampled_from(["# Heading", "word ", "a longer sentence. ", "\n", "\n\n", "  ", "\r\n", "x" * 50, "é🙂"]), max_size=40)
 
@@ -24,11 +24,3 @@ def test_a_heading_goes_with_what_stands_under_it():
     """Its words count for its part."""
     text = "# One\n\nfirst\n\nsecond\n\n## Two\n\n### Three\n\nthird"
     assert [text[a:b] for a, b in passages(text)] == ["# One\n\nfirst", "second", "## Two\n\n### Three\n\nthird"]
-
-
-def test_chosen_passages_are_joined_as_they_stand():
-    """Neighbours keep what stood between them; a gap is a blank line."""
-    text = "one\n  \n\ntwo\n\nthree\n\nfour"
-    spans = passages(text)
-    assert join_passages(text, spans, {0, 1, 3}) == "one\n  \n\ntwo\n\nfour" and join_passages(text, spans, {0, 1, 2, 3}) == text
-    assert join_passages(text, spans, set()) == ""

@@ -25,14 +25,15 @@ from pandora_dagster.contracts.model_calls import (
     Usage,
 )
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import DocumentError, ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_log import CompressionLog
-from pandora_dagster.execution.fit.model_compression import ModelCompression
+from pandora_dagster.execution.fit.compression_modes import ModelCompression
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
+from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
 from pandora_dagster.recipes.recipe_loader import open_recipes
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
 CONTEXT = "## 0. User Query\n\nwhich flight?\n\n## 2. Gathered Context\n\nFlight HAT136 [1].\n\n## 3. Task Plan\n\nAnswer.\n\n"
@@ -309,15 +310,13 @@ def open_engine(counter):
             def append(self, record):
                 made.records.append(record)
 
-        made.log = CompressionLog(
-            Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.events.append((event, fields))
-        )
+        log = CompressionLog(Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.events.append((event, fields)))
         made.engine = SummarizationEngine(
             recipes=recipes or open_recipes(),
             counter=counter,
             clock=lambda: made.now[0],
-            log=made.log,
-            model=ModelCompression(model, counter) if model else None,
+            log=log,
+            model=ModelCompression(model, counter, MEANING_RECIPE) if model else None,
             runtime="sglang" if model else "extractive",
             cache_ttl_s=ttl_s,
         )

@@ -9,7 +9,6 @@ from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, Manifest, SearchFilters, TurnRow
-from pandora_dagster.errors import StoreError
 from pandora_dagster.retrieval.messages.document_numbers import document_number, turn_number
 
 EVERYTHING = SearchFilters()
@@ -92,12 +91,6 @@ class MemorySearchIndex:
 
     def rebuild(self, batches: Iterable[Sequence[TurnRow]]) -> Path | None:
         self.stored = {(row.user_id, row.number): row for rows in batches for row in rows}
-        return None
-
-    def exists(self) -> bool:
-        return True
-
-    def fault(self) -> StoreError | None:
         return None
 
     def _of(self, user: str | None, before: int | None = None) -> list[TurnRow]:

@@ -11,14 +11,14 @@ from typing import Any
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id, turn_number, user_id
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
-from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.contracts.turns import Manifest, PhaseEffects, PhaseRecord, Turn
 from pandora_dagster.documents.sections import new_context
 from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.stores.disk.files import encode_text
 from pandora_dagster.stores.turns.commits import CommitRequest, check_active, context_fields, iso, prepare_commit
 from pandora_dagster.stores.turns.folder_placement import recorded_turn
 from pandora_dagster.stores.turns.manifests import updated_manifest
-from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, PhaseTable, drop_phases
+from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, drop_phases
 
 
 def utc_now() -> datetime:
@@ -30,7 +30,7 @@ class MemoryTurnStore:
     """`TurnStore` and `ImportedTurnStore` over a dictionary: each turn is the list of its revisions."""
 
     counter: TokenMeasure
-    phases: PhaseTable
+    phases: PhaseEffects
     clock: Clock = utc_now
     lock_seconds: float = 10.0
     revisions: dict[TurnKey, list[Turn]] = field(default_factory=dict)

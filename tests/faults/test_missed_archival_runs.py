@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 import pytest
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from pandora_dagster.app import open_app, open_archive
 from pandora_dagster.app.archive_service import ArchiveService
@@ -70,7 +71,8 @@ def made(instance):
 def look(app, instance, cursor=""):
     """What the alarm of missed archival runs says now: its evaluation, or None where it is silent."""
     graph = definitions(app)
-    found = graph.resolve_sensor_def(ALARM)(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph))
+    with set_defs_state_storage(instance.defs_state_storage):
+        found = graph.resolve_sensor_def(ALARM)(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph))
     return None if isinstance(found, dg.SkipReason) else found.asset_events[0]
 
 

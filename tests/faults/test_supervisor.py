@@ -65,11 +65,11 @@ def test_a_killed_server_comes_back(world: Open) -> None:
 
 
 def test_a_server_that_always_dies_is_given_up(world: Open) -> None:
-    """After five deaths it is reported as given up, with its last words; the other goes on."""
+    """After five deaths it is reported as given up, with the end of its log; the other goes on."""
     one = world(first={}, second={"options": ["--fails=3"], "layers": ["VOICE"]}).serve()
     one.until("second", "given up", seconds=GIVEN_UP_S)
     one.until("first", "ready")
-    until(lambda: "ended with exit code 3; 5 times within 600 s; its last words:" in one.output(), "the end is reported")
+    until(lambda: "ended with exit code 3; 5 times within 600 s; the end of its log:" in one.output(), "the end is reported")
     assert "out of memory, as if" in one.output()
     log = one.root / "serving" / "second.log"
     assert log.exists() and log.with_name("second.log.1").exists()

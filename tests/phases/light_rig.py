@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 
 from pandora_dagster.app.application import CompressionStack
 from pandora_dagster.app.composition import open_executor
-from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
 from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.execution.call.session_rate_limit import SessionRateLimit
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
-from pandora_dagster.phases.flow.phase_table import phases_ending_in, section_writers
+from pandora_dagster.phases.flow.phase_table import phase_effects
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
 from pandora_dagster.phases.gather.memory_source import MemorySource
 from pandora_dagster.phases.gather.note_source import NoteSource
@@ -30,7 +30,6 @@ from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.retrieval.term_overlap import TermOverlap
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles, verify_turns
-from pandora_dagster.stores.turns.revisions import PhaseTable
 from pandora_dagster.tools.tool_registry import build_tools
 from pandora_dagster.transfer.conversation_import import ImportContext, ImportReport, import_conversations
 from tests.fakes.record_stores import MemoryCallLog, MemoryInterventions, MemoryLineageWriter, MemoryRateLimitStates, MemoryVault
@@ -91,8 +90,8 @@ class LightApp:
     def pending_phases(self, key: TurnKey) -> tuple[str, ...]:
         return turn_flow.unfinished_phases(key, self.dependencies)
 
-    def answer_of(self, key: TurnKey) -> TurnAnswer:
-        return read_answer(self.dependencies, key)
+    def answer_of(self, key: TurnKey, turn: Turn | None = None) -> TurnAnswer:
+        return read_answer(self.dependencies, key, turn)
 
     def with_listener(self, listener: AnswerListener) -> "LightApp":
         return replace(self, dependencies=replace(self.dependencies, listener=listener))
@@ -135,8 +134,7 @@ class LightTransfer:
 def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
     """An application in memory around `runtime`; `environment`: settings by their environment variables."""
     settings, counter, recipes = load_settings({"PANDORA_ROOT": "/nonexistent", **environment}), vocabulary(), shipped_recipes()
-    flow = PhaseTable(section_writers(), clarifying=phases_ending_in(TurnState.CLARIFY))
-    turns, index = MemoryTurnStore(counter, flow), MemorySearchIndex()
+    turns, index = MemoryTurnStore(counter, phase_effects()), MemorySearchIndex()
     calls, vault, interventions, memory = MemoryCallLog(), MemoryVault(), MemoryInterventions(), MemoryEntryStore()
     facts, notes, lineage = MemoryFactStore(), MemoryNoteStore(), MemoryLineageWriter()
     scores = TermOverlap(_READER).scores

@@ -3,7 +3,7 @@
 from functools import cache
 
 from pandora_dagster.app.composition import open_counter
-from pandora_dagster.documents.token_counter import TokenCounter
+from pandora_dagster.runtime.token_counter import TokenCounter
 from pandora_dagster.settings import load_settings
 
 

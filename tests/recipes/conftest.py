@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, open_recipes
+from pandora_dagster.runtime.token_counter import TokenCounter
 from pandora_dagster.shipped import shipped_folder
 
 PROMPT = """Say yes or no.

@@ -8,7 +8,6 @@ import jsonschema
 import pytest
 import yaml
 
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.recipes.generated_files import (
     check_registry,
     check_schema_file,
@@ -19,6 +18,7 @@ from pandora_dagster.recipes.generated_files import (
     write_schema_file,
 )
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 Put = Callable[[str, str | bytes], Path]
 

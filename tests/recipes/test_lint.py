@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import RecipeValidationError
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
 from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 Put = Callable[[str, str | bytes], Path]
 GATE = "recipes/pipeline/gate.yaml"

@@ -103,7 +103,7 @@ def test_every_fault_is_named_with_its_line(loader: RecipeLoader, put: Put, reci
         (b"- name\n- role\n", ":1: not a mapping: expected `field: value` lines"),
         (b"just words\n", ":1: not a mapping: expected `field: value` lines"),
         (b"# only a comment\n", ":1: not a mapping: expected `field: value` lines"),
-        (b"[" * 20_000, ":1: nested too deeply: expected a recipe"),
+        (b"[" * 20_000, ":1: nested too deeply: expected fewer levels"),
         (b"a: 1\n" * 60_000, ":1: 300000 bytes: expected at most 262144"),
         (b"name: \x00\n", ":1: not YAML: "),
     ],

@@ -6,18 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.errors import InputError
-from pandora_dagster.retrieval.context_window import (
-    INNER_THOUGHTS,
-    WINDOW_POLICIES,
-    SessionTurn,
-    SummaryTriggers,
-    choose_window,
-    limit_turns,
-    window_policy,
-)
+from pandora_dagster.retrieval.context_window import SessionTurn, choose_window, limit_turns
+from pandora_dagster.retrieval.retrieval_policy import POLICIES
 
-ASSISTANT, MEDIATION = WINDOW_POLICIES["assistant"], WINDOW_POLICIES["mediation"]
+ASSISTANT, MEDIATION = POLICIES["assistant"], POLICIES["mediation"]
 
 
 class Words:
@@ -56,13 +48,16 @@ def test_every_turn_goes_one_way_in_order_within_the_budget(given_turns, policy,
     """Each turn is in one group with a reason, in order; the sent forms are the given ones and fit, unless protected turns can not."""
     count, tokens = rolling
     result = made(covered(given_turns, count), policy=policy, kind=kind, budget=budget, rolled=tokens, retrieved=retrieved)
-    groups = (result.whole, result.summarised, result.rolled_up, result.left_out)
-    assert sorted(n for g in groups for n in g) == [t.number for t in given_turns] and all(list(g) == sorted(g) for g in groups)
+    assert list(result.forms) == [t.number for t in given_turns]
     assert set(result.reasons) == {t.number for t in given_turns} and all(result.reasons.values())
     own = {t.number: t for t in given_turns if not t.chosen}
-    sent = sum(len(own[n].whole.split()) for n in result.whole if n in own) + sum(len(own[n].summary.split()) for n in result.summarised)
-    sent += tokens if result.rolled_up else 0
-    assert sent == result.tokens and result.tokens <= budget + result.over
+    sent = sum(len(own[n].whole.split()) for n in result.numbers("whole") if n in own) + sum(
+        len(own[n].summary.split()) for n in result.numbers("summary")
+    )
+    sent += tokens if result.numbers("rolled up") else 0
+    newest = given_turns[max(0, len(given_turns) - policy.protected(kind, has_summary=tokens > 0)) :]
+    least = sum(min(len(text.split()) for text in (t.whole, t.summary) if text) for t in newest if not t.chosen and (t.whole or t.summary))
+    assert sent == result.tokens and result.tokens <= max(budget, least)
 
 
 @given(_TURNS, _KINDS, st.integers(0, 60), st.integers(0, 20))
@@ -72,7 +67,7 @@ def test_a_protected_turn_is_never_dropped(given_turns, kind, budget, rolled) ->
     result = made(covered(given_turns, len(given_turns)), kind=kind, budget=budget, rolled=rolled, retrieved=1_000)
     count = min(6, ASSISTANT.reach(kind, has_summary=False))
     protected = [t.number for t in given_turns[len(given_turns) - min(count, len(given_turns)) :] if t.whole or t.summary or t.chosen]
-    assert not set(protected) & {*result.left_out, *result.rolled_up}
+    assert not set(protected) & {*result.numbers("left out"), *result.numbers("rolled up")}
 
 
 @pytest.mark.parametrize(
@@ -97,67 +92,53 @@ def test_a_protected_turn_is_never_dropped(given_turns, kind, budget, rolled) ->
 def test_the_tables_of_002(policy, kind, has_summary, whole, sent) -> None:
     """With room enough: the buffer goes whole, the rest of the 8 or 12 turns as summaries, older turns stay out."""
     result = made(covered(turns(20), 12 if has_summary else 0), policy=policy, kind=kind, rolled=9 if has_summary else 0)
-    assert result.whole == tuple(range(21 - whole, 21)) and result.summarised == tuple(range(21 - sent, 21 - whole))
+    assert result.numbers("whole") == tuple(range(21 - whole, 21)) and result.numbers("summary") == tuple(range(21 - sent, 21 - whole))
     older, is_rolled = tuple(range(1, 21 - sent)), has_summary and sent > 2
-    assert (result.rolled_up, result.left_out) == ((older, ()) if is_rolled else ((), older))
-    assert result.form_of(1) == ("rolled up" if is_rolled else "left out")
+    assert (result.numbers("rolled up"), result.numbers("left out")) == ((older, ()) if is_rolled else ((), older))
+    assert result.forms[1] == ("rolled up" if is_rolled else "left out")
 
 
 def test_turns_since_the_summary_stay_in_reach() -> None:
     """A summary of the first five, made long ago: the fifteen after it go whole or as summaries, beyond the eight."""
     result = made(covered(turns(20), 5), rolled=9)
-    assert result.rolled_up == (1, 2, 3, 4, 5) and result.summarised == tuple(range(6, 16)) and result.left_out == ()
+    assert (
+        result.numbers("rolled up") == (1, 2, 3, 4, 5)
+        and result.numbers("summary") == tuple(range(6, 16))
+        and result.numbers("left out") == ()
+    )
 
 
 def test_a_rolling_summary_without_room_stays_out() -> None:
     """Protected turns come first; what does not fit beside them leaves the window as it is without one."""
-    assert made(covered(turns(20), 12), budget=26, rolled=9).rolled_up == ()
+    assert made(covered(turns(20), 12), budget=26, rolled=9).numbers("rolled up") == ()
     tight = made(covered(turns(20), 12), budget=27, rolled=9)
-    assert tight.rolled_up == tuple(range(1, 13)) and tight.tokens == 18 + 9 and tight.left_out == (13, 14)
+    assert tight.numbers("rolled up") == tuple(range(1, 13)) and tight.tokens == 18 + 9 and tight.numbers("left out") == (13, 14)
 
 
 def test_older_history_takes_60_percent_where_retrieval_wants_its_40() -> None:
     """Six protected summaries of 3 leave 100: with retrieval waiting 60 are taken, without it all."""
-    assert (made(turns(20), budget=118, retrieved=500).tokens, made(turns(20), budget=118, retrieved=500).whole) == (
+    assert (made(turns(20), budget=118, retrieved=500).tokens, made(turns(20), budget=118, retrieved=500).numbers("whole")) == (
         18 + 51 + 9,
         (18, 19, 20),
     )
-    assert made(turns(20), budget=118).whole == (16, 17, 18, 19, 20)
+    assert made(turns(20), budget=118).numbers("whole") == (16, 17, 18, 19, 20)
     assert made(turns(20), budget=118, retrieved=20).tokens <= 98
 
 
 def test_a_turn_without_room_says_so() -> None:
     """A protected turn falls back to its summary, an older one stays out; protected summaries over the budget are told."""
     tight = made(turns(8), budget=20)
-    assert (tight.summarised, tight.left_out) == ((3, 4, 5, 6, 7, 8), (1, 2)) and tight.reasons[8] == "protected; no room for it whole"
-    assert tight.reasons[2] == "no room" and made(turns(8), budget=10).over == 8
+    assert (tight.numbers("summary"), tight.numbers("left out")) == ((3, 4, 5, 6, 7, 8), (1, 2)) and tight.reasons[
+        8
+    ] == "protected; no room for it whole"
+    assert tight.reasons[2] == "no room" and made(turns(8), budget=10).tokens == 18
 
 
 def test_a_chosen_turn_is_whole_at_no_cost_of_the_history() -> None:
     """What retrieval loads stays whole however old it is."""
     given_turns = [replace(t, chosen=t.number in (1, 20)) for t in turns(20)]
     result = made(given_turns, budget=18)
-    assert result.whole == (1, 20) and result.reasons[1] == "chosen for the query" and result.tokens == 15 + 3
-
-
-@pytest.mark.parametrize(
-    ("triggers", "messages", "tokens", "summarised", "due"),
-    [
-        (SummaryTriggers(), 29, 3_500, 0, False),
-        (SummaryTriggers(), 30, 0, 0, True),
-        (SummaryTriggers(), 16, 3_501, 0, True),
-        (SummaryTriggers(), 15, 9_000, 0, False),
-        (SummaryTriggers(), 49, 9_000, 30, False),
-        (SummaryTriggers(), 50, 0, 30, True),
-        (INNER_THOUGHTS, 19, 0, 0, False),
-        (INNER_THOUGHTS, 20, 0, 0, True),
-        (INNER_THOUGHTS, 35, 0, 20, True),
-        (INNER_THOUGHTS, 12, 9_000, 0, False),
-    ],
-)
-def test_when_a_conversation_is_summarised(triggers, messages, tokens, summarised, due) -> None:
-    """30 messages or 3,500 tokens, again every 20, the newest 15 kept; 20, 15 and 12 for inner thoughts."""
-    assert triggers.due(messages=messages, tokens=tokens, summarised=summarised) is due
+    assert result.numbers("whole") == (1, 20) and result.reasons[1] == "chosen for the query" and result.tokens == 15 + 3
 
 
 def test_retrieved_turns_keep_to_their_limits() -> None:
@@ -166,9 +147,3 @@ def test_retrieved_turns_keep_to_their_limits() -> None:
     kept, left = limit_turns(MEDIATION, numbers, here=frozenset(range(101, 109)), first=101)
     assert kept == (*range(101, 106), *range(1, 11), *range(201, 211)) and left == (106, 107, 108, 11, 12, 211)
     assert limit_turns(ASSISTANT, numbers, here=frozenset(), first=1) == (numbers, ())
-
-
-def test_a_policy_nobody_declared_is_refused() -> None:
-    """The error names those that exist."""
-    with pytest.raises(InputError, match="policy 'x': expected one of assistant, mediation"):
-        window_policy("x")

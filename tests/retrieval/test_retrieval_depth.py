@@ -5,20 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.turns import Candidate, TurnRow
-from pandora_dagster.errors import InputError
-from pandora_dagster.retrieval.retrieval_depth import (
-    DEPTH_POLICIES,
-    OFFERED,
-    Reference,
-    RetrievalScope,
-    depth_policy,
-    filter_candidates,
-    quantile,
-    retrieval_scope,
-)
+from pandora_dagster.retrieval.retrieval_depth import RetrievalScope, filter_candidates, quantile, retrieval_scope
+from pandora_dagster.retrieval.retrieval_policy import OFFERED, POLICIES
 
-BACK = Reference("agreement", "as agreed")
-ASSISTANT, MEDIATION = DEPTH_POLICIES["assistant"], DEPTH_POLICIES["mediation"]
+BACK = "as agreed"
+ASSISTANT, MEDIATION = POLICIES["assistant"], POLICIES["mediation"]
 
 
 def candidate(number, score, session="s1"):
@@ -35,15 +26,15 @@ def how(depth="light", threshold=0.0, crosses=True):
 @pytest.mark.parametrize(
     ("policy", "kind", "referred", "depth"),
     [
-        (ASSISTANT, "query", None, "light"),
-        (ASSISTANT, "recall", None, "light"),
+        (ASSISTANT, "query", "", "light"),
+        (ASSISTANT, "recall", "", "light"),
         (ASSISTANT, "query", BACK, "full"),
-        (ASSISTANT, "navigation", None, "minimal"),
+        (ASSISTANT, "navigation", "", "minimal"),
         (ASSISTANT, "navigation", BACK, "full"),
         (ASSISTANT, "greeting", BACK, "none"),
-        (MEDIATION, "onboarding", None, "minimal"),
+        (MEDIATION, "onboarding", "", "minimal"),
         (MEDIATION, "witnessing", BACK, "full"),
-        (MEDIATION, "repair", None, "full"),
+        (MEDIATION, "repair", "", "full"),
         (MEDIATION, "high_distress", BACK, "none"),
     ],
 )
@@ -53,10 +44,10 @@ def test_depth_by_policy_and_reference(policy, kind, referred, depth):
 
 
 def test_only_consent_opens_other_sessions_of_a_mediation():
-    """A reference deepens the search and lifts no consent; the assistant's own turns are the person's own."""
-    assert retrieval_scope(ASSISTANT, "query", None, consents=False).crosses
+    """A reference deepens the search and lifts no consent; the assistant's own turns are the user's own."""
+    assert retrieval_scope(ASSISTANT, "query", "", consents=False).crosses
     assert not retrieval_scope(MEDIATION, "repair", BACK, consents=False).crosses
-    assert retrieval_scope(MEDIATION, "witnessing", None, consents=True).crosses
+    assert retrieval_scope(MEDIATION, "witnessing", "", consents=True).crosses
 
 
 def test_without_consent_other_sessions_are_left_out():
@@ -96,7 +87,7 @@ def test_a_threshold_is_a_quantile_of_what_the_ranker_found():
 )
 def test_each_stage_leaves_the_share_that_its_threshold_says(policy, kind, found, kept):
     """002's thresholds as quantiles: 0.65 for witnessing leaves 35 %; never more than the depth offers, which is 5 for onboarding."""
-    sought = retrieval_scope(policy, kind, None, consents=True)
+    sought = retrieval_scope(policy, kind, "", consents=True)
     rows = filter_candidates([candidate(n, float(n)) for n in range(1, found + 1)], sought, session="s1", linked=frozenset())
     assert [c.row.number for c in rows] == list(range(found, found - kept, -1))
 
@@ -109,9 +100,3 @@ def test_what_is_offered_is_never_more_than_its_depth(scores, threshold, depth):
     assert len(kept) <= OFFERED[depth] and [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
     assert depth == "none" or not scores or kept[0].score == max(scores)
     assert quantile(scores, 0.0) == min(scores, default=0.0)
-
-
-def test_an_unknown_policy_is_named():
-    """With those that are shipped."""
-    with pytest.raises(InputError, match="assistant, mediation"):
-        depth_policy("therapy")

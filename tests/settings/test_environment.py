@@ -198,9 +198,9 @@ def test_the_reserve_leaves_room(tmp_path: Path) -> None:
 
 def test_a_misspelt_name_is_reported(tmp_path: Path) -> None:
     """An unknown PANDORA_ name is a fault, with the one that was meant, and without its value."""
-    assert faults(tmp_path, PANDORA_RUNTIM="s3cret") == ["PANDORA_RUNTIM: not a setting: expected PANDORA_RUNTIME"]
+    assert faults(tmp_path, PANDORA_RUNTIM="s3cret") == ["PANDORA_RUNTIM: unknown setting: did you mean PANDORA_RUNTIME?"]
     (fault,) = faults(tmp_path, PANDORA_COLOUR="s3cret")
-    assert fault.startswith("PANDORA_COLOUR: not a setting: expected") and "s3cret" not in fault
+    assert fault.startswith("PANDORA_COLOUR: unknown setting: expected") and "s3cret" not in fault
 
 
 def test_credentials_and_foreign_names_are_left_alone(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ import pytest
 from pandora_dagster.app.composition import open_counter, open_runtime
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import BadAnswerError
+from pandora_dagster.runtime.token_counter import TokenCounter
 from pandora_dagster.settings import load_settings
 from tests.faults.processes import PANDORA, environment
 from tests.runtime.serving_environment import alive, free_port, until

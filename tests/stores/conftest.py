@@ -3,11 +3,10 @@
 import pytest
 
 from pandora_dagster.contracts.ports.turn_storage import TurnStore
-from pandora_dagster.stores.turns.revisions import PhaseTable
 from pandora_dagster.stores.turns.turn_files import TurnFiles
-from tests.stores.turns.turn_rig import SECTIONS, Ticking, Words
+from tests.stores.turns.turn_rig import EFFECTS, Ticking, Words
 
 
 @pytest.fixture
 def turns(tmp_path) -> TurnStore:
-    return TurnFiles(tmp_path, counter=Words(), clock=Ticking(), phases=PhaseTable(SECTIONS), lock_seconds=0.3)
+    return TurnFiles(tmp_path, counter=Words(), clock=Ticking(), phases=EFFECTS, lock_seconds=0.3)

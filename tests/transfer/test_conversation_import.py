@@ -41,7 +41,7 @@ class _Disk:
     def _place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> Turn:
         self._burn()
         if key in self.turns:
-            raise StoreError(f"{key}: stands there already")
+            raise StoreError(f"{key}: already exists")
         filled = manifest.model_copy(update={"context_sha": files["context.md"][:20], "tokens": len(files["context.md"])})
         self.turns[key] = Turn(key, filled, files["context.md"], {name: text for name, text in files.items() if name != "context.md"})
         return self.turns[key]

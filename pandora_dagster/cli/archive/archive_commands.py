@@ -304,7 +304,7 @@ def _confirm_prune(report: "PruneReport") -> None:
 
 def _print_prune_report(report: "PruneReport") -> None:
     done = "to delete" if report.dry_run else "deleted"
-    rest = f"{report.young} archived later, {report.gone} deleted before"
+    rest = f"{report.young} not old enough, {report.gone} deleted earlier"
     print_line(f"originals of {len(report.pruned)} turns {done}, {report.bytes_freed:,} bytes; {len(report.kept)} kept; {rest}")
     if report.pruned:
         print_rows(report.pruned, {"Turn": "key", "Day": "day", "Cold object": "cold", "Bytes": "size"}, limit=MAX_ROWS)

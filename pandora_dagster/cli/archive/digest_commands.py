@@ -64,7 +64,10 @@ def _print_narrative(narrative: "SessionNarrative", *, as_json: bool) -> None:
     print_line(narrative.text)
     rows = [(f"turn_{link.turn:06d}", link.at[:10], link.sha[:12], part.made.runtime) for part in narrative.parts for link in part.links]
     print_table(("Turn", "Day", "Entry sha256", "Runtime"), rows)
-    print_note(f"{len(rows)} turns, {narrative.tokens_before} to {narrative.tokens} tokens")
+    left_out = sum(part.left_out for part in narrative.parts)
+    print_note(
+        f"{len(rows)} turns, {narrative.tokens_before} to {narrative.tokens} tokens, {left_out} statements of their entries left out"
+    )
 
 
 def _print_digest(found: "UserDigest", *, as_json: bool) -> None:

@@ -246,8 +246,8 @@ def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = Tr
         if not as_json:
             _print_when_saved(app, report, seen, printer)
 
-    run_turn(app.with_listener(printer) if stream and not as_json else app, key, on_report=on_report)
-    result = app.answer_of(key)
+    outcome = run_turn(app.with_listener(printer) if stream and not as_json else app, key, on_report=on_report)
+    result = app.answer_of(key, outcome.turn)
     if as_json:
         fields = fields_of(result, ("state", "response", "citations", "intervention"))
         print_json({"turn_id": result.key.turn_id, "user_id": result.key.user, **fields})
@@ -273,9 +273,12 @@ def _delete_expired(app: "App") -> None:
 
 def _print_incomplete(app: "App", key: "TurnKey", halt: "Intervention") -> None:
     """Report what a turn with a saved answer lacks, why, and how to complete it."""
+    from pandora_dagster.phases.flow.phase_spec import PhaseRole
+    from pandora_dagster.phases.flow.phase_table import phase_in_role
+
     _print_halt(halt)
     left = app.pending_phases(key)
-    missing = "its summary is missing" if "turn_summary" in left or not left else f"left to do: {', '.join(left)}"
+    missing = "its summary is missing" if phase_in_role(PhaseRole.SUMMARY) in left or not left else f"left to do: {', '.join(left)}"
     print_note(f"  the turn is {app.turns.manifest(key).state}, {missing}")
     if left:
         print_note(f"  go on with: pandora resume {key}")
@@ -299,7 +302,7 @@ def _print_when_saved(app: "App", report: "PhaseReport", seen: "list[PhaseReport
         printer.on_withdrawal("the turn halted")
     if not report.has_answer:
         return
-    result = app.answer_of(report.key)
+    result = app.answer_of(report.key, report.turn)
     printer.finish(result.response)
     for cited in result.citations:
         print_line(f"  [{cited['label']}] {cited['turn_id'] or 'memory'}  {display_path(cited['path'])}")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pandora_dagster.app import App
+    from pandora_dagster.archive.lineage_tree import Branch
     from pandora_dagster.contracts.lineage import DocumentId
-    from pandora_dagster.retrieval.lineage_tree import Branch
 
 _SHOWN = 200
 """Broken links that are printed; `--json` prints all."""
@@ -58,7 +58,7 @@ def lineage(
 
 
 def _print_tree(branches: "Iterable[Branch]", *, as_json: bool) -> None:
-    from pandora_dagster.retrieval.lineage_tree import describe_branch, draw_tree
+    from pandora_dagster.archive.lineage_tree import describe_branch, draw_tree
 
     if as_json:
         print_json([_as_object(branch) for branch in branches])
@@ -75,11 +75,11 @@ def _as_object(branch: "Branch") -> dict[str, Any]:
 
 def _write_page(app: "App", document: "DocumentId", path: Path) -> None:
     from pandora_dagster.api.html_pages import lineage_page
-    from pandora_dagster.stores.disk.files import write_atomic
+    from pandora_dagster.app.store_adapters import write_page
 
     if not path.parent.is_dir():
         exit_with(EXIT_WRONG, f"--html {path}: no folder {path.parent}: expected an existing one")
-    write_atomic(path, lineage_page(app.lineage, document).encode(), durable=False)
+    write_page(path, lineage_page(app.lineage, document))
     print_line(display_path(str(path.absolute())))
 
 

@@ -84,7 +84,7 @@ def show_research(
 
     Example: pandora research show commerce.laptop --user example
     """
-    from pandora_dagster.documents.research_pages import research_page
+    from pandora_dagster.phases.gather.research_pages import research_page
 
     with app_of_existing_store(context) as app:
         found = app.dependencies.sources.research(app.owner(user), topic)
@@ -142,7 +142,7 @@ def show_visit(
 
     Example: pandora visit show visit_abc123 --user example
     """
-    from pandora_dagster.documents.research_pages import visit_page
+    from pandora_dagster.phases.gather.research_pages import visit_page
 
     with app_of_existing_store(context) as app:
         found = app.dependencies.sources.visit(app.owner(user), visit_id)
@@ -151,14 +151,13 @@ def show_visit(
 
 def _read(file: Path, shape: type[Record], by: str, app: "App") -> Record:
     """The record of a user's file, with its provenance. Raises InputError or DocumentError with every fault."""
+    from pandora_dagster.app.store_adapters import read_source_record
     from pandora_dagster.contracts.user.sources import Provenance
     from pandora_dagster.language.timestamps import format_timestamp
-    from pandora_dagster.stores.disk.files import read_text
-    from pandora_dagster.stores.user.source_files import MAX_RECORD_BYTES, read_record
 
     if not file.is_file():
         raise InputError(f"{file}: {'not a file' if file.exists() else 'no such file'}: expected a JSON file with one record")
-    found = read_record(read_text(file, limit=MAX_RECORD_BYTES), shape, where=str(file))
+    found = read_source_record(file, shape)
     if found.provenance is not None:
         raise InputError(f"{file}: provenance: expected none: the store adds who stored a record, and when")
     now = format_timestamp(app.dependencies.clock().replace(microsecond=0))
@@ -169,7 +168,7 @@ def _warn_future(field: str, time: str, app: "App") -> None:
     from pandora_dagster.retrieval.freshness import hours_left
 
     if hours_left(time, app.dependencies.clock()) > 0:
-        print_note(f"{field} {time} lies in the future: until then the record counts as new and precedes records made in the meantime")
+        print_note(f"{field} {time} is in the future: until then the record counts as new and precedes records made in the meantime")
 
 
 def _print_stored(logical_id: str, user: str, as_json: bool) -> None:

@@ -23,7 +23,7 @@ def verify(
     """Verify a shortened text against its original.
 
     The report lists what is kept, missing, changed, left out and invented, each with its line in both texts. Statements that are not
-    verbatim are listed for review beside the units that they were made from: whether other words turn the meaning is not judged. Text that
+    verbatim are listed for review beside the units that they were made from: whether rewording changes the meaning is not judged. Text that
     only counts what was left out is no statement.
 
     The exit code is 1 where a fact is missing or changed or something is invented, 2 for invalid input.
@@ -53,9 +53,9 @@ def verify(
 
 def _write_page(texts: tuple[str, str], names: tuple[str, str], path: Path) -> None:
     from pandora_dagster.api.html_pages import verification_page
-    from pandora_dagster.stores.disk.files import write_atomic
+    from pandora_dagster.app.store_adapters import write_page
 
-    write_atomic(path, verification_page(*texts, names=names).encode(), durable=False)
+    write_page(path, verification_page(*texts, names=names))
 
 
 def _print_report(answer: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ def correct(
     context: typer.Context,
     turn: Turn,
     correction: Annotated[str, typer.Argument(help="What was wrong, or what it should have been.")],
-    phase: Annotated[str, typer.Option("--phase", help="The phase that was wrong; default: the answer.")] = "response",
+    phase: Annotated[str, typer.Option("--phase", help="The phase that was wrong; default: the answer.")] = "",
     recipe: Annotated[str, typer.Option("--recipe", help="The recipe that was wrong, if several ran in the phase.")] = "",
 ) -> None:
     """Store a correction of a turn.
@@ -94,14 +94,13 @@ def correct(
 
     Example: pandora correct example:turn_000012 "the desk cost 429 euros, not 389"
     """
-    from pandora_dagster.app.evaluation import open_corrections
     from pandora_dagster.governance.turn_outcomes import attribute_correction
 
     with app_of_existing_store(context) as app:
         key = app.turns.resolve(turn)
         manifest = app.turns.manifest(key)
         calls = [call for number in range(manifest.revision + 1) for call in app.calls.of_turn(key, number)]
-        made = attribute_correction(key, manifest, correction, open_corrections(app), phase=phase, recipe=recipe, calls=calls)
+        made = attribute_correction(key, manifest, correction, app.records.corrections, phase=phase, recipe=recipe, calls=calls)
     print_line(f"{made.id}: noted for {made.recipe}@{made.recipe_version}")
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig, batches
 from pandora_dagster.contracts.model_calls import framed
-from pandora_dagster.documents.model_output.answer_parser import strict_json
+from pandora_dagster.documents.model_json import strict_json
 from pandora_dagster.shipped import shipped_folder
 
 # The prompt texts of the levels. Knows their files, read on first use, and how to fill them; not what they ask for (DECISIONS 24).

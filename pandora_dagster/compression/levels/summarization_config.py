@@ -9,6 +9,8 @@ from enum import IntEnum
 from typing import TypeVar
 
 Entry = TypeVar("Entry")
+_LEAST_RATIO, _SMALLEST_SUMMARY = 10, 80
+"""003's least ratio of level 2, and the tokens that a narrative may have at any ratio."""
 
 
 class SummarizationLevel(IntEnum):
@@ -46,6 +48,11 @@ class SummarizationConfig:
     def is_l3_due(self, summaries: int) -> bool:
         """Whether there are enough summaries for level 3."""
         return summaries >= self.l3_trigger_summaries
+
+    def l2_target(self, tokens: int) -> int:
+        """Tokens of a narrative of entries whose raw texts have so many: a tenth, and no more than `l2_max_summary_tokens`. So few entries
+        that a tenth would hold no sentence have the tokens of a few sentences."""
+        return min(self.l2_max_summary_tokens, max(_SMALLEST_SUMMARY, int(tokens / _LEAST_RATIO)))
 
     def without_recent(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """`entries`, oldest first, without the newest `preserve_recent_n`."""

@@ -19,12 +19,8 @@ LENGTH_FEATURES = frozenset({"log_length", "relative_length"})
 _NEAR = 5
 """Holders of a key beyond which it does not make two units alike; bounds the comparison, so that it stays linear."""
 _FACTS = (UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK)
-_LABEL = re.compile(r"\s*(?:[-*+]\s+)?(?:\*\*[^*]+\*\*|[^\W\d_][\w ]{1,30}):\s")
 _WORD = re.compile(r"[^\W\d_]+")
 _PIECE = re.compile(r"\w+|[^\w\s]")
-_CAPITALS = re.compile(r"\b[A-ZÄÖÜ]{4,}\b")
-_QUOTED = re.compile(r"[\"“„«`]")
-_DASH = re.compile(r" [-–—] |;")
 _OWN_CUES = tuple(c for c in Cue if c not in (Cue.QUESTION,))
 Features = dict[str, float]
 
@@ -130,6 +126,7 @@ def _kind(d: _Document, i: int) -> Features:
     return {
         "is_item": kind is UnitKind.ITEM,
         "is_row": i in d.row_rarity,
+        "row_rarity": d.row_rarity.get(i, 0.0),
         "is_code": kind in (UnitKind.CODE, UnitKind.HUNK, UnitKind.CALL),
         "is_log": kind in (UnitKind.LOG, UnitKind.ERROR),
     }
@@ -159,19 +156,6 @@ def _length(d: _Document, i: int) -> Features:
         "log_length": math.log(len(_PIECE.findall(text)) or 1),
         "relative_length": math.log((len(d.tokens[i]) + 1) / (d.mean_tokens + 1)),
         "content_share": len(d.tokens[i]) / max(1, len(_WORD.findall(text))),
-    }
-
-
-def _rarity(d: _Document, i: int) -> Features:
-    keys = {t.key for t in d.tokens[i]}
-    weights = sorted((d.rarity[t.key] for t in d.tokens[i]), reverse=True) or [0.0]
-    count = max(1, len(keys))
-    return {
-        "mean_rarity": sum(weights) / len(weights),
-        "top_rarity": sum(weights[:3]) / 3,
-        "mentions": math.log1p(sum(len(d.holders[k]) - 1 for k in keys) / count),
-        "row_rarity": d.row_rarity.get(i, 0.0),
-        "new_words": sum(d.holders[k][0] == i for k in keys) / count,
     }
 
 
@@ -239,30 +223,10 @@ def _signs(d: _Document, i: int) -> Features:
     words = _WORD.findall(text)
     return {
         "exclaims": bare.endswith("!"),
-        "colon": bare.endswith(":"),
-        "label": bool(_LABEL.match(text)),
         "bold": "**" in text,
-        "brackets": "(" in text,
-        "quoted": bool(_QUOTED.search(text)),
-        "capitals": bool(_CAPITALS.search(text)),
         "upper": sum(w[0].isupper() for w in words[1:]) / max(1, len(words)),
-        "digits": sum(c.isdigit() for c in text) / (sum(c.isalpha() for c in text) + 1),
-        "dash": bool(_DASH.search(text)),
         "link": "http" in text or "](" in text,
     }
 
 
-def _neighbours(d: _Document, i: int) -> Features:
-    before = d.cues[i - 1] if i else frozenset[Cue]()
-    after = d.cues[i + 1] if i + 1 < len(d.units) else frozenset[Cue]()
-    return {
-        "after_question": Cue.QUESTION in before,
-        "after_colon": i > 0 and d.units[i - 1].text.rstrip("* ").endswith(":"),
-        **{f"after_{c.value}": c in before for c in (Cue.DECISION, Cue.CORRECTION, Cue.ERROR)},
-        **{f"before_{c.value}": c in after for c in (Cue.CORRECTION, Cue.CAUSE, Cue.COURTESY)},
-    }
-
-
-_GROUPS: tuple[Callable[[_Document, int], Features], ...] = (
-    *(_kind, _position, _length, _rarity, _values, _cues, _talk, _similarity, _signs, _neighbours),
-)
+_GROUPS: tuple[Callable[[_Document, int], Features], ...] = (*(_kind, _position, _length, _values, _cues, _talk, _similarity, _signs),)

@@ -1,13 +1,16 @@
 """The best text of a reading that a budget holds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandora_dagster.compression.selection.coverage import Candidates, CoverageChoice
 from pandora_dagster.compression.selection.omission_marks import Omission
 from pandora_dagster.compression.selection.rendering import render
 from pandora_dagster.compression.selection.term_weights import Term
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
+
+_TRIES = 12
+"""Units that are tried one by one for the tokens that a choice leaves over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def select(
         else:
             high = middle - 1
     kept = _units(order[:low])
-    return write.filled(kept, order[low:], target)
+    return write.filled(kept, target)
 
 
 def _units(order: Sequence[tuple[int, ...]]) -> frozenset[int]:
@@ -57,16 +60,21 @@ class _Writer:
     def tokens(self, kept: frozenset[int]) -> int:
         return self._count(self.text(kept))
 
-    def filled(self, kept: frozenset[int], others: Sequence[tuple[int, ...]], target: int, tries: int = 12) -> Selection:
-        """With what was passed over and still fits, best first."""
+    def filled(self, kept: frozenset[int], target: int) -> Selection:
+        """With what still fits, best first: a choice estimates what it takes, here the text itself is counted."""
         text = self.text(kept) if kept else ""
         left = target - self._count(text)
-        for needs in others:
-            cost = sum(self._given.costs[k] for k in needs if k not in kept)
-            if tries and cost <= left + 2:
+        tries = _TRIES
+        while tries > 0 and left > 0:
+            used = sum(self._given.costs[k] for k in kept)
+            found = CoverageChoice(replace(self._given, always=kept)).fill(used + left)
+            added = 0
+            for needs in found[bool(kept) :][:tries]:
                 tries -= 1
                 more = kept | frozenset(needs)
                 made = self.text(more)
                 if (tokens := self._count(made)) <= target:
-                    kept, text, left = more, made, target - tokens
+                    kept, text, left, added = more, made, target - tokens, added + 1
+            if not added:
+                break
         return Selection(text, kept)

@@ -12,7 +12,7 @@ MARK_TOKENS = 2
 """What one more gap in the text costs."""
 
 _TIE = 0.02
-"""What new terms count beside the relevance to a query."""
+"""What new terms, weighted by salience, count beside the relevance to a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Candidates:
     """To a query: decides then, and what is new only between equals."""
     always: frozenset[int] = frozenset()
     """Units that are kept before any other."""
-    again: float = 0.25
+    again: float = 0.6
     """What a term still counts where it is said once more."""
     offset: float = 2.0
     """Tokens added to every cost, against very short units."""
@@ -109,7 +109,7 @@ class CoverageChoice:
         cost = self._cost(i)
         if given.relevance is not None:
             own = max(1, given.costs[i])
-            return (given.relevance[i] + _TIE * new / own) * own / cost
+            return (given.relevance[i] + _TIE * new * given.factors[i] / own) * own / cost
         return new * given.factors[i] / (cost + given.offset)
 
     def _forced_gain(self, i: int) -> float:

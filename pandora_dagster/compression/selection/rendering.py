@@ -1,4 +1,4 @@
-"""The text of the units that are kept: in order, tables together under their header, marks where units are left out."""
+"""The text of the units that are kept, each on lines of its own: in order, tables under their header, marks where units are left out."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,7 +6,6 @@ from pandora_dagster.compression.selection.omission_marks import GAP, Omission, 
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
 _TABLE = (UnitKind.ROW, UnitKind.HEADER)
-_PROSE = (UnitKind.SENTENCE, UnitKind.QUOTE)
 _SETS = (UnitKind.ROW, UnitKind.ITEM)
 """Kinds whose units do not follow from each other: what is left out of a table or list is marked after the last of them."""
 _BETWEEN_COUNTS = 240
@@ -43,6 +42,8 @@ class _Page:
         self._lines: list[str] = []
         self._gaps: dict[int, int] = {}
         """Line -> units left out before it."""
+        self._begun = 0
+        """The line with which the last paragraph, list or table begins."""
         self._earlier = earlier
         self._gap = 0
         self._kinds: set[UnitKind] = set()
@@ -57,27 +58,26 @@ class _Page:
         self._recall(unit.order)
         before = self._before
         self._before = unit
-        same = before is not None and before.message == unit.message
         inside = before is not None and unit.kind in _SETS and before.kind in (unit.kind, UnitKind.HEADER) and before.block == unit.block
         is_gap = self._gap > 0 and not unit.is_context and not inside
-        if (before and same and _labels(before, unit)) or (before and same and not is_gap and self._goes_on(before, unit)):
+        if before and before.message == unit.message and _labels(before, unit):
             self._lines[-1] += f" {unit.text}"
         else:
             self._lines.append(unit.text)
+        if unit.kind is not UnitKind.HEADING and not (before and before.block == unit.block):
+            self._begun = len(self._lines) - 1
         if is_gap:
             self._gaps[len(self._lines) - 1] = self._gap
             self._gap = 0
         if unit.kind is UnitKind.HEADER and unit.text.startswith("|") and "\n" not in unit.text:
             self._lines.append("|" + "---|" * (unit.text.strip().strip("|").count("|") + 1))
 
-    def _goes_on(self, before: Unit, unit: Unit) -> bool:
-        """Whether a sentence is on the line of the one before it: in one paragraph, and not behind a mark."""
-        is_marked = len(self._lines) - 1 in self._gaps
-        return not is_marked and unit.kind in _PROSE and before.kind is unit.kind and before.block == unit.block
-
     def text(self, end: int) -> str:
-        """All lines. A count is of what is left out since the count before it; the last one also counts what follows it."""
+        """All lines. A count is of what is left out since the count before it; the last one also counts what follows it, and is alone on a
+        line only behind a table of Markdown, which it would break."""
         self._recall(end)
+        if self._gap and not self._gaps and self._lines and not self._lines[self._begun].startswith("|"):
+            self._gaps[self._begun] = 0
         last = max(self._gaps, default=-1)
         waiting, written = 0, _BETWEEN_COUNTS
         kind = next(iter(self._kinds)) if len(self._kinds) == 1 else UnitKind.SENTENCE
@@ -85,8 +85,8 @@ class _Page:
         lines: list[str] = []
         for place, line in enumerate(self._lines):
             prefix = ""
-            if count := self._gaps.get(place, 0):
-                waiting += count + (self._gap if place == last else 0)
+            if place in self._gaps:
+                waiting += self._gaps[place] + (self._gap if place == last else 0)
                 prefix = GAP
                 if written >= _BETWEEN_COUNTS or place == last:
                     prefix = f"{omission_mark(waiting, kind, is_first=is_first)}: "

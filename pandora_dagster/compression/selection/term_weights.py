@@ -1,4 +1,4 @@
-"""What each unit says and what that is worth before anybody says it: words, names, values and codes, weighted."""
+"""Weights of the words, names, values and codes of each unit."""
 
 import math
 from collections import Counter
@@ -13,6 +13,9 @@ Term = tuple[TokenKind, str]
 Slot = tuple[str, str]
 RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK, UnitKind.HEADER))
 """Kinds whose words are data: nobody says them."""
+_HALF_LIFE = 6
+"""Messages after which a mention weighs half: the record that is in hand comes before those of earlier requests."""
+_OLDEST = 0.05
 _HARD = frozenset((TokenKind.VALUE, TokenKind.CODE))
 
 
@@ -52,7 +55,7 @@ def weighted_terms(reading: TextReading, weights: TermWeights) -> list[dict[Term
                 scale *= 1 + 2 * weights.mentioned * said[term[1]] if term[1] in said else 1 - weights.mentioned
             own[term] = scale * worth.get(term, 0.0)
             if unit.message and unit.kind is UnitKind.ROW and term[0] is TokenKind.CODE:
-                own[_in_record(term)] = 0.0
+                own[_in_record(term, unit)] = 0.0
         result.append(own)
     return result
 
@@ -67,15 +70,16 @@ def _worth(term: Term, count: int, units: int, weights: TermWeights) -> float:
 
 
 def mentions(reading: TextReading) -> dict[str, float]:
-    """Keys that people and calls mention, with the weight of the latest mention, 0.3 to 1; tools mention nothing."""
+    """Keys that people and calls mention, with the weight of the latest mention, 0.03 to 1; tools mention nothing."""
     found: dict[str, float] = {}
-    count = max(1, len(reading.units))
+    last = max((u.message for u in reading.units), default=0)
     for unit, held in zip(reading.units, reading.tokens, strict=True):
         if unit.kind in RECORDS or is_tool(unit):
             continue
         part = 1.0 if unit.kind is UnitKind.CALL or not is_assistant(unit) else 0.7
         for token in held:
-            found[token.key] = max(found.get(token.key, 0.0), part * (0.4 + 0.6 * unit.order / count))
+            age = (last - unit.message) / _HALF_LIFE
+            found[token.key] = max(found.get(token.key, 0.0), part * (_OLDEST + (1 - _OLDEST) * 0.5**age))
     return found
 
 
@@ -88,6 +92,7 @@ def first_terms(reading: TextReading) -> dict[Term, float]:
     records: dict[Term, float] = {}
     asked: dict[Term, float] = {}
     spoken: dict[Term, float] = {}
+    rows = _rows(reading)
     speakers = {t.key for u, held in zip(reading.units, reading.tokens, strict=True) if u.kind is UnitKind.SPEAKER for t in held}
     for unit, held in zip(reading.units, reading.tokens, strict=True):
         hard = [(t.kind, t.key) for t in held if t.kind is not TokenKind.WORD and t.key not in speakers]
@@ -96,15 +101,25 @@ def first_terms(reading: TextReading) -> dict[Term, float]:
             known = {term: said[term[1]] for term in hard if term[0] in _HARD and term[1] in said}
             records |= known
             if unit.kind is UnitKind.ROW:
-                records |= {_in_record(term): weight for term, weight in known.items() if term[0] is TokenKind.CODE}
+                codes = [(term, weight) for term, weight in known.items() if term[0] is TokenKind.CODE]
+                records |= {_in_record(term, unit): weight / len(rows[term]) for term, weight in codes}
         elif not is_assistant(unit):
             asked |= {term: said[term[1]] for term in hard if term[1] in said}
     return asked | records if records else spoken
 
 
-def _in_record(term: Term) -> Term:
-    """A code in the row that has the values which belong to it: more than the code somewhere."""
-    return term[0], f"row of {term[1]}"
+def _in_record(term: Term, unit: Unit) -> Term:
+    """A code in one of its rows, with the values that belong to it: more than the code somewhere. Equal rows are one."""
+    return term[0], f"{term[1]} in {unit.text}"
+
+
+def _rows(reading: TextReading) -> dict[Term, set[str]]:
+    """The different rows that hold each code."""
+    rows: dict[Term, set[str]] = {}
+    for unit, held in zip(reading.units, reading.tokens, strict=True):
+        for token in held if unit.kind is UnitKind.ROW else ():
+            rows.setdefault((token.kind, token.key), set()).add(unit.text)
+    return rows
 
 
 def is_tool(unit: Unit) -> bool:
@@ -116,7 +131,7 @@ def is_assistant(unit: Unit) -> bool:
 
 
 def _superseded(reading: TextReading) -> Iterator[tuple[int, Term]]:
-    """Values of a talk that a later message gives anew: the same word before it and the same unit, another number."""
+    """Values of a talk that a later message replaces: the same word before it and the same unit, another number."""
     later: dict[Slot, tuple[int, frozenset[str]]] = {}
     for unit, held in zip(reversed(reading.units), reversed(reading.tokens), strict=True):
         if not unit.message or unit.kind in RECORDS:

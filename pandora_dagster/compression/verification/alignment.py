@@ -18,6 +18,8 @@ _MOST_SAME = 20
 """Equal units on either side of the last aligned one that are looked at."""
 _LEAST, _NEXT = 0.3, 0.2
 """Share of a statement's forms, by weight, that its first source has, and that each further one adds."""
+_ALIKE = 0.6
+"""Share of the forms, small words included, with which a statement without a word of its own source is the unit behind the last one."""
 _ENDS = ".!?:;\u3002\uff01\uff1f"
 
 
@@ -109,4 +111,13 @@ class _Aligner:
                 break
             sources.append(near)
             wanted -= shared
-        return Alignment(order, tuple(sources), is_verbatim=False)
+        return Alignment(order, tuple(sources) or self._in_place(order), is_verbatim=False)
+
+    def _in_place(self, order: int) -> tuple[int, ...]:
+        """The unit behind the last aligned one, where most forms of both are the same: a short sentence whose one word of content was
+        exchanged."""
+        after = next((u.order for u in self._original.units[self._last + 1 : self._last + 1 + _WINDOW] if not u.is_context), None)
+        if self._last < 0 or after is None:
+            return ()
+        theirs, own = ({f.key for f in index.forms(n)} for index, n in ((self._original, after), (self._shortened, order)))
+        return (after,) if own and len(theirs & own) >= _ALIKE * max(len(theirs), len(own)) else ()

@@ -5,7 +5,7 @@ Knows two sequences of forms; knows no facts. Whether other words turn the meani
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from pandora_dagster.compression.verification.forms import Form, FormKind, pattern_of, subject_of
@@ -17,8 +17,12 @@ _NEAR = 0.6
 """Share of a statement's forms in the order of its source from which a difference is a change and not another sentence."""
 _SHORT = 4
 """Small words that turn a statement; more of them are a clause."""
+_MOST_WORDS = 12
+"""Words that one difference names."""
 _FEW = 2
 """Words of content that a change may delete; more are a clause that was left out."""
+_CLOSE = 0.8
+"""Share of both statements' forms in one order from which a negation that only moved is a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,11 @@ class Difference:
         return f"{self.was or '(nothing)'} -> {self.is_now or '(nothing)'}: {self.reason}"
 
 
-def differences(source: str, theirs: Sequence[Form], statement: str, own: Sequence[Form], language: str) -> tuple[Difference, ...]:
-    """How `statement` differs from `source`, given the forms of both; empty where it is another sentence."""
+def differences(
+    source: str, theirs: Sequence[Form], statement: str, own: Sequence[Form], language: str, *, forbids: bool = False
+) -> tuple[Difference, ...]:
+    """How `statement` differs from `source`, given the forms of both; empty where it is another sentence. A source that `forbids` may be
+    reported with a word of force."""
     if max(len(theirs), len(own)) > _LONGEST:
         return ()
     matcher = SequenceMatcher(None, [f.signed for f in theirs], [f.signed for f in own], autojunk=False)
@@ -44,12 +51,29 @@ def differences(source: str, theirs: Sequence[Form], statement: str, own: Sequen
     same = sum(b - a for tag, a, b, _, _ in blocks if tag == "equal")
     if same < _NEAR * len(own) or not own:
         return ()
-    moved = Counter(f.signed for f in theirs), Counter(f.signed for f in own)
+    pair = _Pair(
+        Counter(f.signed for f in theirs),
+        Counter(f.signed for f in own),
+        same >= _CLOSE * max(len(theirs), len(own)),
+        forbids,
+        language,
+    )
     found: list[Difference] = []
+    places: list[int] = []
     for tag, a, b, c, d in blocks:
         if tag != "equal":
-            found += _of_stretch(_Stretch(source, theirs[a:b]), _Stretch(statement, own[c:d]), moved, language)
-    return tuple(found)
+            found += _of_stretch(_Stretch(source, theirs[a:b]), _Stretch(statement, own[c:d]), pair)
+            places += [sum(f.is_content for f in own[:c])] * (len(found) - len(places))
+    return tuple(_with_exchanges(found, places))
+
+
+def _with_exchanges(found: Sequence[Difference], places: Sequence[int]) -> Iterator[Difference]:
+    """The differences, those that are each other's reverse as changes: two stretches of words with words of content between them are in
+    each other's place. `places`: words of content before each difference."""
+    said = [(one.was.casefold(), one.is_now.casefold()) for one in found]
+    for one, place, (was, is_now) in zip(found, places, said, strict=True):
+        is_turned = was and is_now and any(o == (is_now, was) and p != place for o, p in zip(said, places, strict=True))
+        yield replace(one, reason="exchanged with each other", is_change=True) if is_turned and not one.is_change else one
 
 
 def exchanged(sources: Sequence[Sequence[Form]], own: Sequence[Form]) -> Iterator[Difference]:
@@ -64,6 +88,14 @@ def exchanged(sources: Sequence[Sequence[Form]], own: Sequence[Form]) -> Iterato
             rival = next((f for f, s in placed if f.key != form.key and pattern_of(f) == pattern_of(form) and s[:1] == (head,)), None)
             if rival is not None:
                 yield Difference(rival.text, form.text, "exchanged with another of its kind", is_change=True, forms=(rival,))
+
+
+def other_words(sources: Sequence[Sequence[Form]], own: Sequence[Form]) -> Iterator[Difference]:
+    """The words of content of a statement that none of its sources has, as one difference to be read."""
+    theirs = {form.key for forms in sources for form in forms}
+    words = dict.fromkeys(f.text for f in own if f.is_content and f.key not in theirs)
+    if words and sources:
+        yield Difference("", ", ".join(list(words)[:_MOST_WORDS]), "not in its sources", is_change=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +114,27 @@ class _Stretch:
         return sum(f.is_content and not f.is_letter and other[f.signed] < own[f.signed] for f in self.forms)
 
 
-def _of_stretch(old: _Stretch, new: _Stretch, counts: tuple[Counter[str], Counter[str]], language: str) -> Iterator[Difference]:
-    theirs, own = counts
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What the stretches of one comparison share: how often each form is in the source and in the statement, whether both are nearly
+    the same, and whether the source forbids."""
+
+    theirs: Counter[str]
+    own: Counter[str]
+    is_close: bool
+    forbids: bool
+    language: str
+
+    def small_words(self, stretch: _Stretch, counts: Counter[str], other: Counter[str]) -> str:
+        """The small words of a stretch; where the statements are not close, without those that only moved."""
+        return " ".join(f.text for f in stretch.forms if self.is_close or other[f.signed] < counts[f.signed])
+
+    def has_force(self, words: str) -> bool:
+        return Cue.FORCE in cues(words, self.language)
+
+
+def _of_stretch(old: _Stretch, new: _Stretch, pair: _Pair) -> Iterator[Difference]:
+    theirs, own = pair.theirs, pair.own
     gone_words, added_words = old.content(theirs, own), new.content(own, theirs)
     gone = [f for f in old.forms if f.is_hard and own[f.signed] < theirs[f.signed]]
     added = [f for f in new.forms if f.is_hard and theirs[f.signed] < own[f.signed]]
@@ -93,7 +144,8 @@ def _of_stretch(old: _Stretch, new: _Stretch, counts: tuple[Counter[str], Counte
         if rival is not None:
             gone.remove(rival)
             reason = f"another {form.kind.value} in its place" if form.key != rival.key else "another sign of its line"
-            yield Difference(rival.text, form.text, reason, is_change=True, forms=(rival,))
+            is_change = not _is_same_number(rival, form)
+            yield Difference(rival.text, form.text, reason, is_change=is_change, forms=(rival,) if is_change else ())
     for form in exchanged:
         rival = next((f for f in old.forms if f.is_hard and f.key != form.key and pattern_of(f) == pattern_of(form)), None)
         if rival is not None and own[rival.signed] == theirs[rival.signed]:
@@ -102,12 +154,18 @@ def _of_stretch(old: _Stretch, new: _Stretch, counts: tuple[Counter[str], Counte
         if form.is_letter and gone_words <= _FEW:
             yield Difference(form.text, "", "the letter is gone", is_change=True, forms=(form,))
     is_short = gone_words == added_words == 0 and max(len(old.forms), len(new.forms)) <= _SHORT
-    if is_short and negations(old.text) != negations(new.text):
+    was, is_now = pair.small_words(old, theirs, own), pair.small_words(new, own, theirs)
+    if is_short and negations(was) != negations(is_now):
         yield Difference(old.text, new.text, "another polarity", is_change=True)
-    elif is_short and (Cue.FORCE in cues(old.text, language)) != (Cue.FORCE in cues(new.text, language)):
+    elif is_short and pair.has_force(was) != pair.has_force(is_now) and not (pair.forbids and pair.has_force(is_now)):
         yield Difference(old.text, new.text, "another force", is_change=True)
     elif old.forms and new.forms and not added and not exchanged:
         yield Difference(old.text, new.text, "other words", is_change=False)
+
+
+def _is_same_number(one: Form, other: Form) -> bool:
+    """Whether two values are one number, and only one of them has a word behind it that it counts."""
+    return one.text == other.text and one.text.lower() in (one.key, other.key)
 
 
 def _may_replace(old: Form, new: Form) -> bool:

@@ -107,7 +107,7 @@ class Omission:
     """A unit of the original that is not in the shortened text."""
 
     text: str
-    place: Place
+    original: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Statement:
     its meaning is theirs is for a model or a person to say."""
 
     text: str
-    here: Place
+    shortened: Place
     sources: tuple[Omission, ...]
     differences: tuple[str, ...] = ()
 

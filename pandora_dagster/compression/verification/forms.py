@@ -38,7 +38,7 @@ _NUMBERING = re.compile(r"^\s*(?:\d{1,3}[.)]|\(\d{1,3}\))\s|(?<!\w)\[\d{1,4}\]",
 """Numbers of list items and citations: no values."""
 _MARK = re.compile(r"^\s*(?:(?:[-*\u2022]|>|#{1,6}|\d{1,3}[.)])\s+)+|^>+", re.MULTILINE)
 _MARKUP = re.compile(r"[\s*_`|\"\u201c\u201d\u201e]+")
-_EDGE = " .;:,"
+_EDGE, _DIGITS = " .;:,", re.compile(r"\d+")
 _MONTH, _DAY_NUMBER = re.compile(rf"(?i:{MONTH_WORD})|{MONTH_NAMES}"), re.compile(r"(?:0?[1-9]|[12]\d|3[01])\.?")
 _YEAR, _OF = re.compile(r"((?:19|20)\d\d)(?: |$)"), frozenset(("of", "de", "di", "del"))
 _ENGLISH, _EUROPEAN = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?=\D|$)"), re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=,\d|\D|$)(?!\.)")
@@ -159,8 +159,10 @@ def subject_of(at: int, found: Sequence[Form]) -> tuple[str, ...]:
 
 
 def pattern_of(form: Form) -> str:
-    """What a value may be exchanged with: its digits and letters removed from a code, a value's unit."""
-    return re.sub(r"\d+", "0", form.key) if form.kind in (FormKind.VALUE, FormKind.CODE) else form.kind.value
+    """What a value may be exchanged with: its digits removed from a code, a value's unit. A number in words is like one in digits."""
+    if form.kind not in (FormKind.VALUE, FormKind.CODE):
+        return form.kind.value
+    return _DIGITS.sub("0", form.key) if _DIGITS.search(form.key) else "0"
 
 
 def unit_key(text: str, *, is_literal: bool = False) -> str:

@@ -24,8 +24,6 @@ _LINK = re.compile(r"https?://|www\.")
 _FEWEST = 4
 """Words of content from which a sentence with a word of courtesy is a claim: not `Thanks, see you soon!`"""
 _RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK))
-_OPENING = 3
-"""Words of an opening: a sentence that begins with a negation forbids (`Never board`, `- Do not open`)."""
 _PROSE = frozenset((UnitKind.SENTENCE, UnitKind.ITEM, UnitKind.QUOTE))
 _LITERAL = LITERAL | {UnitKind.CALL}
 """Kinds whose words are no prose."""
@@ -77,18 +75,13 @@ def _facts(unit: Unit, index: UnitIndex) -> Iterator[Fact]:
     if kind := statement_kind(unit, index):
         rank = Rank.DETAIL if kind is FactKind.CLAIM else Rank.IMPORTANT if unit.kind in _RECORDS else Rank.CRITICAL
         yield Fact(kind, unit.text.strip(), unit.start, unit.end, index.keys[unit.order], rank=rank, unit=unit.order)
+    rank = Rank.DETAIL if unit.kind in _RECORDS else Rank.IMPORTANT
     found = index.forms(unit.order)
     for n, form in enumerate(found):
         if (kind := value_kind(form)) is not None:
             start, end = index.span(unit.order, form)
             subject = () if kind in (FactKind.NAME, FactKind.URL) else (*subject_of(n, found), *_header_words(unit, index))
-            yield Fact(kind, form.text, start, end, form.key, subject, _rank(unit, kind), unit.order)
-
-
-def _rank(unit: Unit, kind: FactKind) -> Rank:
-    if unit.kind in _RECORDS:
-        return Rank.DETAIL
-    return Rank.IMPORTANT
+            yield Fact(kind, form.text, start, end, form.key, subject, rank, unit.order)
 
 
 def statement_kind(unit: Unit, index: UnitIndex) -> FactKind | None:
@@ -103,8 +96,7 @@ def statement_kind(unit: Unit, index: UnitIndex) -> FactKind | None:
         return FactKind.ERROR
     if Cue.DECISION in said:
         return FactKind.DECISION
-    opening = " ".join(unit.text.split()[:_OPENING]) if unit.kind in _PROSE else ""
-    if said & _RULES or Cue.NEGATION in cues(opening, index.language):
+    if said & _RULES or (unit.kind in _PROSE and index.forbids(unit.order)):
         return FactKind.CONSTRAINT
     is_introduction = unit.text.rstrip("*_ ").endswith(":")
     least = _FEWEST if Cue.COURTESY in said and unit.kind in _PROSE and not is_introduction else 1

@@ -1,11 +1,12 @@
 """A verification as plain lists: what is kept, missing, changed, left out, invented and to be reviewed, each entry with its places."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from pandora_dagster.compression.verification.facts import Fact, Omission, Place, Statement, Verdict
+from pandora_dagster.compression.verification.facts import Fact, Verdict
 from pandora_dagster.compression.verification.ledger import Ledger
-from pandora_dagster.compression.verification.verification import Verification
+from pandora_dagster.compression.verification.verifier import Verification
 
 Entry = Mapping[str, Any]
 
@@ -18,9 +19,9 @@ def report_of(ledger: Ledger, found: Verification) -> dict[str, Any]:
         "kept": [_entry(v, ledger) for v in found.kept],
         "missing": [_entry(v, ledger) for v in found.missing],
         "changed": [_entry(v, ledger) for v in found.changed],
-        "left_out": [_left_out(one) for one in found.left_out],
+        "left_out": [asdict(one) for one in found.left_out],
         "invented": [_entry(v, ledger) for v in found.invented],
-        "for_review": [_statement(one) for one in found.for_review],
+        "for_review": [asdict(one) for one in found.for_review],
     }
 
 
@@ -40,17 +41,5 @@ def _entry(verdict: Verdict, ledger: Ledger) -> Entry:
     about = {"kind": fact.kind.value, "rank": fact.rank.value, "fact": fact.text, "of": ledger.statement(fact)} if fact else {}
     there = {"instead": verdict.evidence} if verdict.evidence and (fact is None or verdict.evidence != fact.text) else {}
     reason = {"reason": verdict.reason} if verdict.reason else {}
-    return {**about, **there, **reason, "original": _place(verdict.place), "shortened": _place(verdict.here)}
-
-
-def _place(place: Place | None) -> dict[str, int] | None:
-    return {"line": place.line, "start": place.start, "end": place.end} if place else None
-
-
-def _left_out(one: Omission) -> Entry:
-    return {"text": one.text, "original": _place(one.place)}
-
-
-def _statement(one: Statement) -> Entry:
-    sources = [_left_out(source) for source in one.sources]
-    return {"text": one.text, "shortened": _place(one.here), "sources": sources, "differences": list(one.differences)}
+    place, here = (asdict(one) if one else None for one in (verdict.place, verdict.here))
+    return {**about, **there, **reason, "original": place, "shortened": here}

@@ -6,18 +6,23 @@ Knows units and forms; knows no facts. Built in time linear in the text.
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from pandora_dagster.compression.verification.facts import Omission, Place, labelled
-from pandora_dagster.compression.verification.forms import Form, FormKind, forms, unit_key
+from pandora_dagster.compression.verification.forms import Form, FormKind, forms, subject_of, unit_key
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.documents.units.unit_reader import read_units
+from pandora_dagster.language.cues import Cue, cues
 
 LITERAL = frozenset((UnitKind.CODE, UnitKind.HUNK))
 _RAREST, _MOST_HOLDERS = 16, 40
 """Forms by which a unit is looked up, and holders of one that are looked at: more would tell little and cost time."""
+_MOST_PLACES = 100
+"""Places of a value in a unit that are looked at for its subject."""
+_OPENING = 3
+"""Words of an opening."""
 _MARK_END = 4
 """Characters before a unit in which the mark before it ends."""
 _DEPTH = 4
@@ -59,6 +64,20 @@ class UnitIndex:
                 found[form.key].append(n)
             self._positions[order] = found
         return self._positions[order]
+
+    def forbids(self, order: int) -> bool:
+        """Whether a unit begins with a negation: `Never board`, `- Do not open`."""
+        return Cue.NEGATION in cues(" ".join(self.units[order].text.split()[:_OPENING]), self.language)
+
+    def is_of(self, order: int, key: str, subject: Sequence[str]) -> bool:
+        """Whether a unit has a value as the value of the same thing: with the nearest word of `subject`, or two of its words, beside it."""
+        own, named = self.forms(order), {word for label in self.labels(order) for word in label.split()}
+        for n in self.positions(order).get(key, ())[:_MOST_PLACES]:
+            beside = {*subject_of(n, own), *named}
+            shared = [word for word in subject if word in beside]
+            if shared and (shared[0] == subject[0] or len(shared) > 1):
+                return True
+        return False
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:

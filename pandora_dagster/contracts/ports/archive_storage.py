@@ -1,4 +1,4 @@
-"""The ports of archival: cold storage, the switch of a turn's folder, what keeps a turn from it. Shapes only."""
+"""The ports of archival: cold storage, the replacement of a turn's folder, what keeps a turn from it. Shapes only."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

@@ -51,6 +51,8 @@ class SourceTraits:
     """Stands before the records in their document."""
     is_supplementary: bool = True
     """True where its records share the token limit of supplementary sources."""
+    in_plan_order: bool = False
+    """True where its document keeps the order of the plan; else the items of the highest priority come first."""
     unused_fact: str = "sources_not_used"
     """The fact of the phase report that lists records of which SYNTHESIS used nothing."""
 

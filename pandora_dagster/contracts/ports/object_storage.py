@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
+
+from pandora_dagster.errors import StoreError
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +81,14 @@ class Storage:
 
     blobs: Blobs
     locks: Locks
+
+
+class IndexFile(Protocol):
+    """The file of an index that can be rebuilt."""
+
+    @property
+    def path(self) -> Path: ...
+    def exists(self) -> bool: ...
+    def fault(self) -> StoreError | None:
+        """Why a file that exists cannot be used; None where it can."""
+        ...

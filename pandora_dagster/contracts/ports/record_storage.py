@@ -1,19 +1,21 @@
 """Ports of stored records: calls, interventions, batches, corrections, recipe versions, lineage."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Literal, Protocol
 
-from pandora_dagster.contracts.batches import Batch
+from pandora_dagster.contracts.batches import Batch, RejectedLine, WaitingFile
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
 from pandora_dagster.contracts.model_calls import CallRecord, TurnUsage, token_alarm
+from pandora_dagster.contracts.ports.object_storage import IndexFile
 from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeProduction
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
 from pandora_dagster.contracts.turns import Manifest, Turn
 
 SumBy = Literal["layer", "recipe", "day", "phase", "model", "user", "turn"]
@@ -98,6 +100,20 @@ class CallHistory(Protocol):
         ...
 
 
+class CallCounts(Protocol):
+    """Sums over all calls in the index, for reports on the whole store."""
+
+    @property
+    def file(self) -> IndexFile: ...
+    def calls_by_model(self) -> Mapping[tuple[str, str], int]:
+        """Calls by layer and model; raises StoreError."""
+        ...
+
+    def compressions(self) -> CompressionTotals:
+        """Sums over all compressions; raises StoreError."""
+        ...
+
+
 class Vault(Protocol):
     """Packs and raw answers, content-addressed, credentials redacted (DECISIONS 14). "" where switched off."""
 
@@ -142,7 +158,7 @@ class Batches(Protocol):
         ...
 
     def begin(self, batch: Batch) -> Batch:
-        """Writes the record, whole or not at all, unless one of this content stands there; returns what stands there. Raises StoreError."""
+        """Writes the record, whole or not at all, unless one of this content is stored; returns what is stored. Raises StoreError."""
         ...
 
     def running(self, batch: Batch) -> AbstractContextManager[object]:
@@ -151,6 +167,30 @@ class Batches(Protocol):
 
     def of_day(self, day: str) -> Sequence[Batch]:
         """Those that began on this day, by file."""
+        ...
+
+
+class QueryFiles(Protocol):
+    """Files of queries: those that wait in the inbox, and files at any path."""
+
+    def files(self) -> tuple[WaitingFile, ...]:
+        """The waiting files, by name."""
+        ...
+
+    def path(self, name: str) -> Path:
+        """A waiting file; raises InputError for any other name."""
+        ...
+
+    def finish(self, name: str, day: str, digest: str, rejected: Sequence[RejectedLine] = ()) -> Path | None:
+        """Take a file out of the inbox, its rejected lines with it; returns where these are. A file that was cut off here still waits."""
+        ...
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file of queries; raises InputError for one that cannot be read or is too large."""
+        ...
+
+    def keep_rejected(self, path: Path, rejected: Sequence[RejectedLine]) -> Path | None:
+        """Write the rejected lines of a file beside it; None where there are none."""
         ...
 
 
@@ -164,6 +204,18 @@ class Corrections(Protocol):
 
     def of_user(self, user: UserId) -> tuple[Correction, ...]:
         """Oldest first; raises DocumentError naming a damaged file."""
+        ...
+
+
+class RecipeTestStore(Protocol):
+    """Recipe tests made from calls of a user; the same test is stored once."""
+
+    def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
+        """Returns the file of the test; raises StoreError, also while the user is erased, InputError for a user who is gone."""
+        ...
+
+    def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
+        """By name; raises DocumentError naming a damaged file."""
         ...
 
 
@@ -189,7 +241,7 @@ class RecipeVersionStore(Protocol):
     def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
         """Put another version or layer into production, decided on what stood there: `since`.
 
-        Raises InputError where something else stands there by now, StoreError where another process holds the lock too long.
+        Raises InputError where another content is stored by now, StoreError where another process holds the lock too long.
         """
         ...
 
@@ -211,6 +263,33 @@ class LineageWriter(Protocol):
 
     def put_rows(self, document: str, edges: Sequence[LineageEdge]) -> None:
         """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
+        ...
+
+
+class LineageIndex(Protocol):
+    """Rows of lineage by document; raises StoreError. An owner is a turn, a narrative, a digest."""
+
+    @property
+    def file(self) -> IndexFile: ...
+    def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
+        """What these documents were made from."""
+        ...
+
+    def put(self, edges: Sequence[LineageEdge], *, owners: Collection[str] = ()) -> None:
+        """Store rows in the place of all rows of the same children, and of all rows of `owners`."""
+        ...
+
+    def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
+        """What was made from any document of a turn, `<user>:<turn>`."""
+        ...
+
+    def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]: ...
+    def owners(self) -> tuple[tuple[str, str], ...]:
+        """User and owner of all rows, each once, in order."""
+        ...
+
+    def is_complete(self) -> bool:
+        """Whether the rows were once made of the whole store."""
         ...
 
 

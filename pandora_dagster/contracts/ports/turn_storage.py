@@ -19,14 +19,30 @@ from pandora_dagster.contracts.turns import (
     Turn,
     TurnRow,
 )
-from pandora_dagster.errors import StoreError
 
 
 class VectorIndex(Protocol):
-    """Vectors of what turns say, kept for the search. Never raises: without them the search goes by words alone."""
+    """Vectors of what messages say. `put` and `similarities` never raise: without vectors search uses words only."""
+
+    @property
+    def name(self) -> str:
+        """The name of the embedding model."""
+        ...
 
     def put(self, rows: Sequence[TurnRow]) -> None:
         """The vectors of these turns' messages, in the place of older ones."""
+        ...
+
+    def similarities(self, user: str, *wordings: str) -> Mapping[int, float]:
+        """The user's own document -> cosine of its vector most like the query's, -1 to 1; {} where there is none."""
+        ...
+
+    def check(self) -> int:
+        """The length of a vector that the model makes now; raises ModelError."""
+        ...
+
+    def check_stored_model(self) -> None:
+        """Raises DamagedIndexError where the stored vectors are of another model."""
         ...
 
 
@@ -48,12 +64,12 @@ class TurnStore(Protocol):
         replies_to: str | None = None,
         number: int | None = None,
     ) -> Turn:
-        """A new open turn with section 0. `number`: one that was allocated for it; raises StoreError where a turn of it stands there."""
+        """A new open turn with section 0. `number`: one that was allocated for it; raises StoreError where a turn of it exists."""
         ...
 
     def place_many(self, turns: Iterable[tuple[TurnKey, Mapping[str, str], Manifest]]) -> tuple[Turn, ...]:
         """Each turn appears at once, with all its documents (`context.md` among the files). Hashes and tokens are filled in.
-        Raises StoreError where a turn stands there already."""
+        Raises StoreError where a turn already exists."""
         ...
 
     def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
@@ -174,9 +190,4 @@ class SearchIndex(TurnIndex, Protocol):
         """Replace all rows by `batches`; the old rows answer until the new ones are complete.
 
         Returns the new path of a damaged index file, which is kept. Raises StoreError."""
-        ...
-
-    def exists(self) -> bool: ...
-    def fault(self) -> StoreError | None:
-        """Why an index that exists cannot be used; None where it can."""
         ...

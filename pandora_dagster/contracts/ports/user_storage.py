@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from sqlite3 import Connection
 from typing import Protocol, TypeVar
 
 from pandora_dagster.contracts.ids import SessionId, UserId
@@ -119,7 +120,7 @@ class ConversationSummaries(Protocol):
         ...
 
     def save(self, summary: ConversationSummary) -> ConversationSummary:
-        """Writes it unless one that reaches further stands there; returns what stands there now."""
+        """Writes it unless one that reaches further is stored; returns what is stored now."""
         ...
 
 
@@ -128,7 +129,7 @@ class Sessions(Protocol):
 
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None: ...
     def begin(self, record: SessionRecord) -> SessionRecord:
-        """Writes the record unless one stands there; returns what stands there now (two imports at once share its numbers)."""
+        """Writes the record unless one is stored; returns what is stored now (two imports at once share its numbers)."""
         ...
 
     def save(self, record: SessionRecord) -> None: ...
@@ -197,4 +198,24 @@ class Eraser(Protocol):
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
         """Every object that this adapter stores, of all users, searched for traces."""
+        ...
+
+
+class RecordFolder(Protocol):
+    """A folder of SQLite files and captured output that another program writes. Raises StoreError where a program holds a file."""
+
+    def databases(self) -> Iterator[AbstractContextManager[Connection]]:
+        """A connection to each SQLite file, which overwrites what it deletes."""
+        ...
+
+    def erase_rows(self, traces: TraceScrubber) -> None:
+        """Delete the user's rows from all tables; in all others every trace is replaced."""
+        ...
+
+    def erase_texts(self, traces: TraceScrubber) -> None:
+        """Delete lines with a trace from captured output and any other file."""
+        ...
+
+    def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
+        """Every file, searched for traces."""
         ...

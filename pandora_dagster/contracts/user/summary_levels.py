@@ -43,7 +43,7 @@ class TurnLink(StrictModel):
     at: str
     """When the turn began."""
     sha: Sha
-    """sha256 of the turn's entry (`retrieval.turn_row`), from which the narrative was made."""
+    """sha256 of the turn's entry (`documents.turn_entry`), from which the narrative was made."""
 
 
 class NarrativePart(StrictModel):
@@ -52,12 +52,12 @@ class NarrativePart(StrictModel):
     links: Annotated[tuple[TurnLink, ...], Field(min_length=1)]
     text: Annotated[str, Field(min_length=1)]
     tokens_before: Annotated[int, Field(ge=0)]
-    """Tokens of the entries (cl100k)."""
+    """Tokens of the turns before archival (cl100k)."""
     tokens: Annotated[int, Field(ge=0)]
     refused: tuple[str, ...] = ()
     """Removed sentences that no entry supports, each with the reason."""
     left_out: Annotated[int, Field(ge=0)] = 0
-    """Number of supported sentences that did not fit."""
+    """Number of statements of the entries that are not in the text."""
     made: TextOrigin
 
     @property

@@ -20,7 +20,7 @@ from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
-JOB, SCHEDULE, ALARM, CHECK = "archival", "nightly_turn_archival", "missed_nights", "no_night_missed"
+JOB, SCHEDULE, ALARM, CHECK = "archival", "nightly_turn_archival", "missed_archival_runs", "no_run_missed"
 _RUNS = 5
 """Runs of one tick, each over a range of days: the oldest ranges and the newest; the others wait for the next tick."""
 _GRACE = timedelta(hours=6)
@@ -76,7 +76,7 @@ def archival_schedule(settings: Settings) -> dg.ScheduleDefinition:
 
 
 def missed_archival_check(settings: Settings) -> dg.AssetChecksDefinition:
-    """`no_night_missed`: every day from the first archived one to the newest due one was archived, and none only in part.
+    """`no_run_missed`: every day from the first archived one to the newest due one was archived, and none only in part.
 
     It runs after the summary levels: before, its own run is unfinished.
     """
@@ -87,15 +87,15 @@ def missed_archival_check(settings: Settings) -> dg.AssetChecksDefinition:
         additional_deps=[NARRATIVES, DIGESTS],
         description="Every day that became due in the last month, since the first archival run, was archived; no run was interrupted.",
     )
-    def no_night_missed(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+    def no_run_missed(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         missed = _missing_days(settings, context.instance)
         return dg.AssetCheckResult(passed=not missed, description=_description(missed), metadata=_metadata(missed))
 
-    return no_night_missed
+    return no_run_missed
 
 
 def missed_archival_sensor(settings: Settings) -> dg.SensorDefinition:
-    """`missed_nights`: the same check without a run: a daemon that was off at the time raises the alarm itself."""
+    """`missed_archival_runs`: the same check without a run: a daemon that was off at the time raises the alarm itself."""
 
     @dg.sensor(
         name=ALARM,
@@ -103,7 +103,7 @@ def missed_archival_sensor(settings: Settings) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Fails the check {CHECK} of {ASSET} where an archival run was missed or interrupted, until the days are archived.",
     )
-    def missed_nights(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+    def missed_archival_runs(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         missed = _missing_days(settings, context.instance)
         cursor = ",".join(day.isoformat() for day in missed)
         if cursor == (context.cursor or ""):
@@ -113,7 +113,7 @@ def missed_archival_sensor(settings: Settings) -> dg.SensorDefinition:
         )
         return dg.SensorResult(asset_events=[evaluation], cursor=cursor)
 
-    return missed_nights
+    return missed_archival_runs
 
 
 def _keys(partitions: dg.DailyPartitionsDefinition, now: datetime) -> list[date]:

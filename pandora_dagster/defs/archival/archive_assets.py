@@ -13,6 +13,8 @@ from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.instance import due_days, remove_keys
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.phases.flow.phase_spec import PhaseRole
+from pandora_dagster.phases.flow.phase_table import phase_in_role
 from pandora_dagster.settings import Settings
 
 ASSET, GROUP = "archived_turns", "archive"
@@ -35,10 +37,10 @@ _COLUMNS = [
 _VERDICT_COUNTS = ("judged", "faulty", "by_rule")
 _DESCRIPTION = (
     "The turns last active on this day, 30 days after its end (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and verified, originals "
-    "in cold storage. A run over archived days archives turns that became free again, and verifies all of them."
+    "in cold storage. A run over archived days archives turns whose hold ended, and verifies all of them."
 )
 _CHECKS: dict[str, str] = {
-    DayCheck.NO_FACT_LOST: "Every compressed document is as it was verified: no fact changed or invented; lost facts are counted.",
+    DayCheck.NO_FACT_CHANGED: "Every compressed document is as it was verified: no fact changed or invented; lost facts are counted.",
     DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; a pruned one has its tombstone.",
     DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one that keeps its facts is a warning.",
     DayCheck.INDEX_AGREES: "The index row of every turn agrees with its manifest.",
@@ -49,7 +51,7 @@ _CHECKS: dict[str, str] = {
 def archive_asset(settings: Settings) -> dg.AssetsDefinition:
     """`archived_turns`, partitioned by day; a range of days is one run."""
 
-    after = dg.AssetDep("turn_summary", partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
+    after = dg.AssetDep(phase_in_role(PhaseRole.SUMMARY), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
 
     @checked_asset(ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[after], days=due_days(settings), as_range=True)
     def archived_turns(
@@ -130,7 +132,7 @@ def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult
         shown["faults"] = dg.MetadataValue.md("\n".join(f"- {fault}" for fault in faults[:50]))
     judged, by_rule = sum(v.judged for _, v in verdicts), sum(v.by_rule for _, v in verdicts)
     loss = ""
-    if check is DayCheck.NO_FACT_LOST:
+    if check is DayCheck.NO_FACT_CHANGED:
         facts, kept = sum(day.facts for day in days), sum(day.facts_kept for day in days)
         shown["facts_left_out"] = dg.MetadataValue.int(facts - kept)
         loss = f"; {facts - kept} of {facts} facts are in the originals alone"

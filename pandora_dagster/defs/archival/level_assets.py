@@ -17,7 +17,7 @@ from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
-NARRATIVES, DIGESTS, CHECK = "session_summaries", "user_digests", "no_fact_lost"
+NARRATIVES, DIGESTS, CHECK = "session_summaries", "user_digests", "sources_linked"
 _SHOWN = 500
 _FAULTS = 50
 _COLUMNS = [

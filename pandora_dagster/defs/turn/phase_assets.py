@@ -137,5 +137,5 @@ class _AssetKey:
 
 @lru_cache(maxsize=4)
 def _cached_assets(keys: tuple[_AssetKey, ...]) -> tuple[dg.AssetsDefinition, ...]:
-    """Made once for the same phases and recipes (60 ms); an edited recipe makes them anew."""
+    """Made once for the same phases and recipes (60 ms); an edited recipe makes them again."""
     return tuple(phase_asset(key.spec, key.recipes) for key in keys)

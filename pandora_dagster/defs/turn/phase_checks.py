@@ -59,18 +59,18 @@ def _loaded(name: str, recipes: RecipeCatalog, faults: dict[str, None]) -> dict[
 
 
 GATES = {
-    "schema_validation": "Every answer parses and fits its recipe's output schema (000 section 14).",
-    "confidence_threshold": "The answer is as sure of itself as its recipe asks.",
-    "evidence_required": "Every claim cites, and every citation resolves to a source that was given.",
+    "schema_validation": "Every answer parses and fits its recipe's output schema.",
+    "confidence_threshold": "The stated confidence reaches the recipe's threshold.",
+    "evidence_required": "The answer cites where it must, and every citation resolves to a given source; single claims are not checked.",
 }
 
 COMPRESSION = {
-    "facts_preserved": "A compression changed and invented no fact; what it left out is named in its report (001 section 2).",
+    "no_fact_changed": "A compression changed and invented no fact; what it left out is named in its report.",
     "within_budget": "What was compressed is within its target; a text that no sound compression fits stays whole and says so.",
     "is_a_summary": "What was compressed reads as a text: no reply, refusal, echo or bare list of values.",
 }
 GATHERING = {
-    "sources_linked": "Everything in section 2 leads to a source that was loaded; what does not is flagged (004 section 10).",
+    "sources_linked": "Everything in section 2 leads to a source that was loaded; what does not is flagged.",
     "caches_fresh": "Cached research is within its time; what is not is marked stale, with the advice to refresh it.",
     "relevant_source": "At least one relevant source was found; without one the turn goes on with an empty context.",
 }

@@ -9,9 +9,9 @@ from pandora_dagster.defs.batch import ASSET, JOB
 from pandora_dagster.defs.turn.phase_assets import halt_failure, run_tags
 from pandora_dagster.defs.turn.phase_runner import OpenTurn, TurnStarter
 from pandora_dagster.defs.turn.turn_run import RunOutcome, execute_turn
+from pandora_dagster.documents.turn_row import ANSWER_SECTION
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow import phase_table
-from pandora_dagster.retrieval.turn_row import ANSWER_SECTION
 
 BATCH_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="The queries that wait in the inbox, on one day.")
 _EXAMPLE = {"query": "Which chair did we order, and what did it cost?", "user": "example", "mode": "chat", "session": ""}

@@ -15,6 +15,7 @@ from pandora_dagster.app import App
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.defs.instance import add_keys, open_instance, remove_keys
 from pandora_dagster.defs.turn.phase_assets import run_tags, turn_assets
 from pandora_dagster.defs.turn.phase_checks import check_results, checks_of, phase_recipes
@@ -78,6 +79,11 @@ class RunOutcome:
     """One per phase that ran, in order."""
     error: Exception | None = None
     """What stopped the run where it was no HALT."""
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn as the last phase left it."""
+        return self.reports[-1].turn if self.reports else None
 
     @property
     def halt(self) -> Intervention | None:
@@ -173,7 +179,7 @@ def turn_job(assets: Sequence[dg.AssetsDefinition]) -> UnresolvedAssetJobDefinit
 
 
 def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: PhaseRunner) -> dg.JobDefinition:
-    """The job `turn` over these assets and this resource (about 10 ms: made anew for each run)."""
+    """The job `turn` over these assets and this resource (about 10 ms: made again for each run)."""
     job = turn_job(assets)
     return dg.Definitions(assets=assets, jobs=[job], resources={"pandora": pandora}).resolve_job_def(job.name)
 

@@ -23,6 +23,8 @@ class LineFormat(StrEnum):
     LOG = "log"
     DIFF = "diff"
     TRACE = "trace"
+    GRID = "grid"
+    """A table of Markdown: its second line divides the header from the rows."""
     TABLE = "table"
     COLUMNS = "columns"
     CONFIG = "config"
@@ -45,7 +47,9 @@ _STAMP = re.compile(
     r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{4}/\d\d/\d\d \d\d:|\d\d:\d\d:\d\d[ .,\]]|\w{3} +\d{1,2} \d\d:\d\d:|\d{1,2}/\w{3}/\d{4}:)"
 )
 _DIFF_START = re.compile(r"diff --git |Index: |--- \S|@@ -\d")
-_DIFF_LINE = re.compile(r"[-+ @\\]|diff |index |new file|deleted file|similarity|rename |old mode|new mode|Index: |===|$")
+FILE_HEAD = "diff |index |new file|deleted file|similarity|rename |old mode|new mode|Index: |==="
+"""How a line begins that names a file of a diff, or says what became of it."""
+_DIFF_LINE = re.compile(rf"[-+ @\\]|{FILE_HEAD}|$")
 _MARKS = (",", ";", "\t")
 _RAISED, _FRAME = re.compile(r"\s*(?:Exception in|Caused by:|(?:\w{1,80}\.){0,12}\w{0,80}(?:Error|Exception))\b"), re.compile(r"\s+at \S")
 _FENCE = re.compile(r"[ >]{0,12}(?:```|~~~)")
@@ -60,8 +64,11 @@ _INLINE, _REST = re.compile(r"(?<=\s)[\[{]\s{0,3}(?:\{\s{0,3})?\"(?=[\w-]{1,60}\
 _FOLLOWING = re.compile(r"[\s,]{0,80}(?=[{\[])")
 _SHORTEST_JSON = 12
 _GAP = re.compile(r"(?<=[^\s.!?:•*-])(?: {3,}|\t| {2,}(?=\d))(?=\S)")
+_PROSE = re.compile(r"(?!diff |Exception in|\S*(?:Error|Exception)\b)[^\W\d_](?:[^\t|:;, ]|,? (?=\S))*")
+"""A line that begins no other format."""
+_RULE = re.compile(r"[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 _FAR = 50
-_FEWEST_ROWS = 3
+_FEWEST_ROWS, _LONGEST_RULE = 3, 2_000
 _LONGEST_CELL = 300
 
 
@@ -83,7 +90,10 @@ class _Division:
         closers = [i for i, line in enumerate(self.lines) if _CLOSER.fullmatch(line.text)]
         while at < len(self.lines):
             line = self.lines[at]
-            if _FENCE.match(line.text):
+            if line.is_blank:
+                self.prose.append(line)
+                at += 1
+            elif _FENCE.match(line.text):
                 place = bisect_right(closers, at)
                 closer = closers[place] if place < len(closers) else at
                 self.prose += self.lines[at : closer + 1] if closer > at else []
@@ -91,7 +101,7 @@ class _Division:
             elif values := self._json(line):
                 for value in values:
                     at = self._take(at, value)
-            elif special := self._special(at):
+            elif not _PROSE.fullmatch(line.text) and (special := self._special(at)):
                 self._close()
                 self.found.append(special)
                 at += len(special.lines)
@@ -108,6 +118,8 @@ class _Division:
 
     def _json(self, line: Line) -> list[JsonValue]:
         """The values that begin in this line, and those that follow them without words between."""
+        if "{" not in line.text and "[" not in line.text:
+            return []
         begin = _JSON.match(self.source, line.start)
         if not begin:
             return self._json_at_end(line)
@@ -178,6 +190,14 @@ def _trace(lines: Sequence[Line], at: int) -> RunEnd:
     if is_python and end < len(lines) and not lines[end].is_blank:
         end += 1
     return end, True
+
+
+def _grid(lines: Sequence[Line], at: int) -> RunEnd:
+    if "|" not in lines[at].text or at + 1 == len(lines) or not _RULE.fullmatch(lines[at + 1].text[:_LONGEST_RULE]):
+        return at, False
+    if lines[at].text.strip(" >|").count("|") != lines[at + 1].text.strip(" >|").count("|"):
+        return at, False
+    return _end(lines, at, lambda line: "|" in line.text), True
 
 
 def _listing(lines: Sequence[Line], at: int) -> RunEnd:
@@ -263,6 +283,7 @@ _FINDERS: dict[LineFormat, Callable[[Sequence[Line], int], RunEnd]] = {
     LineFormat.LOG: _log,
     LineFormat.DIFF: _diff,
     LineFormat.TRACE: _trace,
+    LineFormat.GRID: _grid,
     LineFormat.LISTING: _listing,
     LineFormat.CONFIG: _config,
     LineFormat.TABLE: _table,

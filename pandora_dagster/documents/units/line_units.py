@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from pandora_dagster.documents.units.config_units import add_config
-from pandora_dagster.documents.units.line_formats import LineFormat, Stretch
+from pandora_dagster.documents.units.line_formats import FILE_HEAD, LineFormat, Stretch
 from pandora_dagster.documents.units.record_units import RecordReader
 from pandora_dagster.documents.units.source_lines import Line, filled, trimmed
 from pandora_dagster.documents.units.unit import UnitKind
@@ -18,20 +18,7 @@ _SHORT_CODE = 400
 """Characters up to which code is one unit."""
 _LONGEST_CODE = 12
 """Lines of a unit of code or of a hunk."""
-_FILE_HEAD = (
-    "diff ",
-    "index ",
-    "--- ",
-    "+++ ",
-    "new file",
-    "deleted file",
-    "similarity",
-    "rename ",
-    "old mode",
-    "new mode",
-    "Index: ",
-    "===",
-)
+_FILE_LINE = re.compile(rf"--- |\+\+\+ |{FILE_HEAD}")
 
 
 class LineReader:
@@ -43,20 +30,23 @@ class LineReader:
     def read(self, stretch: Stretch, tool: str = "") -> None:
         """Add the units of a stretch; `tool` names the tool whose result it is."""
         self.builder.open_block()
+        label, self.builder.label = self.builder.label, ()
         if stretch.value:
             self.records.read(stretch.value, tool)
         elif stretch.format is LineFormat.LOG:
             self._log(stretch.lines)
         elif stretch.format is LineFormat.TRACE:
-            self.code(stretch.lines)
+            self.code(stretch.lines, label)
         elif stretch.format is LineFormat.DIFF:
             self._diff(stretch.lines)
         elif stretch.format is LineFormat.CONFIG:
             add_config(self.builder, stretch.lines)
         elif stretch.format is LineFormat.COLUMNS:
-            self._columns(stretch.lines)
+            self._columns(stretch.lines, label)
+        elif stretch.format is LineFormat.GRID:
+            self._table(stretch.lines[0], stretch.lines[2:], label)
         elif stretch.format is LineFormat.TABLE:
-            self._table(stretch.lines)
+            self._table(stretch.lines[0], stretch.lines[1:], label)
         else:
             self._listing(stretch.lines)
 
@@ -98,7 +88,7 @@ class LineReader:
 
         for line in filled(lines):
             text = line.text
-            if text.startswith(_FILE_HEAD) and not (hunk and text.startswith(("--- ", "+++ ")) and not text[4:5].strip()):
+            if _FILE_LINE.match(text) and not (hunk and text.startswith(("--- ", "+++ ")) and not text[4:5].strip()):
                 close()
                 head.append(line)
                 continue
@@ -112,18 +102,18 @@ class LineReader:
         if head:
             self.builder.add_lines(UnitKind.HEADER, head)
 
-    def _table(self, lines: Sequence[Line]) -> None:
-        header = self.builder.add_line(UnitKind.HEADER, lines[0])
-        for line in lines[1:]:
+    def _table(self, head: Line, rows: Sequence[Line], needs: Sequence[int]) -> None:
+        header = self.builder.add_line(UnitKind.HEADER, head, needs)
+        for line in rows:
             self.builder.add_line(UnitKind.ROW, line, (header,))
 
-    def _columns(self, lines: Sequence[Line]) -> None:
+    def _columns(self, lines: Sequence[Line], needs: Sequence[int]) -> None:
         """The first line is the header where it alone has no digit."""
-        header: tuple[int, ...] = ()
-        if not any(map(str.isdigit, lines[0].text)) and any(map(str.isdigit, lines[1].text)):
-            header = (self.builder.add_line(UnitKind.HEADER, lines[0]),)
-        for line in lines[len(header) :]:
-            self.builder.add_line(UnitKind.ROW, line, header)
+        has_header = not any(map(str.isdigit, lines[0].text)) and any(map(str.isdigit, lines[1].text))
+        if has_header:
+            needs = (self.builder.add_line(UnitKind.HEADER, lines[0], needs),)
+        for line in lines[has_header:]:
+            self.builder.add_line(UnitKind.ROW, line, needs)
 
     def _listing(self, lines: Sequence[Line]) -> None:
         header: tuple[int, ...] = ()

@@ -13,15 +13,10 @@ from pandora_dagster.documents.units.source_lines import Line, filled, trimmed
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.documents.units.unit_builder import UnitBuilder
 
-_MARKDOWN = (
-    MarkdownIt("commonmark", {"maxNesting": 20})
-    .enable("table")
-    .disable(["code", "lheading", "html_block", "reference", "inline", "text_join"])
-)
-"""Blocks only: what stands inside a line is not read."""
-_LEAVES = ("heading_open", "fence", "thead_open", "tr_open", "paragraph_open")
+_MARKDOWN = MarkdownIt("commonmark", {"maxNesting": 20}).disable(["code", "lheading", "html_block", "reference", "inline", "text_join"])
+"""Blocks only: what stands inside a line is not read, and tables are a format of lines."""
+_LEAVES = ("heading_open", "fence", "paragraph_open")
 _QUOTE = re.compile(r"(?:\s{0,3}> ?)+")
-_BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _MARKED = re.compile(r"\s*(?:[-*+#>|`~=:_]|\d{1,9}[.)])|.{0,400}\|")
 _LETTERED, _SENTENCE_ENDS, _LITERAL = re.compile(r"\s*\(?[a-z]{1,2}\)\s"), ".!?。！？", 3
 _SHORT_ITEM = 240
@@ -64,10 +59,9 @@ class _BlockWalk:
         self.quotes = 0
         self.items: list[tuple[int, int]] = []  # level of the token, first unit of the item
         self.fresh: Line | None = None
-        self.label: tuple[int, ...] = ()
         self.lead: tuple[int, ...] = ()  # the unfinished sentence before `a)`, `b)`
+        self.above: tuple[int, ...] = ()  # the same before a list, with no empty line between
         self.indent: int | None = None  # of the last paragraph
-        self.header: tuple[int, ...] = ()
 
     def walk(self) -> None:
         """Paragraphs between blank lines where no line has a mark, which saves most of the time; else the blocks of Markdown."""
@@ -86,6 +80,7 @@ class _BlockWalk:
         for token in _MARKDOWN.parse("\n".join(line.text for line in self.lines)):
             if token.type in ("bullet_list_open", "ordered_list_open") and not self.items:
                 self.builder.open_block()
+                self.above = self.lead if token.map and token.map[0] == self.read else ()
             elif token.type in ("bullet_list_close", "ordered_list_close") and token.level == 0:
                 self.items = []
             elif token.type == "blockquote_open":
@@ -113,14 +108,9 @@ class _BlockWalk:
         elif token.type == "heading_open":
             title = lines[0].stripped()
             self.builder.open_heading(int(token.tag[1]), title.text, title.start, title.end)
-            self.label, self.lead, self.items = (), (), []
+            self.lead, self.items = (), []
         elif token.type == "fence":
             self._fence(lines)
-        elif token.type == "thead_open":
-            self.builder.open_block()
-            self.header = (self.builder.add_lines(UnitKind.HEADER, lines, self.label),)
-        elif token.type == "tr_open" and token.level == 2 and self.header and lines[0].start > self.builder.units[self.header[0]].start:
-            self.builder.add_line(UnitKind.ROW, lines[0], self.header)
         elif token.type == "paragraph_open":
             self._paragraph(token, lines)
 
@@ -150,22 +140,26 @@ class _BlockWalk:
         self.builder.open_block()
         indent = min(line.indent for line in lines)
         if not self.quotes and self.indent is not None and indent >= self.indent + _LITERAL:
-            self.line_reader.code(lines, self.label)
+            self.line_reader.code(lines, self.builder.label)
             return
         self.indent = indent
-        groups = self._titled(unwrapped(lines, self.builder.layout, self.builder.language))
-        is_lettered = bool(_LETTERED.match(lines[0].text))
-        kind = UnitKind.QUOTE if self.quotes else UnitKind.ITEM if is_lettered else UnitKind.SENTENCE
-        needs = self.lead if is_lettered else ()
+        self._sentences(self._titled(unwrapped(lines, self.builder.layout, self.builder.language)))
+
+    def _sentences(self, groups: Sequence[Sequence[Line]]) -> None:
+        """The units of a paragraph. `a)`, `b)` need the unfinished sentence before them, lines below a label need it."""
         made: list[int] = []
+        label: tuple[int, ...] = ()
         for group in groups:
-            made += self._add(kind, group, needs)
+            is_lettered = bool(_LETTERED.match(group[0].text))
+            kind = UnitKind.QUOTE if self.quotes else UnitKind.ITEM if is_lettered else UnitKind.SENTENCE
+            added = self._add(kind, group, (*label, *(self.lead if is_lettered else ())))
+            made += added
             if len(made) == 1 and len(group) == 1 and len(groups) > 1:
-                needs = (*needs, *self._label_of(made))
-        self.label = self._label_of(made)
-        if made and not is_lettered:
-            is_open = self.builder.units[made[-1]].text.rstrip('*_ "”)')[-1:] not in _SENTENCE_ENDS
-            self.lead = (made[-1],) if is_open else ()
+                label = self._label_of(made)
+            if added and not is_lettered:
+                is_open = self.builder.units[added[-1]].text.rstrip('*_ "”)')[-1:] not in _SENTENCE_ENDS
+                self.lead = (added[-1],) if is_open else ()
+        self.builder.label = self._label_of(made)
 
     def _titled(self, groups: Sequence[Sequence[Line]]) -> Sequence[Sequence[Line]]:
         """The first line of a paragraph of several, and the first line of a document, may be a title of what follows."""
@@ -188,29 +182,39 @@ class _BlockWalk:
         return self.builder.add_sentences(kind, group, needs, level=level or self.quotes)
 
     def _item(self, level: int, groups: Sequence[Sequence[Line]]) -> None:
-        """An item needs the item around it, or the line with a colon before the list."""
+        """An item needs the item around it, or the line with a colon or the unfinished sentence before the list.
+
+        Lines of their own below it that are not indented are no part of it, though Markdown says so: `(3)` behind `2.` in a law.
+        """
+        fresh, self.fresh = self.fresh, None
+        end = next((n for n, group in enumerate(groups) if n and fresh and group[0].indent <= groups[0][0].indent), len(groups))
+        own, below = groups[:end], groups[end:]
         around = [unit for depth, unit in self.items if depth < level]
-        needs = tuple(around[-1:]) if around and len(self.builder.units[around[-1]].text) < _LONGEST_LABEL else () if around else self.label
+        if below and not around and len(own) == 1 and len(own[0]) == 1 and is_title(own[0][0]):
+            title = own[0][0].stripped()
+            self.builder.open_heading(_TITLE_LEVEL, title.text, title.start, title.end)
+        else:
+            self._add_item(level, own, around[-1:], is_first=bool(fresh))
+        if below:
+            self.items = []
+            self._sentences(below)
+
+    def _add_item(self, level: int, groups: Sequence[Sequence[Line]], around: Sequence[int], *, is_first: bool) -> None:
         depth = max(1, level // 2)
         first = len(self.builder.units)
-        fresh, self.fresh = self.fresh, None
-        if len(groups) > 1 and not around and is_title(groups[0][0]) and len(groups[0]) == 1 and groups[1][0].indent <= groups[0][0].indent:
-            title = groups[0][0].stripped()
-            self.builder.open_heading(_TITLE_LEVEL, title.text, title.start, title.end)
-            self.fresh, self.label = None, ()
-            for group in groups[1:]:
-                self._add(UnitKind.SENTENCE, group)
-            return
+        needs = self.builder.label or self.above
+        if around:
+            needs = tuple(unit for unit in around if len(self.builder.units[unit].text) < _LONGEST_LABEL)
         short = len(groups) == 1 and sum(len(line.text) for line in groups[0]) <= _SHORT_ITEM
         for number, group in enumerate(groups):
-            kind = UnitKind.ITEM if fresh and not number else UnitKind.SENTENCE
+            kind = UnitKind.ITEM if is_first and not number else UnitKind.SENTENCE
             if short:
                 self.builder.add_joined(kind, group, needs, level=depth)
             else:
                 self._add(kind, group, needs, depth)
-            if not number and fresh and len(self.builder.units) == first + 1 and len(self.builder.units[first].text) < _LONGEST_LABEL:
+            if not number and is_first and len(self.builder.units) == first + 1 and len(self.builder.units[first].text) < _LONGEST_LABEL:
                 needs = (*needs, first)
-        if fresh and len(self.builder.units) > first:
+        if is_first and len(self.builder.units) > first:
             self.items.append((level - 1, first))
 
     def _label_of(self, made: Sequence[int]) -> tuple[int, ...]:

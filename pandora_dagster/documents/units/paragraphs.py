@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 
 from pandora_dagster.documents.units.source_lines import Line, LineLayout
@@ -33,7 +34,7 @@ def unwrapped(lines: Sequence[Line], layout: LineLayout, language: str) -> list[
     `the`, which ends no sentence.
     """
     groups = [[lines[0]]]
-    stops = stop_words(language) | stop_words("en")
+    stops = _stops(language)
     for before, line in pairwise(lines):
         ended = before.text.rstrip()
         breaks_off = len(ended) >= _LEAST_BROKEN and ended.rsplit(maxsplit=1)[-1].lower() in stops
@@ -42,6 +43,11 @@ def unwrapped(lines: Sequence[Line], layout: LineLayout, language: str) -> list[
         else:
             groups.append([line])
     return groups
+
+
+@cache
+def _stops(language: str) -> frozenset[str]:
+    return stop_words(language) | stop_words("en")
 
 
 def _continues(before: str, text: str, width: int) -> bool:

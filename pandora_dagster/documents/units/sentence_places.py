@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
-from pandora_dagster.documents.units.clauses import clause_places
 from pandora_dagster.language.sentences import sentence_spans
 
 _LONGEST = 2_000
@@ -14,28 +14,51 @@ _ASKS = re.compile(r"[?？][\s\"”’»)]*$")
 _ANSWER = re.compile(
     r"[\"“„«]?(?:[-–—] |(?:yes|no|none|nope|ja|nein|doch|oui|non|si|sí|no|nee|sim|não|tak|nie|はい|いいえ|да|нет)\b)", re.IGNORECASE
 )
-_SHORT_QUESTION = 160
+_SHORT_QUESTION, _SHORT_NUMBER = 160, 12
 """A short question and the yes or no behind it are one unit."""
 _NUMBER_END = re.compile(r"(?:^|[\s(])(?:\d{1,2}|[A-Za-z])\.$")
 """`that 1.`, `am 3.`: whether the point ends a sentence is not known, so that what follows belongs to it."""
+
+# Clauses of speech that was written down without punctuation, divided where a new one opens and never inside a phrase.
+
+_SHORTEST_CLAUSE, _LEAST_TEXT, _MARKS_EVERY = 40, 300, 250
+"""Characters of a clause at least; of a text that is divided; and between two marks of punctuation in one that is not."""
+_FILLERS = {"en": "um|uh|okay|ok|alright", "de": "ähm|äh|okay", "fr": "euh|bon|bah", "es": "eh|bueno|okay"}
+_CONNECTIVES = {
+    "en": "and|but|so|because|now|then|or|well|also",
+    "de": "und|aber|also|weil|denn|jetzt|dann|oder",
+    "fr": "et|mais|donc|alors|parce que|puis|ou",
+    "es": "y|pero|entonces|porque|luego|o",
+}
+_SUBJECTS = {
+    "en": "i|you|we|they|he|she|it|it's|i'm|we're|you're|they're|there|there's|that|that's|let's|if|when|who|what|how|please|don't|never",
+    "de": "ich|du|wir|ihr|sie|er|es|man|das|da|wenn|wer|was|wie|bitte",
+    "fr": "je|j'ai|tu|on|nous|vous|il|elle|ils|elles|c'est|ça|si|quand|qui|il y a",
+    "es": "yo|tú|él|ella|usted|nosotros|ellos|ustedes|si|cuando|quién|hay|es|se|no",
+}
+_MARK = re.compile(r"[.,;:!?。、]")
 
 
 def sentence_places(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Start and end of each sentence of `text`, white space around it left out."""
     begun = -1
-    spans = list(sentence_spans(text, language))
-    for (start, end), behind in zip(spans, [*(start for start, _ in spans[1:]), len(text)], strict=True):
+    for start, end in sentence_spans(text, language):
         first = start if begun < 0 else begun
-        asks = _ASKS.search(text[max(start, end - 4) : end]) and end - start < _SHORT_QUESTION and _ANSWER.match(text[behind : behind + 24])
-        unfinished = (
-            asks or _NUMBER_END.search(text[max(start, end - 6) : end]) or (end - start < 12 and _NO_SENTENCE.fullmatch(text[start:end]))
-        )
-        begun = first if unfinished and end - first < _LONGEST else -1
+        begun = first if _is_unfinished(text, start, end) and end - first < _LONGEST else -1
         if begun < 0:
-            for clause in clause_places(text, first, end, language):
+            for clause in _clauses(text, first, end, language):
                 yield from _divided(text, *clause)
     if begun >= 0:
         yield begun, len(text.rstrip())
+
+
+def _is_unfinished(text: str, start: int, end: int) -> bool:
+    """Whether what follows `text[start:end]` belongs to it: a question its answer, a number what it counts."""
+    if text[end - 1] == "." and _NUMBER_END.search(text[max(start, end - 6) : end]):
+        return True
+    if end - start < _SHORT_QUESTION and _ASKS.search(text[max(start, end - 4) : end]):
+        return bool(_ANSWER.match(text[end : end + 24].lstrip()))
+    return end - start < _SHORT_NUMBER and bool(_NO_SENTENCE.fullmatch(text, start, end))
 
 
 def _divided(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -47,3 +70,22 @@ def _divided(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         start = cut + 1 if text[cut : cut + 1] == " " else cut
     if start < end:
         yield start, end
+
+
+@cache
+def _opener(language: str) -> re.Pattern[str] | None:
+    if language not in _FILLERS:
+        return None
+    connectives, subjects = _CONNECTIVES[language], _SUBJECTS[language]
+    return re.compile(rf"(?<=\s)(?:(?:{_FILLERS[language]})\s|(?:{connectives})\s+(?:{connectives}\s+)?(?:{subjects})\s)", re.IGNORECASE)
+
+
+def _clauses(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
+    """The clauses of `text[start:end]`; all of it where it has punctuation, is short, or its language has no known openers."""
+    opener = _opener(language)
+    if opener and end - start > _LEAST_TEXT and len(_MARK.findall(text, start, end)) * _MARKS_EVERY < end - start:
+        for found in opener.finditer(text, start, end):
+            if found.start() - start >= _SHORTEST_CLAUSE and end - found.start() >= _SHORTEST_CLAUSE:
+                yield start, found.start() - 1
+                start = found.start()
+    yield start, end

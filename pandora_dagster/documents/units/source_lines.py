@@ -111,7 +111,7 @@ class JoinedLines:
 
     def place(self, position: int) -> int:
         """Where the character at `position` stands in the source."""
-        part = max(0, bisect_right(self._at, position) - 1)
+        part = bisect_right(self._at, position) - 1 if len(self._at) > 1 else 0
         return self._source[part] + position - self._at[part]
 
 

@@ -37,7 +37,7 @@ class Unit:
     end: int
     """Its characters in the source."""
     needs: tuple[int, ...]
-    """Units, by their order, without which it says something else: speaker, headings, table header, label. A rule and its
+    """Units, by their order, without which its meaning changes: speaker, headings, table header, label. A rule and its
     exception need each other, so that a later unit may be among them."""
     message: int
     """Number of its message in a talk or mail thread, from 1; 0 outside."""

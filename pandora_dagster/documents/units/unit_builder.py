@@ -22,52 +22,56 @@ class UnitBuilder:
         self.layout = LineLayout(self.lines)
         self.units: list[Unit] = []
         self.message, self.speaker, self.block = 0, "", 0
-        self._speaker: tuple[int, ...] = ()
+        self.label: tuple[int, ...] = ()
+        """The line that introduces what comes next: `Steps:`."""
+        self._speaker: int | None = None
         self._headings: list[tuple[int, int]] = []  # level, unit
+        self._context: tuple[int, ...] = ()
+        """Speaker and headings of what comes next."""
 
     def open_message(self, number: int, speaker: str, text: str, start: int, end: int, *, in_document: bool = False) -> int | None:
         """Begin a message; what follows is that speaker's. The unit of the speaker is returned."""
         self.resume_message(number, speaker, None, in_document=in_document)
         unit = self.add(UnitKind.SPEAKER, text, start, end) if speaker else None
-        self._speaker = () if unit is None else (unit,)
+        self._open(unit, self._headings)
         return unit
 
     def resume_message(self, number: int, speaker: str, unit: int | None, *, in_document: bool = False) -> None:
         """Go on with an earlier message, whose speaker is that unit; the headings before it hold on where they are the document's."""
         self.message, self.speaker = number, speaker
-        self._headings = self._headings if in_document else []
-        self._speaker = () if unit is None else (unit,)
+        self._open(unit, self._headings if in_document else [])
         self.block += 1
 
     def open_heading(self, level: int, text: str, start: int, end: int) -> None:
         """Begin a section; what follows needs its heading and the nearest ones above it."""
-        self._headings = [heading for heading in self._headings if heading[0] < level]
+        above = [heading for heading in self._headings if heading[0] < level]
+        self._open(self._speaker, above)
         self.block += 1
-        self._headings.append((level, self.add(UnitKind.HEADING, text, start, end, level=level)))
+        self._open(self._speaker, [*above, (level, self.add(UnitKind.HEADING, text, start, end, level=level))])
         self.block += 1
 
     def open_block(self) -> None:
         self.block += 1
 
-    @property
-    def context(self) -> tuple[int, ...]:
-        """Speaker and headings of what comes next."""
-        return (*self._speaker, *(unit for _, unit in self._headings[-_NEAREST_HEADINGS:]))
+    def _open(self, speaker: int | None, headings: list[tuple[int, int]]) -> None:
+        self._speaker, self._headings, self.label = speaker, headings, ()
+        above = [unit for _, unit in headings[-_NEAREST_HEADINGS:]]
+        self._context = tuple(sorted(above if speaker is None else [speaker, *above]))
 
     @contextmanager
     def without_context(self) -> Generator[None]:
         """Units that carry their own context, such as rows under a header of another message."""
         kept = self._speaker, self._headings
-        self._speaker, self._headings = (), []
+        self._open(None, [])
         yield
-        self._speaker, self._headings = kept
+        self._open(*kept)
 
     def add(
         self, kind: UnitKind, text: str, start: int, end: int, needs: Iterable[int] = (), *, level: int = 0, block: int | None = None
     ) -> int:
         """The number of the new unit."""
         order = len(self.units)
-        needed = tuple(sorted(n for n in {*self.context, *needs} if n < order))
+        needed = tuple(sorted({*self._context, *needs})) if needs else self._context
         self.units.append(
             Unit(order, kind, text, start, end, needed, self.message, self.speaker, self.block if block is None else block, level)
         )

@@ -6,7 +6,7 @@
 | 429 | the same | doubling |
 | unreachable: refused, reset, 5xx | AWAY_RETRIES, beside them | doubling |
 | either of them with `Retry-After` | the same | at least as long as the server asks |
-| refused request, no free place, an endpoint left alone | never | |
+| refused request, no free place, an endpoint whose circuit is open | never | |
 
 All of it within the time that the recipe gives to a call and its retries: the last attempt gets what is left of it, and a pause after which
 nothing would be left ends the call at once. Waiting for a place at the server is not part of it.
@@ -30,7 +30,7 @@ from pandora_dagster.errors import (
 )
 from pandora_dagster.execution.call_faults import CallFault
 
-# Step 5 of 000 section 15: one attempt at a model, within its time. Knows the runtime port; knows nothing of answers.
+# Step 5 of 000 section 15: one attempt at a model, within its time.
 
 BY_HAND = "person"
 """Runtime and model in the record of a call whose answer a user gave."""

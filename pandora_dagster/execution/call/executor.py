@@ -21,7 +21,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
 from pandora_dagster.errors import ConfigurationError, DeferredError, DocumentError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.call.attempts import RetryBudget, attempt_call, fault_of, manual_answer
 from pandora_dagster.execution.call.call_account import CallAccount
-from pandora_dagster.execution.call.input_fitting import InputFitter, PackTarget
+from pandora_dagster.execution.call.input_budget import InputFitter, PackTarget
 from pandora_dagster.execution.call.layer_routing import Routing, routed_layer
 from pandora_dagster.execution.call.prompt_packs import PackContents, RecipeCache, build_pack, pack_text
 from pandora_dagster.execution.call.quality_gates import AnswerJudgement, confidence_of, judge_answer, states_only_absence
@@ -49,7 +49,7 @@ class _Call:
 
 
 class Executor:
-    """Fills the `Executes` port. Everything it needs comes in; it holds only caches and what it learned about tokenizers."""
+    """Fills the `RecipeExecutor` port. It holds only caches and what it learned about tokenizers."""
 
     def __init__(
         self,

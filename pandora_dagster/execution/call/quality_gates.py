@@ -12,8 +12,8 @@ from pandora_dagster.contracts.enums import InterventionType, OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer, Source
 from pandora_dagster.contracts.recipe_schema import Recipe
 from pandora_dagster.documents.citations import cited_labels
-from pandora_dagster.documents.model_output.answer_parser import read_answer, strings
 from pandora_dagster.errors import BadAnswerError
+from pandora_dagster.execution.call.answer_parser import read_answer, strings
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.language.no_result_phrases import is_no_result
 
@@ -93,7 +93,7 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
         known = ", ".join(f"[{label}]" for label in sorted(given, key=_numerically)) or "no source"
         return GateVerdict("evidence_required", False, f"answer: cites {_bracketed(unknown)}: expected only what was given: {known}")
     if recipe.output_format.is_written and given and not labels and not _makes_no_claim(str(parsed), intent):
-        return GateVerdict("evidence_required", False, "answer: cites nothing: expected every claim to name its source, e.g. [1]")
+        return GateVerdict("evidence_required", False, "answer: no citation: expected at least one, e.g. [1]")
     return GateVerdict("evidence_required", True, value=float(len(labels)))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.model_calls import AnswerListener
-from pandora_dagster.documents.model_output.micro_tags import TaggedAnswerReader
+from pandora_dagster.recipes.micro_tags import TaggedAnswerReader
 
 _FENCE = re.compile(
     r"```(?:m(?:a(?:r(?:k(?:d(?:o(?:w(?:n[ \t]*)?)?)?)?)?)?|d[ \t]*)?)?\Z|```(?:markdown|md)[ \t]*\n|`{1,2}\Z", re.IGNORECASE

@@ -203,7 +203,7 @@ class TokenRatioEstimator:
         try:
             found = self._kept.find(layer, model)
         except DocumentError as error:
-            _warn(f"the token ratio of {layer} is learned anew: {error}")
+            _warn(f"the token ratio of {layer} is learned again: {error}")
             return ()
         return () if found is None else (found,)
 

@@ -1,4 +1,4 @@
-"""The model calls of one compression, side by side and bounded. Knows faults; knows nothing of what is asked."""
+"""The model calls of one compression, side by side and bounded."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable

@@ -1,4 +1,4 @@
-"""The steps from a model's shortened text to one that may stand, for one piece or the whole.
+"""The CompressionContract: what a shortened text, or a piece of one, must meet before it replaces its original.
 
 Knows ledger, source, target and a candidate; asks nobody.
 """
@@ -13,7 +13,7 @@ from pandora_dagster.compression.verification.facts import Statement, Verdict
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.report import describe_change
 from pandora_dagster.compression.verification.summary_check import SummaryCheck, check_summary
-from pandora_dagster.compression.verification.verification import Verification, verify
+from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest, GateVerdict
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -75,7 +75,7 @@ def compression_gates(found: Verification, check: SummaryCheck, tokens: int, tar
     """The three checks of a text that a compression made, from what was found about it."""
     over = "" if tokens <= target else f"{tokens} tokens: expected at most {target}"
     return (
-        GateVerdict("facts_preserved", found.facts_preserved, "; ".join(_untrue(found)[:_MAX_REASONS]), float(found.counts["total"])),
+        GateVerdict("no_fact_changed", found.no_fact_changed, "; ".join(_untrue(found)[:_MAX_REASONS]), float(found.counts["total"])),
         GateVerdict("within_budget", not over, over, float(tokens)),
         GateVerdict("is_a_summary", check.ok, "; ".join(check.reasons)),
     )

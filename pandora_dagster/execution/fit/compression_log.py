@@ -1,15 +1,15 @@
-"""What a compression leaves behind: a call record, one JSON line, and the metrics of 000 section 27. Decides nothing."""
+"""What a compression leaves behind: a call record and one JSON line (000 section 27)."""
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import structlog
 
-from pandora_dagster.compression.verification.verification import Verification
+from pandora_dagster.compression.verification.verifier import Verification
 from pandora_dagster.contracts.compression_results import Gate, GateVerdict
 from pandora_dagster.contracts.enums import ContentType, ModelLayer
 from pandora_dagster.contracts.model_calls import CallRecord, CallSite, CallTokens
@@ -20,33 +20,9 @@ from pandora_dagster.errors import StoreError
 
 EMBEDDED = "extractive"
 """What a compression without a model is recorded under (DECISIONS 25)."""
-_NO_TEXT: dict[Gate, bool] = dict.fromkeys(("facts_preserved", "within_budget", "is_a_summary"), False)
+_NO_TEXT: dict[Gate, bool] = dict.fromkeys(("no_fact_changed", "within_budget", "is_a_summary"), False)
 EventLogger = Callable[..., Any]
 """`say(event, **fields)`: one structured line."""
-
-
-@dataclass(slots=True)
-class Histogram:
-    """How many values there were, their sum and the largest."""
-
-    count: int = 0
-    total: float = 0.0
-    largest: float = 0.0
-
-    def observe(self, value: float) -> None:
-        self.count += 1
-        self.total += value
-        self.largest = max(self.largest, value)
-
-
-@dataclass(slots=True)
-class CompressionMetrics:
-    """Of one process; over processes and restarts the call records say the same (`stores.call_index`, `pandora doctor`)."""
-
-    compression_invocations: int = 0
-    tokens_saved: Histogram = field(default_factory=Histogram)
-    compression_latency_ms: Histogram = field(default_factory=Histogram)
-    overflow_warnings: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,20 +73,14 @@ def json_lines() -> EventLogger:
 
 
 class CompressionLog:
-    """Counts, says and records."""
+    """Writes the line and the record of each compression; `pandora doctor` sums up the records."""
 
     def __init__(self, calls: CallLog, clock: Clock, new_call_id: Callable[[], str], say: EventLogger) -> None:
-        self.metrics = CompressionMetrics()
         self._calls, self._clock, self._new_call_id, self._say = calls, clock, new_call_id, say
 
     def record_compression(self, finished: FinishedCompression) -> str:
         """Record a compression, also one that HALTed; returns the id of its call record."""
-        made = finished.outcome
         latency = round((self._clock() - finished.started).total_seconds() * 1_000, 3)
-        self.metrics.compression_invocations += 1
-        self.metrics.compression_latency_ms.observe(latency)
-        if not made.halted:
-            self.metrics.tokens_saved.observe(made.original_tokens - made.tokens)
         self._say("smart_summarization", **_event(finished, latency))
         record = _record(finished, latency, self._new_call_id())
         self._record(record)
@@ -118,7 +88,6 @@ class CompressionLog:
 
     def record_overflow(self, where: str, over: int, *, site: CallSite, loaded: LoadedRecipe) -> None:
         """Something stays over its budget; `loaded` is the recipe that would have helped, or whose call does not fit."""
-        self.metrics.overflow_warnings += 1
         self._say("overflow", where=where, tokens_over=over)
         unfit = CallRecord(
             **record_identity(self._new_call_id(), site, loaded, self._clock()),

@@ -13,7 +13,8 @@ from pandora_dagster.contracts.model_calls import InputDocument
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction, framed_tokens
 
-# What is compressed first, and what never (000 section 24.2). Knows names and content types; counts nothing.
+# What is compressed first, and what never (000 section 24.2). What 000 ranks as high, addresses, prices and errors, are facts of the
+# ledger wherever they are.
 
 
 class CompressionPriority(IntEnum):
@@ -21,41 +22,27 @@ class CompressionPriority(IntEnum):
 
     LOW = 1
     MEDIUM = 2
-    HIGH = 3
     CRITICAL = 4
 
 
-PRIORITY_ORDER: tuple[tuple[str, CompressionPriority], ...] = (
-    ("section_0", CompressionPriority.CRITICAL),
-    ("error", CompressionPriority.CRITICAL),
-    ("url", CompressionPriority.HIGH),
-    ("price", CompressionPriority.HIGH),
-    ("section_N", CompressionPriority.MEDIUM),
-    ("claim", CompressionPriority.MEDIUM),
-    ("description", CompressionPriority.LOW),
-    ("history", CompressionPriority.LOW),
-)
-"""What -> its priority. Errors, addresses and prices are facts: the ledger holds on to them wherever they stand."""
-
-_KINDS = {
-    ContentType.PRIOR_TURN: "history",
-    ContentType.GENERIC: "description",
-    ContentType.PAGE_DOC: "description",
-    ContentType.RESEARCH_DOC: "claim",
-    ContentType.TOOL_RESULT: "claim",
-    ContentType.CONTEXT_DOC: "section_N",
+_PRIORITIES = {
+    ContentType.PRIOR_TURN: CompressionPriority.LOW,
+    ContentType.GENERIC: CompressionPriority.LOW,
+    ContentType.PAGE_DOC: CompressionPriority.LOW,
+    ContentType.RESEARCH_DOC: CompressionPriority.MEDIUM,
+    ContentType.TOOL_RESULT: CompressionPriority.MEDIUM,
+    ContentType.CONTEXT_DOC: CompressionPriority.MEDIUM,
 }
 _HISTORY = frozenset({"turn_summaries", "prior_turns", "conversation"})
 _CRITICAL = frozenset({"raw_query", "tools", "command"})
-"""Documents that a call can not do without: the person's words, what may be called, what is to be done."""
+"""Documents that a call cannot do without: the words of the user, what may be called, what is to be done."""
 
 
 def priority_of(name: str, content_type: ContentType, preserve: Collection[str] = ()) -> CompressionPriority:
-    """The priority of a whole document; one that its recipe's `compression.preserve` names is never compressed."""
+    """The priority of a whole document; one that its recipe's compression policy names in `preserve` is never compressed."""
     if name in preserve or name in _CRITICAL:
         return CompressionPriority.CRITICAL
-    what = "history" if name in _HISTORY else _KINDS[content_type]
-    return dict(PRIORITY_ORDER)[what]
+    return CompressionPriority.LOW if name in _HISTORY else _PRIORITIES[content_type]
 
 
 RATIO_FLOORS = (0.15, 0.4, 0.7, 1.0)
@@ -83,14 +70,6 @@ class CompressionPlan:
     steps: tuple[CompressionStep, ...] = ()
     over: int = 0
 
-    @property
-    def overflow(self) -> int:
-        return max(0, self.total_tokens - self.available)
-
-    @property
-    def compression_ratio(self) -> float:
-        return self.available / self.total_tokens if self.total_tokens else 1.0
-
 
 class BudgetChecker:
     """Plans compression: lowest priority first, of equals the largest, as little as is enough."""
@@ -98,30 +77,15 @@ class BudgetChecker:
     def __init__(self, count: TokenCountFunction) -> None:
         self._count = count
 
-    def available_tokens(self, loaded: LoadedRecipe) -> int:
-        """Tokens that the documents of a recipe's call may take, its prompt as it stands."""
-        budget = loaded.recipe.token_budget
-        prompt = sum(self._count(text) for _, text in loaded.prompts) + self._count(loaded.policy)
-        return max(0, min(budget.input, budget.total - budget.output - budget.response_reserve - prompt))
-
     def plan(
-        self,
-        documents: Sequence[InputDocument],
-        loaded: LoadedRecipe,
-        *,
-        room: int | None = None,
-        floors: Mapping[str, int] | None = None,
+        self, documents: Sequence[InputDocument], loaded: LoadedRecipe, *, room: int, floors: Mapping[str, int] | None = None
     ) -> CompressionPlan:
-        """The plan for `documents` in `room` tokens, the recipe's own room unless told.
-
-        `floors`: document -> the tokens below which it cannot go.
-        """
-        available = self.available_tokens(loaded) if room is None else room
+        """The plan for `documents` in `room` tokens. `floors`: document -> the tokens below which it cannot go."""
         total = sum(framed_tokens(document, self._count) for document in documents)
-        if total <= available:
-            return CompressionPlan(False, total, available)
-        steps, over = self._steps(documents, total - available, loaded.recipe.compression.preserve, floors or {})
-        return CompressionPlan(True, total, available, steps, over)
+        if total <= room:
+            return CompressionPlan(False, total, room)
+        steps, over = self._steps(documents, total - room, loaded.recipe.compression.preserve, floors or {})
+        return CompressionPlan(True, total, room, steps, over)
 
     def _steps(
         self, documents: Sequence[InputDocument], over: int, preserve: Collection[str], floors: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Whether rewritten statements mean what their source says: asked of a model by `compression/verify_meaning` (DECISIONS 36).
+"""Whether rewritten statements mean what their source says: asked of a model by a recipe that the caller names (DECISIONS 36).
 
 Only statements that are not verbatim are asked for, a bounded number of them. What no model judged stays listed as unchecked.
 """
@@ -11,7 +11,6 @@ from pandora_dagster.compression.verification.facts import Statement
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.execution.fit.compression_calls import CompressionCalls
 
-RECIPE = "compression/verify_meaning"
 MAX_STATEMENTS = 8
 """Statements of one call; one rewritten piece is one call, and its further statements stay unchecked."""
 MAX_CALLS_PER_TEXT = 12
@@ -29,8 +28,8 @@ class MeaningVerdict:
 class MeaningCheck:
     """Asks for verdicts, at most `MAX_CALLS_PER_TEXT` times."""
 
-    def __init__(self, calls: CompressionCalls, site: CallSite) -> None:
-        self._calls, self._site, self._left = calls, site, MAX_CALLS_PER_TEXT
+    def __init__(self, calls: CompressionCalls, recipe: str, site: CallSite) -> None:
+        self._calls, self._recipe, self._site, self._left = calls, recipe, site, MAX_CALLS_PER_TEXT
 
     async def verdicts(self, statements: Sequence[Statement]) -> tuple[MeaningVerdict, ...]:
         """A verdict for each statement, in order. Raises CallFaultError where the model is down."""
@@ -39,7 +38,7 @@ class MeaningCheck:
         if asked:
             self._left -= 1
             documents = (InputDocument("pairs", statement_pairs(asked)),)
-            result = await self._calls.ask(CallRequest(recipe=RECIPE, query="", site=self._site, documents=documents))
+            result = await self._calls.ask(CallRequest(recipe=self._recipe, query="", site=self._site, documents=documents))
             answers = {entry["number"]: entry for entry in result.parsed["verdicts"]} if result else {}
         return tuple(_verdict(one, answers.get(number)) for number, one in enumerate(statements, start=1))
 

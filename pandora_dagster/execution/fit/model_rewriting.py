@@ -4,14 +4,13 @@ Code checks values, names, dates, links, errors and force words; whether the mea
 are not verbatim. A piece that the model does not shorten soundly keeps whole units of itself.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.contracts.enums import ContentType, OutputFormat
+from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallRequest, InputDocument
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
@@ -54,9 +53,10 @@ class _Piece:
 class ModelRewriting:
     """The rewriting of one text by calls of a compression recipe; `call` is what all its calls share."""
 
-    def __init__(self, calls: CompressionCalls, call: CallRequest, loaded: LoadedRecipe, counter: TokenMeasure) -> None:
-        self._calls, self._call, self._loaded, self._counter = calls, call, loaded, counter
-        self._meaning = MeaningCheck(calls, call.site)
+    def __init__(
+        self, calls: CompressionCalls, call: CallRequest, loaded: LoadedRecipe, counter: TokenMeasure, meaning: MeaningCheck
+    ) -> None:
+        self._calls, self._call, self._loaded, self._counter, self._meaning = calls, call, loaded, counter, meaning
 
     async def compress(self, contract: CompressionContract) -> PieceTexts | None:
         """The whole; None where the text is none for a model. Raises CallFaultError where the model is down."""
@@ -72,15 +72,13 @@ class ModelRewriting:
         return PieceTexts(text, ways.count("model"), ways.count("structure"), tuple(s for piece in pieces for s in piece.unchecked))
 
     def _chunks(self, contract: CompressionContract) -> Sequence[Chunk]:
-        """Pieces for one call each. A page is JSON: it goes as one, or not at all."""
+        """Pieces for one call each; none of a text that would take too many calls."""
         budget, text = self._loaded.recipe.token_budget, contract.request.text
         hints = self._counter.count("; ".join(contract.request.preserve))
         room = budget.input - _FRAME - hints - self._counter.count(self._call.query)
         tokens = self._counter.count(text)
         share = contract.request.target / max(1, tokens)
         size = max(_LEAST_ROOM, min(room, int(budget.output * 0.9 / share)))
-        if self._loaded.recipe.output_format is OutputFormat.JSON:
-            return (Chunk(text, tokens, "model" if tokens <= size else "structure"),)
         return split_text(text, size=size, count=self._counter.count) if tokens <= 2 * MAX_CALLS * size else ()
 
     async def _shortened(self, whole: CompressionContract, chunk: Chunk, target: int) -> _Piece:
@@ -104,14 +102,13 @@ class ModelRewriting:
         result = await self._calls.ask(replace(self._call, documents=(document,), variables=variables))
         if result is None:
             return None
-        text = json.dumps(result.parsed, ensure_ascii=False) if recipe.output_format is OutputFormat.JSON else result.text
-        judged = own.judge(text)
+        judged = own.judge(result.text)
         if not judged.ok:
             return None
         verdicts = await self._meaning.verdicts(judged.for_review)
         if any(found.verdict == "changed" for found in verdicts):
             return None
-        return _Piece(text, "model", tuple(found.statement.text for found in verdicts if found.verdict == "unclear"))
+        return _Piece(result.text, "model", tuple(found.statement.text for found in verdicts if found.verdict == "unclear"))
 
 
 # A text in pieces that fit a compression call, split at structural borders only (DECISIONS 9). Joined again, it is the text. No section,

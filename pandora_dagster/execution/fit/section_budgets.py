@@ -1,6 +1,6 @@
 """The soft levels of 000 section 25 and section 4's enforcement (section 26): a turn's texts kept within their budgets as it grows.
 
-Fills the `Summarizes` port. Soft levels never lose anything and never stop a turn: where no sound compression fits, the text stays
+Fills the `BudgetCompressor` port. Soft levels never lose anything and never stop a turn: where no sound compression fits, the text stays
 whole and says so; the hard level, a call that does not fit, is the executor's.
 """
 

@@ -1,6 +1,6 @@
-"""The SmartSummarizer of 000 section 21.4: calls whose documents are too large get them compressed, and nobody has to ask for it.
+"""The SmartSummarizer of 000 section 21.4: the documents of a call that are too large, compressed by the engine as a plan says.
 
-Fills the `Fitter` port: the executor comes here where a call's fixed documents exceed its room. Knows plans and the engine.
+Fills the `DocumentFitter` port: the executor calls it where a call's fixed documents exceed its budget.
 """
 
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ class SmartSummarizer:
     def _over_budget_error(self, plan: CompressionPlan, recipe: LoadedRecipe, reason: str, site: CallSite) -> BudgetError:
         self._log.record_overflow(recipe.name, plan.over, site=site, loaded=recipe)
         message = f"{plan.total_tokens} tokens of documents are {plan.over} over even when compressed: expected at most {plan.available}"
-        hint = "Give the recipe a larger token_budget.input, or shorten what can not be compressed."
+        hint = "Give the recipe a larger token_budget.input, or shorten what cannot be compressed."
         if reason:
             return FactLossError(f"{message}: {reason}", over=plan.over, hint=hint)
         return BudgetError(message, over=plan.over, hint=hint)

@@ -1,4 +1,4 @@
-"""The SummarizationEngine of 000 section 21.3: any text within a target, every fact judged, nothing unsound let through.
+"""The SummarizationEngine of 000 section 21.3: one text within a target, by a model or by whole units, each fact with its verdict.
 
 With a model it calls NERVES through the executor; on the embedded runtime the structural methods condense the whole text. Both pass
 the same verification. It knows texts and recipes; which text needs it is decided elsewhere.
@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Generic, TypeVar
 
 from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.verification.facts import Outcome, Rank, Verdict
@@ -30,41 +29,10 @@ from pandora_dagster.execution.fit.compression_contract import (
     verified_outcome,
 )
 from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog, FinishedCompression
-from pandora_dagster.execution.fit.model_compression import ModelCompression, ModelCompressionResult
+from pandora_dagster.execution.fit.compression_modes import ModelCompression, ModelCompressionResult
 
-# Compressed texts that were made lately, for the time that settings give them. Knows keys and time; compresses nothing.
-
-Value = TypeVar("Value")
-MAX_ENTRIES = 256
-
-
-class CompressionCache(Generic[Value]):
-    """Values by key for `ttl_s` seconds; 0 keeps none. Only sound texts come in: a failed one is never stored."""
-
-    def __init__(self, clock: Clock, ttl_s: int) -> None:
-        self._clock = clock
-        self._lifetime = timedelta(seconds=ttl_s)
-        self._kept: OrderedDict[Hashable, tuple[datetime, Value]] = OrderedDict()
-
-    def get(self, key: Hashable) -> Value | None:
-        """The value of `key`, None where there is none or its time is over."""
-        found = self._kept.get(key)
-        if found is None:
-            return None
-        until, value = found
-        if self._clock() >= until:
-            del self._kept[key]
-            return None
-        return value
-
-    def put(self, key: Hashable, value: Value) -> None:
-        """Keep a value; the oldest one goes where there are too many."""
-        if self._lifetime:
-            self._kept[key] = (self._clock() + self._lifetime, value)
-            if len(self._kept) > MAX_ENTRIES:
-                self._kept.popitem(last=False)
-
-
+MAX_CACHED = 256
+"""Compressed texts in memory, for the time that settings give them."""
 _MAX_ROWS = 200
 
 
@@ -86,7 +54,9 @@ class SummarizationEngine:
     ) -> None:
         self._recipes, self._counter, self._clock, self._log = recipes, counter, clock, log
         self._model, self._runtime, self._layer, self._served = model, runtime, layer, served
-        self._cache: CompressionCache[CompressionOutcome] = CompressionCache(clock, cache_ttl_s)
+        self._lifetime = timedelta(seconds=cache_ttl_s)
+        self._cache: OrderedDict[Hashable, tuple[datetime, CompressionOutcome]] = OrderedDict()
+        """Key -> until when the outcome holds, and the outcome; only sound texts."""
         self._structure: StructuralCompressor = compress_in_process
 
     @contextmanager
@@ -101,7 +71,7 @@ class SummarizationEngine:
     async def compress(self, request: CompressionRequest, *, site: CallSite) -> CompressionOutcome:
         """The text of `request` in at most `request.target` tokens, or a HALT with its reason; unchanged where it fits.
 
-        A repeated compression, and a text that says something else than its original, are made from the original again.
+        A repeated compression, and a text that contradicts its original, are made from the original again.
         Credentials never reach the model. Raises CallFaultError where the model is down, and InputError for a target under 1.
         """
         tokens = self._counter.count(request.text)
@@ -114,18 +84,20 @@ class SummarizationEngine:
             contract = CompressionContract(request, self._counter)
         loaded = self._recipes.compressor(contract.content_type)
         key = _cache_key(request, loaded.version)
-        if (known := self._cache.get(key)) is not None:
-            return known
+        if (known := self._cache.get(key)) and self._clock() < known[0]:
+            return known[1]
         contract = replace(contract, request=replace(request, text=redact(request.text)))
         made = await self._compress_uncached(contract, tokens, loaded, site)
-        if made.text is not None and not made.deferred:
-            self._cache.put(key, made)
+        if made.text is not None and not made.deferred and self._lifetime:
+            self._cache[key] = (self._clock() + self._lifetime, made)
+            if len(self._cache) > MAX_CACHED:
+                self._cache.popitem(last=False)
         return made
 
     @staticmethod
     def _is_true(contract: CompressionContract) -> bool:
         """Whether the text changes and invents nothing of its original."""
-        return contract.judge(contract.request.text).verification.facts_preserved
+        return contract.judge(contract.request.text).verification.no_fact_changed
 
     async def _compress_uncached(
         self, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, site: CallSite

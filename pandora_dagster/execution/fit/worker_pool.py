@@ -45,8 +45,8 @@ class _Worker:
 
 
 class CompressionWorkerPool:
-    """A `Structure` over at most `processes` processes, which start as texts come, each with a copy of `counter`; `report` is told once
-    where one of them dies, or is longer than `patience_s` about a text."""
+    """Compresses in at most `processes` processes, which start as texts come, each with a copy of `counter`; `report` is called once
+    where one of them dies, or takes longer than `timeout_s` over a text."""
 
     def __init__(
         self,
@@ -55,13 +55,13 @@ class CompressionWorkerPool:
         report: Callable[[str], None],
         environment: Mapping[str, str],
         *,
-        patience_s: float = _TIMEOUT_S,
+        timeout_s: float = _TIMEOUT_S,
     ) -> None:
         self._environment = environment
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="apart")
         self._of_thread = local()
         self._open = ExitStack()
-        self._counter, self._report, self._is_broken, self._patience_s = counter, report, False, patience_s
+        self._counter, self._report, self._is_broken, self._timeout_s = counter, report, False, timeout_s
 
     async def __call__(self, contract: CompressionContract, tokens: int) -> CompressionOutcome:
         if not self._is_broken:
@@ -81,7 +81,7 @@ class CompressionWorkerPool:
             if not hasattr(self._of_thread, "worker"):
                 self._of_thread.worker = self._start_worker()
             worker: _Worker = self._of_thread.worker
-            bound = Timer(self._patience_s, worker.process.kill)  # its socket closes: sending and receiving end
+            bound = Timer(self._timeout_s, worker.process.kill)  # its socket closes: sending and receiving end
             bound.start()
             try:
                 worker.socket.send(asked)

@@ -12,6 +12,9 @@ from pandora_dagster.phases.core.dependencies import PhaseDependencies
 HALTING_ERRORS = (DocumentError, BudgetError, ConfigurationError, BadAnswerError)
 """Errors that stop a phase with an intervention of its own. A failed call has stored its intervention already (HaltError)."""
 
+FATAL_INTERVENTIONS = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
+"""Interventions that would stop every other turn or subject of a run too."""
+
 
 def intervention_type(error: Exception) -> InterventionType:
     """The intervention type of one of the `HALTING_ERRORS`."""

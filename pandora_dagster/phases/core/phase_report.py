@@ -35,6 +35,8 @@ class PhaseReport:
     """Further numbers and tables (lists of flat mappings) to display."""
     skipped: bool = False
     halt: Intervention | None = None
+    turn: Turn | None = None
+    """The turn as the phase left it; None where it cannot be read."""
     has_answer: bool = False
     """Whether the turn's answer, or its question back, is stored since this phase."""
 
@@ -45,7 +47,7 @@ _GATE_OF = {
     InterventionType.LOW_CONFIDENCE: "confidence_threshold",
     InterventionType.MISSING_EVIDENCE: "evidence_required",
     InterventionType.TIMEOUT: "timeout_ms",
-    InterventionType.FACT_LOSS: "facts_preserved",
+    InterventionType.FACT_LOSS: "no_fact_changed",
 }
 """Type of the intervention -> the gate that reports it."""
 

@@ -10,8 +10,8 @@ from pandora_dagster.contracts.compression_results import CompressionInput, Comp
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.turns import PhaseRecord, Turn
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_row import ANSWER_SECTION, RESPONSE_FILE
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
-from pandora_dagster.retrieval.turn_row import ANSWER_SECTION, RESPONSE_FILE
 
 _KINDS = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
 VALIDATION_SECTION = 6

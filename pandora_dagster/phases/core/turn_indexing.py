@@ -1,4 +1,4 @@
-"""The index row of a turn: written when the turn is completed, repaired after a crash. `retrieval.turn_row` makes the row itself."""
+"""The index row of a turn: written when the turn is completed, repaired after a crash. `documents.turn_row` makes the row itself."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -6,9 +6,9 @@ from dataclasses import replace
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
+from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
-from pandora_dagster.retrieval.turn_row import build_turn_row
 
 UNSETTLED_STATES = (TurnState.OPEN, TurnState.HALTED)
 """States of a row that may be older than its documents: a process that dies after its last commit leaves such a row."""

@@ -53,7 +53,7 @@ def with_manual_answer(deps: PhaseDependencies, intervention: Intervention, answ
     require_open(intervention)
     if not intervention.recipe or not intervention.call_id:
         message = f"intervention {intervention.id}: {intervention.type}: no call of a recipe halted it"
-        raise InputError(f"{message}: expected one that an answer can mend", hint="mend what its message names, then --retry")
+        raise InputError(f"{message}: expected one that an answer can resolve", hint="correct what its message names, then --retry")
     manifest = deps.turns.manifest(TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id)))
     if intervention.phase not in remaining_phases(manifest):
         raise InputError(f"intervention {intervention.id}: {intervention.phase} is done since: expected a phase that has not finished")

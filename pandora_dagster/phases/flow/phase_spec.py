@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -39,6 +40,17 @@ class DecisionPoint:
     also: tuple[ModelLayer, ...] = ()
 
 
+class PhaseRole(Enum):
+    """A role that one phase of the flow has for packages outside it."""
+
+    ANSWER = "answer"
+    """It writes the answer that a user may correct and the validation may send back."""
+    VALIDATION = "validation"
+    """It judges the answer."""
+    SUMMARY = "summary"
+    """It makes the summary that a saved turn is found and archived by."""
+
+
 @dataclass(frozen=True, slots=True)
 class PhaseSpec:
     """One phase of the flow: everything that other packages read about it.
@@ -66,6 +78,7 @@ class PhaseSpec:
     """The state of the turn once the phase finished; a phase that has one gives the turn's answer, or its question back."""
     is_follow_up: bool = False
     """True for a phase that follows a saved turn by itself: no other phase needs it, and its HALT stops no other."""
+    role: PhaseRole | None = None
     gates: tuple[str, ...] = ()
     """Gates that the phase judges itself, beside those of its recipes."""
     decisions: tuple[DecisionPoint, ...] = ()

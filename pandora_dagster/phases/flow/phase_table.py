@@ -16,9 +16,10 @@ from pandora_dagster.contracts.phase_outputs import (
     TurnSummary,
     ValidationVerdict,
 )
+from pandora_dagster.contracts.turns import PhaseEffects
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.contracts.user.user_memory import FactsDiff
-from pandora_dagster.phases.flow.phase_spec import DecisionPoint, PhaseRecipe, PhaseSpec, when
+from pandora_dagster.phases.flow.phase_spec import DecisionPoint, PhaseRecipe, PhaseRole, PhaseSpec, when
 from pandora_dagster.phases.gather import context_gatherer
 from pandora_dagster.phases.steps import (
     answer_synthesis,
@@ -62,7 +63,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         "clarification",
         "1",
         query_analysis.clarification,
-        "The question back, saved and summarised.",
+        "The clarifying question, saved and summarised.",
         needs=("reflection",),
         recipes=(_SUMMARIZER, *_FACTS),
         section=5,
@@ -128,7 +129,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         "plan_clarification",
         "3",
         query_analysis.plan_clarification,
-        "The Planner's question back.",
+        "The Planner's clarifying question.",
         needs=("task_plan",),
         recipes=(_SUMMARIZER, *_FACTS),
         section=5,
@@ -141,7 +142,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         "tool_results",
         "4",
         coordination.tool_results,
-        "Section 4: what the tools gave.",
+        "Section 4: what the tools returned.",
         needs=("task_plan",),
         recipes=(PhaseRecipe(coordination.COORDINATOR, ToolCall), PhaseRecipe(coordination.EXECUTOR, ExecutorStep)),
         section=4,
@@ -169,6 +170,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(_SYNTHESIZER,),
         section=5,
         files=("response.md",),
+        role=PhaseRole.ANSWER,
         decisions=(DecisionPoint(7, "Synthesis", ModelLayer.VOICE, "The answer as the user sees it.", answer_synthesis.SYNTHESIZER),),
         revision="2",
     ),
@@ -181,6 +183,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(PhaseRecipe(answer_synthesis.VALIDATOR, ValidationVerdict), _SYNTHESIZER),
         section=6,
         files=("validation.json",),
+        role=PhaseRole.VALIDATION,
         decisions=(
             DecisionPoint(8, "Validation", ModelLayer.MIND, "APPROVE, REVISE or FAIL: the final gate.", answer_synthesis.VALIDATOR),
         ),
@@ -203,6 +206,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         needs=("saved_turn",),
         recipes=(_SUMMARIZER,),
         files=("turn_summary.json",),
+        role=PhaseRole.SUMMARY,
         revision="2",
     ),
     PhaseSpec(
@@ -218,7 +222,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         "session_facts",
         "8",
         session_facts.session_facts,
-        "What users said of themselves, stored for the session; with consent for later ones.",
+        "What users stated about themselves, stored for the session; with consent for later ones.",
         needs=("turn_summary",),
         recipes=_FACTS,
         is_follow_up=True,
@@ -228,6 +232,8 @@ PHASES: tuple[PhaseSpec, ...] = (
 
 COMPRESSION = DecisionPoint(9, "Compression", ModelLayer.NERVES, "What a text says in fewer tokens.", "compression")
 """The one decision that belongs to no phase: any text over its budget is compressed; its content type selects the recipe."""
+MEANING_RECIPE = "compression/verify_meaning"
+"""Judges whether what a model rewrote means what its source says (DECISIONS 36)."""
 
 
 def phase_order() -> tuple[str, ...]:
@@ -248,9 +254,15 @@ def follow_ups() -> frozenset[str]:
     return frozenset(spec.name for spec in PHASES if spec.is_follow_up)
 
 
-def phases_ending_in(state: TurnState) -> tuple[str, ...]:
-    """The phases that leave a turn in this state."""
-    return tuple(spec.name for spec in PHASES if spec.final_state is state)
+def phase_in_role(role: PhaseRole) -> str:
+    """The phase that has this role."""
+    return next(spec.name for spec in PHASES if spec.role is role)
+
+
+def phase_effects() -> PhaseEffects:
+    """What the phases do to a stored turn."""
+    final_states = {spec.name: spec.final_state for spec in PHASES if spec.final_state}
+    return PhaseEffects(section_writers(), final_states, phase_in_role(PhaseRole.SUMMARY))
 
 
 def section_writers() -> Mapping[str, int]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_row import RESPONSE_FILE, whole_answer
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.steps.turn_completion import citations
-from pandora_dagster.retrieval.turn_row import RESPONSE_FILE, whole_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,9 @@ def _cited_file(deps: PhaseDependencies, key: TurnKey, home: Path, path: str) ->
     return next((file for source in deps.context_sources if (file := source.path(key.user, path))), str(home / path))
 
 
-def read_answer(deps: PhaseDependencies, key: TurnKey) -> TurnAnswer:
-    """Read a turn's answer and resolve each citation to its document."""
-    turn = deps.turns.load(key, only=(RESPONSE_FILE,))
+def read_answer(deps: PhaseDependencies, key: TurnKey, turn: Turn | None = None) -> TurnAnswer:
+    """A turn's answer, each citation resolved to its document; `turn`: as it is stored, where the caller has it."""
+    turn = turn or deps.turns.load(key, only=(RESPONSE_FILE,))
     home = Path(deps.turns.path(key)).parent.parent
     if turn.manifest.revision:
         home = home.parent.parent

@@ -8,6 +8,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import DocumentError, HaltError, InputError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core import turn_indexing
@@ -19,7 +20,6 @@ from pandora_dagster.phases.core.size_limits import compression_facts, compressi
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 from pandora_dagster.phases.flow.phase_table import follow_ups, phase_order, phase_spec, phases_before, section_writers
 from pandora_dagster.phases.gather.session_history import open_question
-from pandora_dagster.retrieval.turn_row import build_turn_row
 
 
 def start_turn(
@@ -108,7 +108,7 @@ class TurnRun:
         except DocumentError as error:
             return self._report_unreadable(spec, error)
         if not spec.is_on_path(turn) or not (again or name in remaining_phases(turn.manifest)):
-            return PhaseReport(name, self.key, turn.manifest, skipped=True)
+            return PhaseReport(name, self.key, turn.manifest, skipped=True, turn=turn)
         if missing := next((need for need in spec.needs if not turn.manifest.finished(need)), ""):
             raise InputError(f"{self.key}: {name}: {missing} has not finished; run it first, or the whole turn")
         self._turn = None
@@ -116,7 +116,7 @@ class TurnRun:
         report = await self._run_spec(spec, ctx)
         self._turn = ctx.turn
         close_intervention(self._deps, turn.manifest.intervention, report.manifest)
-        return replace(report, has_answer=spec.has_answer and report.halt is None)
+        return replace(report, turn=ctx.turn, has_answer=spec.has_answer and report.halt is None)
 
     def _loaded(self) -> Turn:
         if self._turn is None:

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
+from pandora_dagster.contracts.ids import SessionId, TurnKey
 from pandora_dagster.contracts.model_calls import InputDocument, Item, Source
 from pandora_dagster.contracts.user.user_memory import NotableFact
-from pandora_dagster.documents.fact_lines import FACTS_HEADING, PREFERENCES_HEADING, facts_block, shown_line
 from pandora_dagster.phases.core.phase_context import PhaseContext
+from pandora_dagster.phases.gather.background_source import Background, BackgroundSource, next_label
+from pandora_dagster.phases.gather.fact_lines import FACTS_HEADING, PREFERENCES_HEADING, facts_block, shown_line
+from pandora_dagster.phases.gather.section2 import LoadedSource
 
 NAME, MEMORY = "conversation_context", "session_memory"
 SESSION = "===== SESSION MEMORY - USER PREFERENCES ====="
@@ -16,60 +18,58 @@ MOST_SHOWN = 5
 """Items of one kind (002 section 6)."""
 _PRIORITY = 5e5
 """Above older history and retrieved turns, below the newest turns, which are never dropped."""
+_FRAME = 24
+"""Tokens around a fact: category, date, turn, label."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFacts:
-    """The facts that a query gets: of the user from other sessions, and of this session."""
+class KnownFacts(BackgroundSource):
+    """The facts that a query gets as background: of the user from other sessions, and of this session.
 
+    The rolling summary, a block of 002 section 6, is among the prior turns that it summarizes.
+    """
+
+    ctx: PhaseContext
+    turn_count: int
+    """The number of the turn in its session."""
     user: tuple[NotableFact, ...] = ()
     session: tuple[NotableFact, ...] = ()
 
-    @property
-    def all_facts(self) -> tuple[NotableFact, ...]:
-        return (*self.user, *self.session)
+    @classmethod
+    def of(cls, ctx: PhaseContext, turn_count: int) -> "KnownFacts":
+        """The facts of this session, and with consent those of the user, that match the query best; of equals the newest.
 
+        Raises DocumentError for a damaged ledger.
+        """
+        user, session = ctx.turn.key.user, ctx.turn.manifest.session_id
+        own = tuple(f for f in ctx.deps.facts.session(user, SessionId(session)).facts if f.turn < ctx.turn.key.number)
+        profile = ctx.deps.facts.profile(user)
+        stated = {f.fact for f in own}
+        others = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in stated] if profile else []
+        return cls(ctx, turn_count, _relevant_facts(ctx, others), _relevant_facts(ctx, own))
 
-def known_facts(ctx: PhaseContext) -> KnownFacts:
-    """The facts of this session, and with consent those of the user, that match the query best; of equals the newest.
+    def reserved_tokens(self) -> int:
+        return sum(self.ctx.deps.counter.count(fact.fact) + _FRAME for fact in (*self.user, *self.session))
 
-    Raises DocumentError for a damaged ledger.
-    """
-    user, session = ctx.turn.key.user, ctx.turn.manifest.session_id
-    own = tuple(f for f in ctx.deps.facts.session(user, SessionId(session)).facts if f.turn < ctx.turn.key.number)
-    profile = ctx.deps.facts.profile(user)
-    stated = {f.fact for f in own}
-    others = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in stated] if profile else []
-    return KnownFacts(_relevant_facts(ctx, others), _relevant_facts(ctx, own))
-
-
-def conversation_context(
-    known: KnownFacts, sources: Sequence[Source], *, user: str, turn_count: int
-) -> tuple[tuple[InputDocument, ...], tuple[Source, ...]]:
-    """The documents of session and user facts, and the sources of these facts that `sources` lacks.
-
-    A fact is cited as the turn in which it was stated. `turn_count`: the number of the turn in its session. A document without facts is
-    empty. The rolling summary, a block of 002 section 6, is among the prior turns that it summarizes.
-    """
-    labels = {s.turn_id: s.label for s in sources if s.turn_id}
-    first = max((int(s.label) for s in sources), default=0) + 1
-    added: dict[str, Source] = {}
-    for fact in known.all_facts:
-        turn_id = TurnKey(user_id(user), fact.turn).turn_id
-        if turn_id not in labels:
-            label = labels[turn_id] = str(first + len(added))
-            added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
-    user_facts, session = (
-        facts_block(PREFERENCES_HEADING, _fact_lines(known.user, labels)),
-        facts_block(FACTS_HEADING, _fact_lines(known.session, labels)),
-    )
-    documents = (
-        InputDocument(
-            NAME, items=_fact_item(user_facts, "what is known of the person", _PRIORITY), header=f"Turn {turn_count}" if user_facts else ""
-        ),
-        InputDocument(MEMORY, items=_fact_item(session, "notable facts", _PRIORITY - 1), header=SESSION if session else ""),
-    )
-    return documents, tuple(added.values())
+    async def background(self, loaded: Sequence[LoadedSource], cited: Sequence[Source], room: int) -> Background:
+        """A fact is cited as the turn in which it was stated. A document without facts is empty."""
+        labels, first = {s.turn_id: s.label for s in cited if s.turn_id}, next_label(cited)
+        added: dict[str, Source] = {}
+        for fact in (*self.user, *self.session):
+            turn_id = TurnKey(self.ctx.turn.key.user, fact.turn).turn_id
+            if turn_id not in labels:
+                label = labels[turn_id] = str(first + len(added))
+                added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
+        user = facts_block(PREFERENCES_HEADING, _fact_lines(self.user, labels))
+        session = facts_block(FACTS_HEADING, _fact_lines(self.session, labels))
+        items = _fact_item(user, "what is known of the person", _PRIORITY), _fact_item(session, "notable facts", _PRIORITY - 1)
+        return Background(
+            documents=(
+                InputDocument(NAME, items=items[0], header=f"Turn {self.turn_count}" if user else ""),
+                InputDocument(MEMORY, items=items[1], header=SESSION if session else ""),
+            ),
+            cited=tuple(added.values()),
+        )
 
 
 def _fact_item(text: str, name: str, priority: float) -> tuple[Item, ...]:

@@ -11,17 +11,20 @@ from pydantic import BaseModel, create_model
 
 from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.contracts.model_calls import InputDocument, Item
+from pandora_dagster.contracts.model_calls import InputDocument, Source
 from pandora_dagster.contracts.phase_outputs import GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.ports.context_source import ContextSource, SourceQuery
 from pandora_dagster.documents.markdown import table
-from pandora_dagster.language.relative_days import days_line
+from pandora_dagster.documents.pasted_blocks import own_words
+from pandora_dagster.phases.core.day_ranges import days_line
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.gather import session_history
-from pandora_dagster.phases.gather.compact_context import KnownFacts, conversation_context, known_facts
-from pandora_dagster.phases.gather.prior_turns import SessionWindow, session_window
+from pandora_dagster.phases.gather.background_source import Background, BackgroundSource
+from pandora_dagster.phases.gather.compact_context import KnownFacts
+from pandora_dagster.phases.gather.prior_turns import SessionWindow
 from pandora_dagster.phases.gather.section2 import GATHERED_FILE, LoadedContext, LoadedSource, fit_section2, key_fact_budget
 from pandora_dagster.phases.gather.turn_source import PriorTurnSource
+from pandora_dagster.retrieval.term_overlap import language_gap
 from pandora_dagster.retrieval.turn_excerpts import PER_TURN_LIMIT
 
 RETRIEVAL = "pipeline/phase2_retrieval"
@@ -31,8 +34,8 @@ SUPPLEMENTARY_TOKENS = 2_200
 """Tokens that supplementary sources take together in the pack of SYNTHESIS; the rest is for turns and memory."""
 _FRAMES = 200
 """Tokens of a SYNTHESIS pack around its documents: frames, names and the line about the session."""
-_FACT_FRAME = 24
-"""Tokens around a fact: category, date, turn, label."""
+_ITEM = "- "
+"""Before each key fact that is compressed: one is kept whole or left out, as an item of a list is."""
 _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
@@ -56,23 +59,23 @@ async def retrieval_plan(ctx: PhaseContext) -> PhaseOutput:
 
 
 async def gathered_context(ctx: PhaseContext) -> PhaseOutput:
-    """Load what the plan names and the session's window, and let SYNTHESIS compile section 2 (004 sections 4.2, 4.3, 5)."""
+    """Load what the plan names and the background, and let SYNTHESIS compile section 2 (004 sections 4.2, 4.3, 5)."""
     turns = PriorTurnSource.of(ctx)
     sources = _all_sources(ctx, turns)
     plan = ctx.read("retrieval_plan.json", _with_fields(RetrievalPlan, [s.traits.plan_field for s in sources], tuple[str, ...]))
     loaded = await _load_sources(ctx, sources, plan)
-    known = known_facts(ctx)
-    window = await _session_window(ctx, turns, loaded, known)
-    labelled = (*(s for found in loaded for s in found.cited), *window.sources)
-    context_documents, fact_sources = conversation_context(known, labelled, user=ctx.turn.key.user, turn_count=len(turns.rows) + 1)
-    cited = (*labelled, *fact_sources)
-    documents = [ctx.analysis_document(), *context_documents, *_source_documents(loaded, turns, window)]
+    backgrounds, cited = await _backgrounds(ctx, turns, loaded)
+    documents = [ctx.analysis_document(), *_source_documents(loaded, backgrounds)]
     result = await ctx.ask(SYNTHESIS, [d for d in documents if d.text or d.items], sources=cited)
     gathered = parsed_answer(result, _with_fields(GatheredContext, [s.traits.answer_field for s in sources], tuple[dict[str, Any], ...]))
-    in_window = set(session_history.item_names(window.inclusions).values())
-    left_out = (*(name for found in loaded for name in found.left_out), *window.left_out)
-    context = LoadedContext(tuple(loaded), cited, (*left_out, *(n for n in result.record.left_out if n not in in_window)))
-    return await _output(ctx, gathered, context, session_history.window_facts(window.inclusions, result.record.left_out))
+    reported = frozenset(name for found in backgrounds for name in found.reported)
+    left_out = [name for found in (*loaded, *backgrounds) for name in found.left_out]
+    left_out += [name for name in result.record.left_out if name not in reported]
+    context = LoadedContext(tuple(loaded), cited, tuple(left_out), _language_gap(ctx, loaded))
+    facts: dict[str, Any] = {}
+    for found in backgrounds:
+        facts |= found.facts(result.record.left_out)
+    return await _output(ctx, gathered, context, facts)
 
 
 async def _output(ctx: PhaseContext, gathered: GatheredContext, loaded: LoadedContext, window: dict[str, Any]) -> PhaseOutput:
@@ -91,6 +94,12 @@ async def _output(ctx: PhaseContext, gathered: GatheredContext, loaded: LoadedCo
         facts["left_out_of_section_2"] = [asdict(item) for item in section.left_out]
     files = {GATHERED_FILE: as_json(gathered)}
     return PhaseOutput(sections={2: section.text}, files=files, facts=facts | window, verdicts=section.verdicts)
+
+
+def _language_gap(ctx: PhaseContext, loaded: Sequence[LoadedSource]) -> str:
+    """Judged by what was loaded; where nothing was, by the user's newest turns."""
+    texts = [item.text for found in loaded for item in found.items]
+    return language_gap(own_words(ctx.query), texts or [row.summary for row in session_history.recent_turns(ctx)])
 
 
 def _all_sources(ctx: PhaseContext, turns: PriorTurnSource) -> tuple[ContextSource[Any], ...]:
@@ -154,32 +163,34 @@ async def _load_sources(ctx: PhaseContext, sources: Sequence[ContextSource[Any]]
     return loaded
 
 
-def _source_documents(loaded: Sequence[LoadedSource], turns: PriorTurnSource, window: SessionWindow) -> list[InputDocument]:
-    """One document for each source, the items of the highest priority first; earlier turns in the order chosen, then the window."""
+async def _backgrounds(
+    ctx: PhaseContext, turns: PriorTurnSource, loaded: Sequence[LoadedSource]
+) -> tuple[list[Background], tuple[Source, ...]]:
+    """What each background source adds to the loaded records, one after the other, and all sources that may be cited."""
+    sources: tuple[BackgroundSource, ...] = (
+        SessionWindow(ctx, turns.rows, turns.traits.document, days_line(turns.days)),
+        KnownFacts.of(ctx, len(turns.rows) + 1),
+    )
+    room = _synthesis_room(ctx) - sum(source.reserved_tokens() for source in sources)
+    cited = tuple(source for found in loaded for source in found.cited)
+    backgrounds: list[Background] = []
+    for source in sources:
+        backgrounds.append(found := await source.background(loaded, cited, room))
+        cited = (*cited, *found.cited)
+    return backgrounds, cited
+
+
+def _source_documents(loaded: Sequence[LoadedSource], backgrounds: Sequence[Background]) -> list[InputDocument]:
+    """One document for each source, the items of the highest priority first unless it keeps the order of the plan; what a background
+    adds to it follows. Documents of backgrounds alone come first."""
+    added = {document.name: document for found in backgrounds for document in found.documents}
     documents: list[InputDocument] = []
     for found in loaded:
         traits = found.source.traits
-        if found.source is turns:
-            header = "\n".join(line for line in (days_line(turns.days), window.header) if line)
-            documents.append(InputDocument(traits.document, items=(*found.items, *window.items), header=header))
-        elif found.items:
-            items = tuple(sorted(found.items, key=lambda item: -item.priority))
-            documents.append(InputDocument(traits.document, items=items, header=traits.heading))
-    return documents
-
-
-async def _session_window(ctx: PhaseContext, turns: PriorTurnSource, loaded: Sequence[LoadedSource], known: KnownFacts) -> SessionWindow:
-    """The session's window in the room that the loaded sources leave; its labels follow theirs."""
-    retrieved = next(found for found in loaded if found.source is turns)
-    others = [item for found in loaded if found is not retrieved for item in found.items]
-    return await session_window(
-        ctx,
-        turns.rows,
-        chosen={record.turn.key.number for record in retrieved.records},
-        room=_synthesis_room(ctx, others, known),
-        retrieved_tokens=sum(ctx.deps.counter.count(item.text) for item in retrieved.items),
-        first_label=max((int(s.label) for found in loaded for s in found.cited), default=0) + 1,
-    )
+        more = added.pop(traits.document, InputDocument(traits.document))
+        items = found.items if traits.in_plan_order else sorted(found.items, key=lambda item: -item.priority)
+        documents.append(InputDocument(traits.document, items=(*items, *more.items), header=traits.heading or more.header))
+    return [*added.values(), *documents]
 
 
 async def _compress_key_facts(ctx: PhaseContext, gathered: GatheredContext, loaded: LoadedContext, room: int) -> GatheredContext:
@@ -190,11 +201,12 @@ async def _compress_key_facts(ctx: PhaseContext, gathered: GatheredContext, load
     limit = min(PER_TURN_LIMIT, key_fact_budget(gathered, loaded, room=room, counter=ctx.deps.counter, now=ctx.deps.clock()))
     turns = list(gathered.prior_turns)
     for place, turn in enumerate(turns):
-        text = "\n".join(" ".join(fact.split()) for fact in turn.key_facts)
+        text = "\n".join(f"{_ITEM}{' '.join(fact.split())}" for fact in turn.key_facts)
         if ctx.deps.counter.count(text) > limit:
             content = CompressionInput(text, f"{GATHERED_FILE}: turn {turn.turn}", ContentType.PRIOR_TURN)
             result = ctx.record_compression(await ctx.deps.summarizer.fit_text(content, target=limit, site=ctx.site))
-            turns[place] = turn.model_copy(update={"key_facts": tuple(line for line in result.split("\n") if line.strip())})
+            kept = tuple(line.removeprefix(_ITEM) for line in result.split("\n") if line.strip())
+            turns[place] = turn.model_copy(update={"key_facts": kept})
     return gathered.model_copy(update={"prior_turns": tuple(turns)})
 
 
@@ -206,11 +218,7 @@ def _section2_room(ctx: PhaseContext) -> int:
     return min(2_000, max(200, budget.input - taken))
 
 
-def _synthesis_room(ctx: PhaseContext, others: Sequence[Item], known: KnownFacts) -> int:
-    """Tokens that earlier turns may take in the pack of SYNTHESIS, beside the query (which it contains twice), its analysis, the items
-    of other sources and the known facts."""
+def _synthesis_room(ctx: PhaseContext) -> int:
+    """Tokens that sources may take in the pack of SYNTHESIS, beside the query (which it contains twice) and its analysis."""
     count, budget = ctx.deps.counter.count, ctx.deps.recipes.get(SYNTHESIS, ctx.mode).recipe.token_budget
-    taken = 2 * count(ctx.query) + count(ctx.file("query_analysis.json")) + _FRAMES
-    taken += sum(count(item.text) for item in others)
-    taken += sum(count(fact.fact) + _FACT_FRAME for fact in known.all_facts)
-    return max(0, budget.input - taken)
+    return budget.input - 2 * count(ctx.query) - count(ctx.file("query_analysis.json")) - _FRAMES

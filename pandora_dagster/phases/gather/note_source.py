@@ -1,4 +1,4 @@
-"""Knowledge notes as a source (004 section 13). A long note is reduced to the passages that match the query."""
+"""Knowledge notes as a source (004 section 13). A long note is compressed for the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from pandora_dagster.contracts.ports.user_storage import NoteStore
 from pandora_dagster.contracts.user.sources import Note
 from pandora_dagster.documents.markdown import escape_pack_lines
 from pandora_dagster.documents.meta import meta_block
-from pandora_dagster.documents.passages import join_passages, passages
+from pandora_dagster.documents.passages import passages
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.gather.source_text import (
     MOST_OFFERED,
@@ -31,7 +31,6 @@ from pandora_dagster.phases.gather.source_text import (
     compress_text,
     headers_within_budget,
     one_line,
-    passage_text,
     plan_error,
     search_text,
 )
@@ -43,10 +42,6 @@ _LINKED = 0.3
 """The share of its score that a note lends to the notes it links to."""
 _PASSAGE_CHARS = 240
 """Characters of a note's passage in its header."""
-_PRESELECTION_FACTOR = 4
-"""Passages are selected up to this many times the limit before they are compressed: a long paste does not cost a hundred calls."""
-_NEIGHBOUR_WEIGHTS = {-1: 0.5, 1: 0.4, -2: 0.25, 2: 0.2}
-"""Distance of a passage that shares words with the query -> the share of its score that its neighbour gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +91,14 @@ class NoteSource(ContextSource[Note]):
         return Source("", record.logical_id, f"Note: {record.header.title[:80]}")
 
     async def read(self, query: SourceQuery, record: Note, label: str, place: int) -> SourcePassage:
-        """The whole note within its limit, else its matching passages, then compressed."""
-        name = record.header.name
-        text, omitted = _matching_passages(query, record.text, NOTE_TOKENS * (_PRESELECTION_FACTOR if query.compress else 1))
+        """The whole note within its limit, else compressed for the query."""
+        name, text = record.header.name, record.text
         if query.counter.count(text) > NOTE_TOKENS:
             text = await compress_text(query, text, record.logical_id, ContentType.GENERIC, NOTE_TOKENS)
         day = f" ({record.dated})" if record.dated else ""
         # Quoted under its heading: no line of a note can begin another source.
         quoted = f"===== NOTE {name}{day} [{label}] =====\n{escape_pack_lines(text)}"
-        left_out = (f"note {name}: {omitted} passages",) if omitted else ()
-        return SourcePassage((Item(quoted, self.traits.priority - place, f"note {name}"),), left_out)
+        return SourcePassage((Item(quoted, self.traits.priority - place, f"note {name}"),))
 
     def render(self, gathered: GatheredContext, records: Sequence[Note], cited: Sequence[Source], now: datetime) -> SourceSection:
         knowledge = gathered.forever_knowledge
@@ -148,25 +141,3 @@ def _best_excerpt(query: SourceQuery, words: str, passage: str) -> str:
 def _link_name(name: str) -> str:
     """A note's name as wiki links write it: without folders and ending."""
     return name.rpartition("/")[2].removesuffix(".md").lower()
-
-
-def _matching_passages(query: SourceQuery, text: str, limit: int) -> tuple[str, int]:
-    """The whole text where it fits `limit` tokens, else the passages that share words with the query, best first, in their order;
-    and how many passages are left out. Neighbours of a match are added up to a note's own limit: they say what it is about."""
-    count = query.counter.count
-    if count(text) <= limit:
-        return text, 0
-    spans = passages(text)
-    pieces = [text[start:stop] for start, stop in spans]
-    scores = list(query.scores(passage_text(query), pieces))
-    near = [
-        max([scores[i], *(share * scores[i + at] for at, share in _NEIGHBOUR_WEIGHTS.items() if 0 <= i + at < len(scores))])
-        for i in range(len(scores))
-    ]
-    taken, chosen = 0, set[int]()
-    for place in sorted(range(len(pieces)), key=lambda i: -near[i]):
-        cost = count(pieces[place]) + 2
-        if taken + cost <= (limit if scores[place] > 0 else min(limit, NOTE_TOKENS)):
-            taken += cost
-            chosen.add(place)
-    return join_passages(text, spans, chosen), len(pieces) - len(chosen)

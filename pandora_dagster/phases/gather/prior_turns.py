@@ -1,39 +1,38 @@
 """Earlier turns as SYNTHESIS reads them, and the window of the session that each of its calls gets."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pandora_dagster.compression.rolling_summary import render_digest
 from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.ids import SessionId, TurnKey
-from pandora_dagster.contracts.model_calls import Item, Source
+from pandora_dagster.contracts.model_calls import InputDocument, Item, Source
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import ConversationSummary
 from pandora_dagster.documents.markdown import escape_pack_lines
+from pandora_dagster.documents.turn_row import READ_FILES
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import session_history
-from pandora_dagster.retrieval.context_window import ContextWindow, SessionTurn, WindowPolicy, choose_window, window_policy
+from pandora_dagster.phases.gather.background_source import Background, BackgroundSource, next_label
+from pandora_dagster.phases.gather.section2 import LoadedSource
+from pandora_dagster.retrieval.context_window import ContextWindow, Form, SessionTurn, choose_window
+from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, retrieval_policy
 from pandora_dagster.retrieval.turn_excerpts import excerpt, full_excerpt
-from pandora_dagster.retrieval.turn_row import READ_FILES
 
 _PROTECTED, _ROLLED, _HISTORY = 1e12, 1e11, 1e3
 """Priority of an item: protected turns take precedence over the rolling summary, this over older turns, these over turns that RETRIEVAL
 chose, which have 100 to 300."""
+_FORM_NAMES: Mapping[Form, str] = {
+    "whole": "whole",
+    "summary": "as their summaries",
+    "rolled up": "in the summary of the conversation",
+    "left out": "left out",
+}
 _HEADER_TOKENS = 60
 """Tokens of the rolling summary's header, and of the line that names what it links."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionWindow:
-    """The session's earlier turns in a call, beside those that RETRIEVAL chose."""
-
-    items: tuple[Item, ...]
-    sources: tuple[Source, ...]
-    inclusions: tuple[session_history.TurnInclusion, ...]
-    left_out: tuple[str, ...]
-    header: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,47 +67,63 @@ def context_path(turn_id: str) -> str:
 
 def protected_turns(ctx: PhaseContext, rows: Sequence[TurnRow]) -> frozenset[int]:
     """The turns among the session's `rows` that the policy never drops."""
-    count = window_policy(ctx.deps.policy).protected(_policy_kind(ctx), has_summary=False)
+    count = retrieval_policy(ctx.deps.policy).protected(_policy_kind(ctx), has_summary=False)
     return frozenset(row.number for row in rows[len(rows) - min(count, len(rows)) :])
 
 
-async def session_window(
-    ctx: PhaseContext, rows: Sequence[TurnRow], *, chosen: Collection[int], room: int, retrieved_tokens: int, first_label: int
-) -> SessionWindow:
-    """The window of the session's earlier turns (`rows`, oldest first) in `room` tokens, `retrieved_tokens` of which the turns chosen by
-    RETRIEVAL take. Its sources are numbered from `first_label`."""
-    policy, kind = window_policy(ctx.deps.policy), _policy_kind(ctx)
-    buffer, rolling = policy.buffer(kind), _rolling_summary(ctx)
-    covered = frozenset(rolling.turns) if rolling else frozenset[int]()
-    forms = await _turn_forms(ctx, [r for r in rows[len(rows) - min(buffer, len(rows)) :] if r.number not in chosen], policy)
-    window = choose_window(
-        [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
-        policy=policy,
-        kind=kind,
-        budget_tokens=room,
-        counter=ctx.deps.counter,
-        summary_tokens=rolling.tokens + _HEADER_TOKENS if rolling else 0,
-        retrieved_tokens=retrieved_tokens,
-    )
-    sent = [row for row in rows if row.number not in chosen and window.form_of(row.number) in ("whole", "summary")]
-    summary = _rolling_item(ctx, rolling, window, str(first_label)) if rolling and window.rolled_up else None
-    labels = {row.number: str(first_label + place) for place, row in enumerate(sent, start=1 if summary else 0)}
-    protected = protected_turns(ctx, rows)
-    return SessionWindow(
-        items=(
-            *([summary[0]] if summary else []),
-            *(_window_item(row, window, forms, labels[row.number], row.number in protected) for row in sent),
-        ),
-        sources=(
-            *([summary[1]] if summary else []),
-            *(Source(labels[row.number], context_path(row.turn_id), row.summary, row.turn_id) for row in sent),
-        ),
-        inclusions=tuple(
-            session_history.TurnInclusion(row.number, window.form_of(row.number), _window_reason(row.number, window, forms)) for row in rows
-        ),
-        left_out=tuple(f"turn {n}: {name}" for n in window.whole for name in forms.shortened.get(n, ())),
-        header=_window_header(window),
-    )
+@dataclass(frozen=True, slots=True)
+class SessionWindow(BackgroundSource):
+    """The session's earlier turns (`rows`, oldest first) as background: they continue the document of the turns that RETRIEVAL chose."""
+
+    ctx: PhaseContext
+    rows: tuple[TurnRow, ...]
+    document: str
+    header: str
+    """Stands before the line about the session."""
+
+    def reserved_tokens(self) -> int:
+        """None: the window takes what is left."""
+        return 0
+
+    async def background(self, loaded: Sequence[LoadedSource], cited: Sequence[Source], room: int) -> Background:
+        """The window in `room` tokens, of which the turns that RETRIEVAL chose take theirs."""
+        ctx, rows, first_label = self.ctx, self.rows, next_label(cited)
+        retrieved = [found for found in loaded if found.source.traits.document == self.document]
+        chosen = {record.turn.key.number for found in retrieved for record in found.records}
+        policy, kind = retrieval_policy(ctx.deps.policy), _policy_kind(ctx)
+        buffer, rolling = policy.buffer(kind), _rolling_summary(ctx)
+        forms = await _turn_forms(ctx, [r for r in rows[len(rows) - min(buffer, len(rows)) :] if r.number not in chosen], policy)
+        covered = frozenset(rolling.turns) if rolling else frozenset[int]()
+        others = [item for found in loaded if found not in retrieved for item in found.items]
+        window = choose_window(
+            [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
+            policy=policy,
+            kind=kind,
+            budget_tokens=max(0, room - self._tokens(others)),
+            counter=ctx.deps.counter,
+            summary_tokens=rolling.tokens + _HEADER_TOKENS if rolling else 0,
+            retrieved_tokens=self._tokens(item for found in retrieved for item in found.items),
+        )
+        sent = [row for row in rows if row.number not in chosen and window.forms[row.number] in ("whole", "summary")]
+        summary = _rolling_item(ctx, rolling, window, str(first_label)) if rolling and window.numbers("rolled up") else None
+        labels = {row.number: str(first_label + place) for place, row in enumerate(sent, start=1 if summary else 0)}
+        protected = protected_turns(ctx, rows)
+        items = tuple(_window_item(row, window, forms, labels[row.number], row.number in protected) for row in sent)
+        sources = tuple(Source(labels[row.number], context_path(row.turn_id), row.summary, row.turn_id) for row in sent)
+        inclusions = [
+            session_history.TurnInclusion(row.number, window.forms[row.number], _window_reason(row.number, window, forms)) for row in rows
+        ]
+        header = "\n".join(line for line in (self.header, _window_header(window)) if line)
+        return Background(
+            documents=(InputDocument(self.document, items=(*([summary[0]] if summary else []), *items), header=header),),
+            cited=(*([summary[1]] if summary else []), *sources),
+            left_out=tuple(f"turn {n}: {name}" for n in window.numbers("whole") for name in forms.shortened.get(n, ())),
+            facts=partial(session_history.window_facts, inclusions),
+            reported=frozenset(session_history.item_names(inclusions).values()),
+        )
+
+    def _tokens(self, items: Iterable[Item]) -> int:
+        return sum(self.ctx.deps.counter.count(item.text) for item in items)
 
 
 def _policy_kind(ctx: PhaseContext) -> str:
@@ -128,7 +143,8 @@ def _rolling_summary(ctx: PhaseContext) -> ConversationSummary | None:
 
 def _rolling_item(ctx: PhaseContext, rolling: ConversationSummary, window: ContextWindow, label: str) -> tuple[Item, Source]:
     """The rolling summary as one item, and its source: it is cited for the turns that it covers, under the number of the last."""
-    covered, last = session_history.number_ranges(window.rolled_up), window.rolled_up[-1]
+    turns = window.numbers("rolled up")
+    covered, last = session_history.number_ranges(turns), turns[-1]
     linked = f"\nFurther limits and decisions: turns {session_history.number_ranges(rolling.linked)}." if rolling.linked else ""
     header = f"===== PRIOR TURNS {covered} ({rolling.created_at[:10]}, conversation summary) [{label}] ====="
     path = f"sessions/{rolling.session_id}/conversation_summary.json"
@@ -141,7 +157,7 @@ def item_worth(number: int, *, is_protected: bool) -> float:
     return (_PROTECTED if is_protected else _HISTORY) + number
 
 
-async def _turn_forms(ctx: PhaseContext, rows: Sequence[TurnRow], policy: WindowPolicy) -> _TurnForms:
+async def _turn_forms(ctx: PhaseContext, rows: Sequence[TurnRow], policy: RetrievalPolicy) -> _TurnForms:
     """Turns within the window's own limit. A turn that cannot be read is included as its summary: no plan named it."""
     whole: dict[int, str] = {}
     shortened: dict[int, tuple[str, ...]] = {}
@@ -162,7 +178,7 @@ def _session_turn(row: TurnRow, forms: _TurnForms, chosen: bool, covered: bool) 
 
 
 def _window_item(row: TurnRow, window: ContextWindow, forms: _TurnForms, label: str, is_protected: bool) -> Item:
-    is_summary = window.form_of(row.number) == "summary"
+    is_summary = window.forms[row.number] == "summary"
     text = row.summary if is_summary else forms.whole[row.number]
     headed = with_turn_header(row.number, row.created_at, label, text, is_summary=is_summary)
     return Item(headed, item_worth(row.number, is_protected=is_protected), f"turn {row.number}")
@@ -176,13 +192,9 @@ def _window_reason(number: int, window: ContextWindow, forms: _TurnForms) -> str
 
 def _window_header(window: ContextWindow) -> str:
     """One line that names the form of every turn of the session; "" where all turns are included whole."""
-    if not window.summarised and not window.rolled_up and not window.left_out:
+    if len(window.numbers("whole")) == len(window.forms):
         return ""
-    forms = (
-        ("whole", window.whole),
-        ("as their summaries", window.summarised),
-        ("in the summary of the conversation", window.rolled_up),
-        ("left out", window.left_out),
+    listed = "; ".join(
+        f"{name} {session_history.number_ranges(numbers)}" for form, name in _FORM_NAMES.items() if (numbers := window.numbers(form))
     )
-    listed = "; ".join(f"{form} {session_history.number_ranges(numbers)}" for form, numbers in forms if numbers)
     return f"Turns of this session: {listed}."

@@ -9,10 +9,12 @@ from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.ports.user_storage import FactStore
 from pandora_dagster.contracts.turns import SESSION_POOL, Candidate, Turn
 from pandora_dagster.documents.pasted_blocks import own_words
-from pandora_dagster.language.relative_days import day_ranges, query_day_terms
+from pandora_dagster.language.relative_days import query_day_terms
 from pandora_dagster.language.timestamps import parse_timestamp
+from pandora_dagster.phases.core.day_ranges import day_ranges
 from pandora_dagster.phases.core.phase_context import PhaseContext
-from pandora_dagster.retrieval.retrieval_depth import RetrievalScope, depth_policy, filter_candidates, find_reference, retrieval_scope
+from pandora_dagster.retrieval.retrieval_depth import RetrievalScope, filter_candidates, retrieval_scope
+from pandora_dagster.retrieval.retrieval_policy import retrieval_policy
 
 _LINKED_FACTOR = 2
 """Factor on the number of candidates fetched where linked sessions or a threshold filter them."""
@@ -33,9 +35,10 @@ class TurnCandidates:
 
 
 def scope_of_turn(ctx: PhaseContext) -> RetrievalScope:
-    """Depth, threshold and sessions for this turn."""
-    policy, reference = depth_policy(ctx.deps.policy), find_reference(own_words(ctx.query))
-    return retrieval_scope(policy, ctx.deps.stage or ctx.analysis().intent, reference, consents=crosses_sessions(ctx))
+    """Depth, threshold and sessions for this turn; phase 0 says whether the query refers back (002 section 4, "Reference Detection")."""
+    analysis = ctx.analysis()
+    reference = "; ".join(analysis.reference_resolution.original_references) or ("recall" if analysis.intent == "recall" else "")
+    return retrieval_scope(retrieval_policy(ctx.deps.policy), ctx.deps.stage or analysis.intent, reference, consents=crosses_sessions(ctx))
 
 
 def candidate_turns(ctx: PhaseContext, query: str) -> TurnCandidates:
@@ -61,7 +64,7 @@ def crosses_sessions(ctx: PhaseContext) -> bool:
 
 def may_cross_sessions(policy: str, facts: FactStore, user: UserId) -> bool:
     """Whether `policy` shares turns between the user's sessions: always for the user's own assistant, else after the user consents."""
-    return depth_policy(policy).other_sessions == "own" or facts.profile(user) is not None
+    return retrieval_policy(policy).other_sessions == "own" or facts.profile(user) is not None
 
 
 def may_load(ctx: PhaseContext, turn: Turn) -> bool:

@@ -40,6 +40,8 @@ class LoadedContext:
     sources: tuple[LoadedSource, ...]
     cited: tuple[Source, ...]
     left_out: tuple[str, ...]
+    language_gap: str = ""
+    """What may be missed because the sources are in another language than the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
     stale = [sentence for s in sections for sentence in s.stale]
     recommendations = [sentence for s in sections for sentence in s.recommendations]
     gaps = [*unlinked, *stale, *([] if used else ["no relevant source was found"])]
+    gaps += [loaded.language_gap] if loaded.language_gap else []
     gaps += [f"no room for {name}" for name in loaded.left_out if _is_whole_record(name, loaded)]
     confidences = [value for s in sections for value in s.confidences] if used else []
     quality = round(sum(confidences) / len(confidences), 2) if confidences else 0.0

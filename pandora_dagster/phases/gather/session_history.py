@@ -10,7 +10,7 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import InputDocument, Item
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.language.relative_days import days_line
+from pandora_dagster.phases.core.day_ranges import days_line
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_context import PhaseContext, json_line
 from pandora_dagster.phases.core.turn_indexing import current_row

@@ -20,15 +20,16 @@ from pandora_dagster.contracts.ports.context_source import (
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.meta import meta_block
+from pandora_dagster.documents.turn_row import READ_FILES
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import retrieval_scope, session_history
 from pandora_dagster.phases.gather.prior_turns import context_path, item_worth, prior_turn, protected_turns, with_turn_header
 from pandora_dagster.phases.gather.source_text import UNLINKED, one_line
-from pandora_dagster.retrieval.context_window import limit_turns, window_policy
+from pandora_dagster.retrieval.context_window import limit_turns
 from pandora_dagster.retrieval.freshness import age_hours
+from pandora_dagster.retrieval.retrieval_policy import retrieval_policy
 from pandora_dagster.retrieval.turn_excerpts import PER_TURN_LIMIT
-from pandora_dagster.retrieval.turn_row import READ_FILES
 
 _RELEVANCE_RANKS = {"high": 3, "medium": 2, "low": 1}
 _CONFIDENCES = {"high": 0.9, "medium": 0.7, "low": 0.4}
@@ -57,6 +58,7 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         document="prior_turns",
         priority=300.0,
         is_supplementary=False,
+        in_plan_order=True,
     )
 
     @classmethod
@@ -89,7 +91,7 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         turns = [self._load_turn(TurnKey(ctx.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)]
         here = frozenset(t.key.number for t in turns if t.manifest.session_id == ctx.turn.manifest.session_id)
         first = self.rows[0].number if self.rows else ctx.turn.key.number
-        chosen, omitted = limit_turns(window_policy(ctx.deps.policy), [t.key.number for t in turns], here=here, first=first)
+        chosen, omitted = limit_turns(retrieval_policy(ctx.deps.policy), [t.key.number for t in turns], here=here, first=first)
         protected = protected_turns(ctx, self.rows)
         ranked = [
             RankedTurn(t, item_worth(t.key.number, is_protected=True) if t.key.number in protected else _turn_worth(plan, t) - place)

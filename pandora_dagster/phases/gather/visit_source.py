@@ -23,9 +23,9 @@ from pandora_dagster.contracts.ports.user_storage import SourceStore
 from pandora_dagster.contracts.user.sources import Visit
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.meta import meta_block
-from pandora_dagster.documents.research_pages import flat_fields
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.core.phase_context import json_line
+from pandora_dagster.phases.gather.research_pages import flat_fields
 from pandora_dagster.phases.gather.research_source import newest_by_topic
 from pandora_dagster.phases.gather.source_text import (
     UNLINKED,

@@ -7,10 +7,10 @@ from pandora_dagster.contracts.model_calls import CallResult, InputDocument, Ite
 from pandora_dagster.contracts.phase_outputs import ValidationVerdict
 from pandora_dagster.documents.citations import source_references
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_row import whole_answer
 from pandora_dagster.errors import HaltError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.steps.coordination import NO_TOOLS
-from pandora_dagster.retrieval.turn_row import whole_answer
 
 SYNTHESIZER = "pipeline/phase5_synthesizer"
 VALIDATOR = "pipeline/phase6_validator"

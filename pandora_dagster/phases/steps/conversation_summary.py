@@ -17,13 +17,13 @@ from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.contracts.user.conversations import ConversationDigest, ConversationSummary
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_row import READ_FILES, build_turn_row, informative_sections
 from pandora_dagster.errors import DeferredError, DocumentError, UnknownTurnError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.gather import session_history
 from pandora_dagster.phases.gather.prior_turns import context_path
-from pandora_dagster.retrieval.context_window import SummaryTriggers, WindowPolicy, window_policy
-from pandora_dagster.retrieval.turn_row import READ_FILES, build_turn_row, informative_sections
+from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, SummaryTriggers, retrieval_policy
 
 SUMMARIZER = "memory/conversation_summary"
 MOST_CALLS = 8
@@ -49,14 +49,16 @@ async def conversation_summary(ctx: PhaseContext) -> PhaseOutput:
     standing = ctx.deps.conversations.find(owner, session)
     if standing and standing.last >= ctx.turn.key.number:
         return _not_due(standing, "it covers this turn: an earlier turn was run again")
-    policy = window_policy(ctx.deps.policy)
+    policy = retrieval_policy(ctx.deps.policy)
     due = _summary_need(ctx, standing, policy.summary)
     if not due.taken:
         return _not_due(standing, due.why)
     return await _extend_summary(ctx, standing, due, policy)
 
 
-async def _extend_summary(ctx: PhaseContext, standing: ConversationSummary | None, due: _SummaryNeed, policy: WindowPolicy) -> PhaseOutput:
+async def _extend_summary(
+    ctx: PhaseContext, standing: ConversationSummary | None, due: _SummaryNeed, policy: RetrievalPolicy
+) -> PhaseOutput:
     """Summarize one group of turns after the other; each is stored before the next begins, so that a failure loses none.
 
     A call that the session's rate limit defers (DECISIONS 7) ends the work of this turn; a later turn continues it.
@@ -80,7 +82,7 @@ async def _extend_summary(ctx: PhaseContext, standing: ConversationSummary | Non
     return PhaseOutput(
         facts={name: value for name, value in facts.items() if value not in ([], 0, "")},
         shown=render_digest(standing.digest) if standing else "",
-        verdicts=(GateVerdict("facts_preserved", True, message),) if ctx.results else (),
+        verdicts=(GateVerdict("no_fact_changed", True, message),) if ctx.results else (),
     )
 
 
@@ -134,7 +136,7 @@ def _uncovered_turns(ctx: PhaseContext, covered: int) -> tuple[TurnRow, ...]:
 
 
 async def _next_exchanges(
-    ctx: PhaseContext, rows: Sequence[TurnRow], standing: ConversationSummary | None, policy: WindowPolicy
+    ctx: PhaseContext, rows: Sequence[TurnRow], standing: ConversationSummary | None, policy: RetrievalPolicy
 ) -> tuple[list[Exchange], list[str]]:
     """As many of the oldest exchanges as fit one call unchanged, at least one, in the form that the call reads."""
     count, budget = ctx.deps.counter.count, ctx.deps.recipes.get(SUMMARIZER, ctx.mode).recipe.token_budget

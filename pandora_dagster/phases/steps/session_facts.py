@@ -1,6 +1,6 @@
 """The session's notable facts, stored after a turn is saved (002 section 4). A failure here does not change the answer (DECISIONS 16).
 
-This module decides when to call the model, and which proposed facts no ledger may hold; `retrieval.fact_ledger` changes the ledger.
+This module decides when to call the model, and which proposed facts no ledger may hold; `retrieval.known_facts` changes the ledger.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pandora_dagster.compression.verification.facts import Outcome
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
-from pandora_dagster.compression.verification.verification import unsupported
+from pandora_dagster.compression.verification.verifier import unsupported
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.model_calls import InputDocument, Item
 from pandora_dagster.contracts.user.user_memory import (
@@ -22,7 +22,6 @@ from pandora_dagster.contracts.user.user_memory import (
     Profile,
     SessionFacts,
 )
-from pandora_dagster.documents.fact_lines import ledger_lines
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.documents.redaction.credentials import holds_secret
@@ -31,8 +30,9 @@ from pandora_dagster.language.sentences import sentences
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
+from pandora_dagster.phases.gather.fact_lines import ledger_lines
 from pandora_dagster.phases.steps.turn_completion import citations
-from pandora_dagster.retrieval.fact_ledger import ChangeOrigin, apply_diff, merge_session_facts, remove_facts
+from pandora_dagster.retrieval.known_facts import ChangeOrigin, apply_diff, merge_session_facts, remove_facts
 
 FACTS = "memory/session_facts"
 PROFILE = "memory/profile"

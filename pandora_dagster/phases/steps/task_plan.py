@@ -11,7 +11,7 @@ from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, json_line, parsed_answer
 
 PLANNER = "pipeline/phase3_planner"
-_GATHER_AGAIN = "ask again: section 2 is then gathered anew; this turn's own stays for looking at (`pandora show TURN --section 2`)"
+_GATHER_AGAIN = "ask again: section 2 is then gathered again; this turn's own stays readable (`pandora show TURN --section 2`)"
 CACHED_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assessment"
 
 

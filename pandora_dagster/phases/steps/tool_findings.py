@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts.ports.tool import ToolArtifact, ToolOutcome
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
-from pandora_dagster.documents.research_pages import research_page
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext
+from pandora_dagster.phases.gather.research_pages import research_page
 
 _RESEARCH = re.compile(r"research(?:_\d+)?\.json")
 _VISIT = re.compile(r"webpage_cache/[^/]+/visit\.json")

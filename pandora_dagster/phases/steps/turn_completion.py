@@ -5,12 +5,12 @@ from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.documents.citations import cited_labels
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_entry import turn_trace
+from pandora_dagster.documents.turn_row import whole_answer
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.steps.answer_synthesis import turn_sources
 from pandora_dagster.phases.steps.tool_findings import store_findings
-from pandora_dagster.retrieval.turn_row import whole_answer
-from pandora_dagster.retrieval.turn_trace import turn_trace
 
 SUMMARIZER = "pipeline/phase7_summarizer"
 

@@ -1,4 +1,4 @@
-"""A message's place among all messages of a user, as one number. Knows bits; knows nothing of what stands there.
+"""A message's place among all messages of a user, as one number.
 
 The turn's number stands above the message's place in the turn; place 0 is the turn itself. Numbers of one user rise with time.
 """

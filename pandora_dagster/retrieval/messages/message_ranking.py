@@ -1,4 +1,4 @@
-"""The order of found messages. Knows terms, places in a session, dates and speakers; knows nothing of where they are stored.
+"""The order of found messages, by terms, places in a session, dates and speakers.
 
 What answers a question is often beside what shares its words, so a message is scored with its neighbours in the session. Each signal is
 divided by its greatest value, then weighted. `benchmarks.fit_search` shows how little the weights matter on conversations left out.
@@ -7,9 +7,10 @@ divided by its greatest value, then weighted. `benchmarks.fit_search` shows how 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import sqrt
 from types import MappingProxyType
 
+from pandora_dagster.language.bm25 import idf
 from pandora_dagster.retrieval.messages.document_numbers import is_turn, turn_number
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion
 
@@ -28,7 +29,8 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
     }
 )
 """What was said on the very days that the question names precedes what shares all its words."""
-K1, B = 1.2, 0.75
+K1, B = 0.9, 0.75
+"""Of messages: a word that is repeated says little more."""
 WINDOW = MappingProxyType({distance: 0.5 ** abs(distance) for distance in range(-3, 4)})
 """Distance in the session -> how much of a neighbour's words counts as the message's own."""
 _TURN_WORDS = 0.3
@@ -107,11 +109,6 @@ class Neighbourhood:
                 if 0 <= (at := seat + distance) < len(session):
                     lent[session[at]] += weight * count
         return lent
-
-
-def idf(documents: int, holding: int) -> float:
-    """How rare a term is among `documents`, `holding` of which have it."""
-    return log(1 + (max(documents, holding) - holding + 0.5) / (holding + 0.5))
 
 
 def rank_messages(

@@ -1,4 +1,4 @@
-"""Which of the found messages bear on a query, and which of their lines. Knows words and turns; knows nothing of scores or budgets.
+"""Which of the found messages bear on a query, and which of their lines.
 
 A search scores a message with its neighbours, so that in a short history nearly all stand beside a match. A person and the assistant
 finish a matter within a turn: what shares no word with the query stays only in the turn of what does. People who talk with each other
@@ -46,7 +46,7 @@ def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermRea
 
 
 def neighbouring_messages(found: Sequence[FoundMessage], kept: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
-    """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may stand there in
+    """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may be among them in
     other words. For what is left of a budget."""
     good = [m for m in kept if m.score >= _GOOD * kept[0].score]
     turns = {(turn_number(m.place) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}

@@ -1,7 +1,7 @@
-"""Found messages packed into a token budget. Knows pieces and budgets; knows nothing of how messages are found.
+"""Found messages packed into a token budget.
 
-A message goes in whole or stays out. Messages of one session stand under its date once, whether they are shown best first
-(`results`) or in the order in which they were written (`text`); both stay within the budget.
+A message goes in whole or stays out, and the same text goes in once. Messages of one session stand under its date once, whether they are
+shown best first (`results`) or in the order in which they were written (`text`); both stay within the budget.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,78 +10,9 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.turns import FoundMessage
 from pandora_dagster.language.dates import display_date
 
-# Whole pieces into a token budget, best first, shown in their own order. Knows sizes; knows nothing of what a piece says. A piece
-# goes in whole or stays out (nothing is cut), the same text goes in once, and the packed text never exceeds its budget.
-
 _ENOUGH = 0.98
-"""A pack that is this full is full: later pieces are smaller and matter less."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One choosable text. `place` orders the result; pieces of one `group` stand under its header once."""
-
-    name: str
-    text: str
-    score: float
-    place: tuple[int, ...]
-    group: str = ""
-    """The header line, e.g. the date of a session; "" for none."""
-
-
-@dataclass(frozen=True, slots=True)
-class PieceSelection:
-    """What went in, in reading order; `left_out` names the rest, best first."""
-
-    text: str
-    tokens: int
-    pieces: tuple[Piece, ...]
-    left_out: tuple[str, ...]
-
-
-def pack_pieces(pieces: Sequence[Piece], *, budget: int, count: Callable[[str], int]) -> PieceSelection:
-    """As many whole pieces as `budget` tokens hold, by score; `count` gives the tokens of a text."""
-    by_score = sorted(pieces, key=lambda p: (-p.score, p.place))
-    chosen = _chosen(by_score, budget, count)
-    while chosen and count(rendered(chosen)) > budget:
-        chosen.pop()
-    inside = {p.name for p in chosen}
-    in_order = tuple(sorted(chosen, key=lambda p: p.place))
-    text = rendered(chosen)
-    return PieceSelection(text, count(text), in_order, tuple(p.name for p in by_score if p.name not in inside))
-
-
-def rendered(pieces: Sequence[Piece]) -> str:
-    """Pieces in reading order, a header where the group changes."""
-    lines: list[str] = []
-    group = ""
-    for piece in sorted(pieces, key=lambda p: p.place):
-        if piece.group and piece.group != group:
-            lines.append(piece.group)
-        group = piece.group
-        lines.append(piece.text)
-    return "\n".join(lines)
-
-
-def _chosen(by_score: Sequence[Piece], budget: int, count: Callable[[str], int]) -> list[Piece]:
-    chosen: list[Piece] = []
-    texts: set[str] = set()
-    groups: set[str] = set()
-    used = 0
-    for piece in by_score:
-        if used >= budget * _ENOUGH:
-            break
-        if piece.text in texts:
-            continue
-        header = count(piece.group + "\n") if piece.group and piece.group not in groups else 0
-        cost = count(piece.text + "\n") + header
-        if used + cost > budget:
-            continue
-        used += cost
-        chosen.append(piece)
-        texts.add(piece.text)
-        groups.add(piece.group)
-    return chosen
+"""A pack that is this full is full: later messages are smaller and matter less."""
+Count = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,53 +40,69 @@ class SearchResults:
 
 
 def search_results(
-    query: str, found: Sequence[FoundMessage], *, budget: int, count: Callable[[str], int], beside: Sequence[FoundMessage] = ()
+    query: str, found: Sequence[FoundMessage], *, budget: int, count: Count, beside: Sequence[FoundMessage] = ()
 ) -> SearchResults:
-    """As many of the found messages as `budget` tokens hold, by score, none of them twice; where some are left, of those `beside` them."""
-    ranks = {m.place: rank for rank, m in enumerate((*found, *beside))}
-    every = sorted((*found, *beside), key=lambda m: -m.score)
-    pieces = [_piece(m, -ranks[m.place]) for m in every if m.text.strip()]
-    chosen = pack_pieces(pieces, budget=budget, count=count)
-    results = _listed(chosen, every, count)
-    while results and _together(results, count) > budget:
-        worst = min(chosen.pieces, key=lambda p: p.score)
-        inside = {piece.name for piece in chosen.pieces} - {worst.name}
-        chosen = pack_pieces([piece for piece in pieces if piece.name in inside], budget=budget, count=count)
-        results = _listed(chosen, every, count)
-    least = 0 if results or not pieces else _least(max(pieces, key=lambda p: p.score), count)
-    return SearchResults(query, _together(results, count), results, chosen.text, least)
+    """As many of the found messages as `budget` tokens hold, in their order, none of them twice; where some are left, of those `beside`
+    them. What is chosen is listed by score."""
+    offered = [m for m in (*found, *beside) if m.text.strip()]
+    chosen = whole_messages(offered, budget, count)
+    while True:
+        results, text = _listed(chosen, count), _in_time_order(chosen)
+        tokens = max(count("\n".join(r.text for r in results)), sum(r.tokens for r in results)) if results else 0
+        if not chosen or max(tokens, count(text)) <= budget:
+            break
+        # Lines may take more tokens one by one than they were counted with their line's end: the least one goes.
+        chosen = whole_messages(chosen[:-1], budget, count)
+    return SearchResults(query, tokens, results, text, 0 if results or not offered else _least(offered[0], count))
 
 
-def _piece(message: FoundMessage, score: float) -> Piece:
-    text = f"{message.speaker}: {message.text.strip()}"
-    return Piece(str(message.place), text, score, (message.place,), display_date(message.created_at))
+def whole_messages(offered: Sequence[FoundMessage], budget: int, count: Count) -> list[FoundMessage]:
+    """The messages that go in, in the order given; one that does not fit is passed over, and the next one tried."""
+    chosen: list[FoundMessage] = []
+    used, texts, days = 0, set[str](), set[str]()
+    for message in offered:
+        if used >= budget * _ENOUGH:
+            break
+        text, day = _line(message), display_date(message.created_at)
+        cost = 0 if text in texts else count(text + "\n") + (0 if day in days else count(day + "\n"))
+        if text not in texts and used + cost <= budget:
+            used += cost
+            chosen.append(message)
+            texts.add(text)
+            days.add(day)
+    return chosen
 
 
-def _least(piece: Piece, count: Callable[[str], int]) -> int:
-    """The smallest budget in which a piece surely goes: as it is packed, header and text by themselves, and as it is shown."""
-    return max(count(piece.group + "\n") + count(piece.text + "\n"), count(_dated(piece)))
+def _line(message: FoundMessage) -> str:
+    return f"{message.speaker}: {message.text.strip()}"
 
 
-def _dated(piece: Piece) -> str:
-    return f"{piece.group}\n{piece.text}"
+def _dated(message: FoundMessage) -> str:
+    return f"{display_date(message.created_at)}\n{_line(message)}"
 
 
-def _kept(chosen: PieceSelection, found: Sequence[FoundMessage]) -> list[FoundMessage]:
-    names = {piece.name for piece in chosen.pieces}
-    return [m for m in found if str(m.place) in names]
+def _in_time_order(chosen: Sequence[FoundMessage]) -> str:
+    """The messages as they were written, the date where it changes."""
+    lines: list[str] = []
+    day = ""
+    for message in sorted(chosen, key=lambda m: m.place):
+        is_same = display_date(message.created_at) == day
+        day = display_date(message.created_at)
+        lines.append(_line(message) if is_same else _dated(message))
+    return "\n".join(lines)
 
 
-def _listed(chosen: PieceSelection, found: Sequence[FoundMessage], count: Callable[[str], int]) -> tuple[SearchResult, ...]:
-    texts = {piece.name: piece for piece in chosen.pieces}
-    dated: set[str] = set()
+def _listed(chosen: Sequence[FoundMessage], count: Count) -> tuple[SearchResult, ...]:
+    days: set[str] = set()
     results: list[SearchResult] = []
-    for message in _kept(chosen, found):
-        piece = texts[str(message.place)]
-        text = piece.text if piece.group in dated else _dated(piece)
-        dated.add(piece.group)
+    for message in sorted(chosen, key=lambda m: -m.score):
+        day = display_date(message.created_at)
+        text = _line(message) if day in days else _dated(message)
+        days.add(day)
         results.append(SearchResult(message.turn_id, (message.message_id,), message.created_at, count(text), round(message.score, 4), text))
     return tuple(results)
 
 
-def _together(results: Sequence[SearchResult], count: Callable[[str], int]) -> int:
-    return max(count("\n".join(r.text for r in results)), sum(r.tokens for r in results)) if results else 0
+def _least(message: FoundMessage, count: Count) -> int:
+    """The smallest budget in which a message surely goes: as it is packed, date and text by themselves, and as it is shown."""
+    return max(count(display_date(message.created_at) + "\n") + count(_line(message) + "\n"), count(_dated(message)))

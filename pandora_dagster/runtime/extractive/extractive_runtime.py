@@ -1,4 +1,4 @@
-"""The runtime itself: which role is answered by what, and what such an answer is called. Decides nothing about content."""
+"""The runtime itself: which role is answered by what, and what such an answer is called."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -8,39 +8,42 @@ from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.extractive.output_budget import Draft, written
-from pandora_dagster.runtime.extractive.roles import (
-    context_synthesis,
-    conversation_summarizer,
-    header_retrieval,
-    level_summarizers,
-    meaning_checker,
-    query_analyzer,
-    session_fact_extraction,
-    synthesizer,
-    text_shortener,
-    tool_planner,
-    turn_summarizer,
-    validator,
-)
+from pandora_dagster.runtime.extractive.roles.context_synthesis import gather
+from pandora_dagster.runtime.extractive.roles.conversation_summarizer import summarize_conversation
+from pandora_dagster.runtime.extractive.roles.header_retrieval import retrieve
+from pandora_dagster.runtime.extractive.roles.level_summarizers import build_digest, summarize_session
+from pandora_dagster.runtime.extractive.roles.query_analyzer import analyse, reflect
+from pandora_dagster.runtime.extractive.roles.session_fact_extraction import keep_facts, keep_profile
+from pandora_dagster.runtime.extractive.roles.synthesizer import answer
+from pandora_dagster.runtime.extractive.roles.text_shortener import shorten
+from pandora_dagster.runtime.extractive.roles.tool_planner import coordinate, plan, step
+from pandora_dagster.runtime.extractive.roles.turn_summarizer import summarize
+from pandora_dagster.runtime.extractive.roles.validator import check_meaning, validate
 
 NAME = "extractive"
 Role = Callable[[PromptPack, TokenMeasure], Draft]
-_MODULES = (
-    query_analyzer,
-    header_retrieval,
-    context_synthesis,
-    tool_planner,
-    synthesizer,
-    validator,
-    turn_summarizer,
-    text_shortener,
-    meaning_checker,
-    level_summarizers,
-    conversation_summarizer,
-    session_fact_extraction,
+ROLES: Mapping[str, Role] = MappingProxyType(
+    {
+        "query_analyzer": analyse,
+        "reflection": reflect,
+        "retrieval": retrieve,
+        "context_synthesis": gather,
+        "planner": plan,
+        "executor": step,
+        "coordinator": coordinate,
+        "synthesizer": answer,
+        "validator": validate,
+        "summarizer": summarize,
+        "compressor": shorten,
+        "meaning_checker": check_meaning,
+        "session_summarizer": summarize_session,
+        "digest_builder": build_digest,
+        "conversation_summarizer": summarize_conversation,
+        "fact_keeper": keep_facts,
+        "profile_keeper": keep_profile,
+    }
 )
-ROLES: Mapping[str, Role] = MappingProxyType({role: function for module in _MODULES for role, function in module.ANSWERS.items()})
-"""What the modules of `roles` answer: a role is registered beside its function."""
+"""Recipe field `role` -> the function that answers it."""
 
 
 class ExtractiveRuntime:

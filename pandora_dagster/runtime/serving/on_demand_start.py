@@ -10,7 +10,7 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
 
 class OnDemandStart:
-    """`Wakes` of `runtime.sglang.runtime` over the store's serving folder."""
+    """`ServerStarter` of `runtime.sglang.sglang_runtime` over the store's serving folder."""
 
     def __init__(self, folder: ServingFolder, *, poll_s: float = 0.3) -> None:
         self._folder, self._poll_s = folder, poll_s
@@ -29,7 +29,7 @@ class OnDemandStart:
         except TimeoutError:
             raise RuntimeUnreachableError(
                 f"{endpoint}: was not ready {launch.start_s:g} s after the call that needed it: expected it to start",
-                hint=f"Look into {self._folder.log(endpoint.name)}, or raise start_s in its launch block.",
+                hint=f"See {self._folder.log(endpoint.name)}, or raise start_s in its launch block.",
             ) from None
 
     async def _ready(self, endpoint: Endpoint) -> None:
@@ -50,7 +50,7 @@ class OnDemandStart:
         if status.state == ServerState.GIVEN_UP:
             raise RuntimeUnreachableError(
                 f"{endpoint}: could not be started ({status.says.partition(';')[0]}): expected it to run",
-                hint=f"Look into {self._folder.log(endpoint.name)}; then start pandora serve anew.",
+                hint=f"See {self._folder.log(endpoint.name)}; then start pandora serve again.",
             )
 
     def _request_start(self, endpoint: Endpoint) -> None:

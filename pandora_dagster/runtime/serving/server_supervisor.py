@@ -101,7 +101,7 @@ class ServerSupervisor:
             self._deaths.popleft()
         if len(self._deaths) >= pace.most_deaths:
             last = "\n".join(self._context.folder.last_log_lines(self._service.name))
-            self._report(ServerState.GIVEN_UP, f"{why}; {len(self._deaths)} times within {pace.within_s:g} s; its last words:\n{last}")
+            self._report(ServerState.GIVEN_UP, f"{why}; {len(self._deaths)} times within {pace.within_s:g} s; the end of its log:\n{last}")
             return False
         pause = min(pace.longest_pause_s, pace.first_pause_s * 2 ** (len(self._deaths) - 1))
         self._report(ServerState.RESTARTS, f"{why}; again in {pause:g} s")
@@ -298,5 +298,7 @@ class ServingSupervisor:
 
     def _found_orphan(self, name: str) -> None:
         if name in self._statuses:
-            self._statuses[name] = ServerStatus(state=ServerState.WAITS, says="one of an earlier pandora serve is ended first")
+            self._statuses[name] = ServerStatus(
+                state=ServerState.WAITS, says="a server that an earlier pandora serve left is stopped first"
+            )
             self._on_change(dict(self._statuses))

@@ -21,13 +21,13 @@ from pandora_dagster.runtime.sglang.completion_replies import Reply
 from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
 
-_LOOK_EVERY_S = 0.5
+_POLL_INTERVAL_S = 0.5
 _MAX_PROBE_BACKOFF = 16
 """A look takes a server 20 ms of its processor's time: where places stay as they are, each comes after twice the time of the last."""
 
 
 class NullMeters:
-    """Meters of a runtime that nobody watches."""
+    """Meters of a runtime without metrics."""
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None: ...
     def gauge(self, name: str, value: float, **labels: str) -> None: ...
@@ -77,20 +77,20 @@ class Admission:
             while True:
                 if gate.full:
                     self._start_load_probe(gate, endpoint)
-                station = await gate.enter(ticket)
+                slot = await gate.enter(ticket)
                 began = self.clock()
-                self._report_gauges(gate, station)
-                if (reply := await self._try_send(gate, ticket, station, send)) is not None:
+                self._report_gauges(gate, slot)
+                if (reply := await self._try_send(gate, ticket, slot, send)) is not None:
                     break
         except ModelError as error:
             error.queued_ms = ((self.clock() if ticket.begun == 0 or isinstance(error, EndpointFullError) else began) - came) * 1_000
             raise
-        return AdmittedReply(reply, station.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
+        return AdmittedReply(reply, slot.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
 
     def capacity(self, servers: Iterable[Server]) -> int:
         """Calls that these servers take at once, all together, as the running loop has learned; one to try a server that was away."""
-        stations = [station for server in dict.fromkeys(servers) for station in self._queue(server).stations]
-        return sum(int(s.breaker.allows()) if s.breaker.is_open else s.concurrency.capacity for s in stations)
+        addresses = [slot for server in dict.fromkeys(servers) for slot in self._queue(server).addresses]
+        return sum(int(s.breaker.allows()) if s.breaker.is_open else s.concurrency.capacity for s in addresses)
 
     def close(self) -> None:
         """Ends what looks at servers for the running loop."""
@@ -99,17 +99,17 @@ class Admission:
             self._looking.pop(gate).cancel()
 
     def available_address(self, server: Server) -> Server | None:
-        """The first of the server's addresses that is not left alone, for what needs no place; None where all are."""
+        """The first of the server's addresses whose circuit is not open, for what needs no place; None where all are open."""
         known = ((one, self._breakers.get(one.base_url)) for one in server.addresses)
         return next((one for one, breaker in known if breaker is None or breaker.allows()), None)
 
     async def _try_send(
-        self, gate: AdmissionQueue, ticket: Ticket, station: AddressSlots, send: Callable[[Endpoint], Awaitable[Reply]]
+        self, gate: AdmissionQueue, ticket: Ticket, slot: AddressSlots, send: Callable[[Endpoint], Awaitable[Reply]]
     ) -> Reply | None:
         """One try; None where the server was full and the call has to claim a place again."""
-        breaker, url = station.breaker, station.server.base_url
+        breaker, url = slot.breaker, slot.server.base_url
         try:
-            reply = await send(replace(ticket.endpoint, server=station.server))
+            reply = await send(replace(ticket.endpoint, server=slot.server))
         except EndpointFullError as full:
             self.meters.count("pandora_server_full_total", server=url)
             breaker.record_success()
@@ -127,7 +127,7 @@ class Admission:
             return reply
         finally:
             gate.leave(ticket)
-            self._report_gauges(gate, station)
+            self._report_gauges(gate, slot)
 
     def _start_load_probe(self, gate: AdmissionQueue, endpoint: Endpoint) -> None:
         """Sees to it that somebody looks at the addresses as long as calls wait for a place."""
@@ -138,14 +138,14 @@ class Admission:
     async def _probe_while_waiting(self, gate: AdmissionQueue, endpoint: Endpoint) -> None:
         times, known = 1, gate.capacity
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S * times)
+            await asyncio.sleep(_POLL_INTERVAL_S * times)
             if not gate.waiting:
                 return
             times = min(2 * times, _MAX_PROBE_BACKOFF) if gate.capacity == known else 1
             known = gate.capacity
-            for station in gate.stations:
-                if not station.breaker.is_open and (load := await self.look(replace(endpoint, server=station.server))):
-                    gate.record_load(station, load)
+            for slot in gate.addresses:
+                if not slot.breaker.is_open and (load := await self.look(replace(endpoint, server=slot.server))):
+                    gate.record_load(slot, load)
 
     def _record_failure(self, breaker: CircuitBreaker, error: ModelError, url: str) -> None:
         """A refusal of the request is an answer of the server; a call that ran out of time says nothing of it, unless it was the probe."""
@@ -165,9 +165,9 @@ class Admission:
             gates[server] = AdmissionQueue(server, self._breakers, clock=self.clock, spread=self.spread)
         return gates[server]
 
-    def _report_gauges(self, gate: AdmissionQueue, station: AddressSlots) -> None:
-        url = station.server.base_url
-        self.meters.gauge("pandora_server_places", station.concurrency.capacity, server=url)
-        self.meters.gauge("pandora_server_running", station.running, server=url)
+    def _report_gauges(self, gate: AdmissionQueue, slot: AddressSlots) -> None:
+        url = slot.server.base_url
+        self.meters.gauge("pandora_server_places", slot.concurrency.capacity, server=url)
+        self.meters.gauge("pandora_server_running", slot.running, server=url)
         self.meters.gauge("pandora_server_waiting", gate.waiting, server=url)
-        self.meters.gauge("pandora_server_left_alone", float(station.breaker.is_open), server=url)
+        self.meters.gauge("pandora_server_left_alone", float(slot.breaker.is_open), server=url)

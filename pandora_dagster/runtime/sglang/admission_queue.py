@@ -47,14 +47,14 @@ class _LayerUsage:
 
 @dataclass(slots=True)
 class Ticket:
-    """One call's claim to a place. `station` is where it has one."""
+    """One call's claim to a place. `slot` is where it has one."""
 
     endpoint: Endpoint
     priority: Priority
     order: int
     deadline: float
     given: asyncio.Future[AddressSlots]
-    station: AddressSlots | None = None
+    slot: AddressSlots | None = None
     not_before: float = 0.0
     begun: int = 0
     """Its number among the calls that got a place."""
@@ -70,7 +70,7 @@ class AdmissionQueue:
         self, server: Server, breakers: Mapping[str, CircuitBreaker], *, clock: Callable[[], float], spread: Callable[[], float]
     ) -> None:
         beginning = ConcurrencyLimit.initial(server.max_connections)
-        self.stations = tuple(AddressSlots(one, breakers[one.base_url], beginning) for one in server.addresses)
+        self.addresses = tuple(AddressSlots(one, breakers[one.base_url], beginning) for one in server.addresses)
         self._server, self._clock, self._spread = server, clock, spread
         self._waiting: list[Ticket] = []
         self._uses: dict[ModelLayer, _LayerUsage] = {}
@@ -84,12 +84,12 @@ class AdmissionQueue:
     @property
     def capacity(self) -> int:
         """Calls that may be under way at all of its addresses."""
-        return sum(station.concurrency.capacity for station in self.stations)
+        return sum(slot.concurrency.capacity for slot in self.addresses)
 
     @property
     def full(self) -> bool:
         """Whether all places are in use."""
-        return all(station.free(Priority.BATCH) <= 0 for station in self.stations)
+        return all(slot.free(Priority.BATCH) <= 0 for slot in self.addresses)
 
     def issue_ticket(self, endpoint: Endpoint, priority: Priority) -> Ticket:
         """A claim for one call, which may wait as long as the server's `patience_s`."""
@@ -116,21 +116,21 @@ class AdmissionQueue:
         """Gives the place, or the claim to one, back."""
         if ticket in self._waiting:
             self._waiting.remove(ticket)
-        elif ticket.station is not None:
-            ticket.station.running -= 1
+        elif ticket.slot is not None:
+            ticket.slot.running -= 1
             self._uses[ticket.endpoint.layer].running -= 1
-            ticket.station = None
+            ticket.slot = None
         self._admit()
 
     def record_answer(self, ticket: Ticket) -> None:
         """The server took the call: there may be room for one more where all places were in use."""
-        if (station := ticket.station) is not None:
-            station.concurrency = station.concurrency.after_answer(station.running)
+        if (slot := ticket.slot) is not None:
+            slot.concurrency = slot.concurrency.after_answer(slot.running)
 
     def record_refusal(self, ticket: Ticket, error: EndpointFullError) -> None:
         """The server is full: lower its limit and queue the call again after a pause. Raises the error after `patience_s`."""
-        if (station := ticket.station) is not None:
-            station.concurrency = station.concurrency.after_refusal(ticket.begun, self._begun, station.running)
+        if (slot := ticket.slot) is not None:
+            slot.concurrency = slot.concurrency.after_refusal(ticket.begun, self._begun, slot.running)
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**ticket.refusals) * (0.5 + self._spread() / 2)
         asked = min(error.retry_after_s, _LAST_TRY * (ticket.deadline - self._clock()))
         ticket.refusals, ticket.not_before = ticket.refusals + 1, self._clock() + max(pause, asked)
@@ -139,29 +139,25 @@ class AdmissionQueue:
         if ticket.not_before >= ticket.deadline:
             raise self._queue_timeout(ticket)
 
-    def record_load(self, station: AddressSlots, load: ServerLoad) -> None:
+    def record_load(self, slot: AddressSlots, load: ServerLoad) -> None:
         """An address was looked at: there may be more places, or fewer."""
-        station.concurrency = station.concurrency.after_load(load, station.running)
+        slot.concurrency = slot.concurrency.after_load(load, slot.running)
         self._admit()
 
     def _admit(self) -> None:
         """Gives places to those who may have them, in order; one that may not go yet keeps nobody else."""
         now = self._clock()
         for ticket in tuple(self._waiting):
-            if (
-                ticket.not_before <= now
-                and self._layer_wait(ticket.endpoint, now) == 0.0
-                and (station := self._free_address(ticket.priority))
-            ):
-                self._grant(ticket, station, now)
-        if self._waiting and all(s.breaker.wait_s > 0 for s in self.stations):
+            if ticket.not_before <= now and self._layer_wait(ticket.endpoint, now) == 0.0 and (slot := self._free_address(ticket.priority)):
+                self._grant(ticket, slot, now)
+        if self._waiting and all(s.breaker.wait_s > 0 for s in self.addresses):
             for ticket in self._waiting:
                 if not ticket.given.done():
-                    ticket.given.set_exception(endpoint_down(ticket.endpoint, self.stations))
+                    ticket.given.set_exception(endpoint_down(ticket.endpoint, self.addresses))
             self._waiting.clear()
         self._schedule_admission(now)
 
-    def _grant(self, ticket: Ticket, station: AddressSlots, now: float) -> None:
+    def _grant(self, ticket: Ticket, slot: AddressSlots, now: float) -> None:
         self._waiting.remove(ticket)
         if ticket.given.done():
             return
@@ -170,14 +166,14 @@ class AdmissionQueue:
         if ticket.endpoint.per_minute is not None:
             use.begun.append(now)
         self._begun += 1
-        station.running += 1
-        station.breaker.record_start()
-        ticket.station, ticket.begun = station, self._begun
-        ticket.given.set_result(station)
+        slot.running += 1
+        slot.breaker.record_start()
+        ticket.slot, ticket.begun = slot, self._begun
+        ticket.given.set_result(slot)
 
     def _free_address(self, priority: Priority) -> AddressSlots | None:
         """The address with the fewest calls for its places, of those that may be called."""
-        free = [s for s in self.stations if s.free(priority) > 0 and s.breaker.allows()]
+        free = [s for s in self.addresses if s.free(priority) > 0 and s.breaker.allows()]
         return min(free, key=lambda s: s.running / s.concurrency.limit, default=None)
 
     def _layer_wait(self, endpoint: Endpoint, now: float) -> float:
@@ -201,25 +197,25 @@ class AdmissionQueue:
         if not self._waiting:
             return
         waits = [max(t.not_before - now, self._layer_wait(t.endpoint, now)) for t in self._waiting]
-        waits += [s.breaker.wait_s for s in self.stations]
+        waits += [s.breaker.wait_s for s in self.addresses]
         if due := [wait for wait in waits if 0 < wait < float("inf")]:
             self._timer = asyncio.get_running_loop().call_later(min(due), self._admit)
 
     def _queue_timeout(self, ticket: Ticket) -> EndpointFullError:
         detail = f"; it said: {error_detail(ticket.last)}" if ticket.last else ""
         return EndpointFullError(
-            f"{ticket.endpoint}: no free place within {self._server.patience_s:g} s{detail}: expected one",
-            hint="Fewer calls at once help, or a larger patience_s in runtime.yaml.",
+            f"{ticket.endpoint}: no free slot within {self._server.patience_s:g} s{detail}: expected one",
+            hint="Send fewer concurrent calls, or raise patience_s in runtime.yaml.",
         )
 
 
-def endpoint_down(endpoint: Endpoint, stations: Sequence[AddressSlots]) -> EndpointDownError:
-    """The sentence for an endpoint all of whose addresses are left alone."""
-    soonest = min(stations, key=lambda s: s.breaker.wait_s).breaker
-    where = "" if len(stations) == 1 else f", and at its {len(stations) - 1} other addresses too"
+def endpoint_down(endpoint: Endpoint, addresses: Sequence[AddressSlots]) -> EndpointDownError:
+    """The sentence for an endpoint whose circuits are all open."""
+    soonest = min(addresses, key=lambda s: s.breaker.wait_s).breaker
+    where = "" if len(addresses) == 1 else f", and at its {len(addresses) - 1} other addresses too"
     return EndpointDownError(
         f"{endpoint}: {soonest.failures} calls in a row failed, the last one so: {error_detail(soonest.last)}{where}; "
-        f"it is left alone for {soonest.wait_s:.0f} more s: expected a reachable SGLang server",
+        f"circuit open for {soonest.wait_s:.0f} more s: expected a reachable SGLang server",
         hint="Start the server, or correct base_url in runtime.yaml; then go on with pandora resume.",
     )
 

@@ -38,7 +38,7 @@ class CircuitBreaker:
         return not self._probing and self.wait_s == 0.0
 
     def record_start(self) -> None:
-        """A call that was allowed goes; where the address was left alone it is the probe."""
+        """A call that was allowed goes; where the circuit was open it is the probe."""
         self._probing = self._until is not None
 
     def record_success(self) -> None:

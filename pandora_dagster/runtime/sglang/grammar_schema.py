@@ -8,7 +8,7 @@ and `pattern` let raw control characters through and forbid escapes; an `allOf` 
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from pandora_dagster.documents.model_output.schema_notation import resolve_reference
+from pandora_dagster.recipes.schema_notation import resolve_reference
 
 Schema = Mapping[str, object]
 

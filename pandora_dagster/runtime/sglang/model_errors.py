@@ -1,6 +1,6 @@
 """Status codes and socket errors as one `ModelError` with one sentence. Sends nothing.
 
-Retryable or not is the class's own knowledge (`errors.py`); who retries is `execution`. No credential gets into a message.
+Retryable or not is the class's own knowledge (`errors`); who retries is `execution`. No credential gets into a message.
 """
 
 import json

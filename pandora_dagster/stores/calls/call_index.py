@@ -155,7 +155,8 @@ class DuckCallIndex:
 
     def compressions(self) -> CompressionTotals:
         """The sums of compressions over all users and completed turns; raises StoreError."""
-        done, whole = "contains(record, '\"facts_preserved\":')", "count(*) FILTER (WHERE {})"
+        done = "(contains(record, '\"no_fact_changed\":') OR contains(record, '\"facts_preserved\":'))"  # the latter by version 0.1.0
+        whole = "count(*) FILTER (WHERE {})"
         saved = "CAST(regexp_extract(record, '\"compression_savings\":(\\d+)', 1) AS BIGINT)"
         over = 'contains(record, \'"gates":{"within_budget":false}\')'
         columns = [whole.format(done), whole.format(f"{done} AND NOT success")]
@@ -248,7 +249,7 @@ def _record(line: bytes, path: Path) -> CallRecord:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or "line"
-        raise StoreError(f"{path}: call record: {field}: {first['msg']}, expected a record as 000 section 27") from error
+        raise StoreError(f"{path}: call record: {field}: {first['msg']}, expected a call record") from error
 
 
 def _values(record: CallRecord) -> tuple[object, ...]:

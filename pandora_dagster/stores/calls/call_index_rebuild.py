@@ -67,7 +67,7 @@ def _differences(record: CallRecord, there: CallRecord | None, path: Path) -> It
     if there is None:
         yield f"{path}: call {record.call_id}: missing from the index, expected a row"
     elif there != record:
-        yield f"{path}: call {record.call_id}: the index says something else, expected the record as it stands in the file"
+        yield f"{path}: call {record.call_id}: the index differs from the record in the file"
 
 
 def _absorbed(index: DuckCallIndex, files: CallFiles, report: Callable[[str], None]) -> int:

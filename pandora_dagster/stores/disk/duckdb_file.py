@@ -133,7 +133,7 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of a file and the number of their design; a file of another design is made anew, not migrated."""
+    """The tables of a file and the number of their design; a file of another design is rebuilt, not migrated."""
 
     version: int
     statements: tuple[str, ...]
@@ -147,7 +147,7 @@ class DuckDBFile:
     schema: Schema
     wait_s: float = 30.0
     remake: Callable[[], object] | None = None
-    """Makes a file of an older design anew; None: such a file cannot be used."""
+    """Rebuilds a file of an older design; None: such a file cannot be used."""
 
     @contextmanager
     def writing(self) -> Generator[duckdb.DuckDBPyConnection]:
@@ -165,7 +165,7 @@ class DuckDBFile:
 
     @contextmanager
     def _current(self, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
-        """A connection to a file of this design, an older one made anew before."""
+        """A connection to a file of this design, an older one is rebuilt before."""
         with ExitStack() as stack:
             try:
                 connection = stack.enter_context(self._made_and_opened(read_only=read_only))

@@ -15,7 +15,8 @@ from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.contracts.retention import ErasureIntent
 from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.stores.disk.file_locks import file_lock
-from pandora_dagster.stores.disk.files import disk_errors, is_stray, make_folder, path_inside, read_text, sync, write_atomic
+from pandora_dagster.stores.disk.files import disk_errors, is_stray, make_folder, path_inside
+from pandora_dagster.stores.disk.record_files import RecordFiles
 
 FOLDER = "erasing"
 _BEGIN, _ONE = ".begin.lock", ".lock"
@@ -26,11 +27,12 @@ class ErasureIntents:
 
     def __init__(self, root: Path, *, wait_s: float = 10.0) -> None:
         self._root, self.folder, self._wait_s = root, root / FOLDER, wait_s
+        self._files = RecordFiles(root, f"{FOLDER}/{{user}}.json", ErasureIntent, expected="an erasure's intent")
 
     @contextmanager
     def beginning(self, user: UserId) -> Generator[None]:
         """Hold the shared lock while something new of a user is written; raises StoreError while the user is being erased."""
-        self._path(user)  # a bad id is refused before anything is written
+        user_id(user)  # a bad id is refused before anything is written
         with self._begin(fcntl.LOCK_SH):
             self.refuse(user)
             yield
@@ -53,23 +55,21 @@ class ErasureIntents:
                 for path in self.folder.iterdir():
                     if is_stray(path.name):  # of a write that was cut off, with facts in it
                         path.unlink()
-            write_atomic(self._path(user_id(intent.user_id)), (intent.model_dump_json() + "\n").encode())
+            self._files.put(intent, intent.user_id)
 
     def facts(self, user: UserId) -> tuple[str, ...]:
         """The facts that an erasure which was cut off, or whose proof found something, has to search for. Raises StoreError."""
-        path = self._path(user)
-        if not path.exists():
-            return ()
         try:
-            return ErasureIntent.model_validate_json(read_text(path)).facts
-        except (DocumentError, ValueError) as error:
+            found = self._files.find(user)
+        except DocumentError as error:
             raise StoreError(
-                f"{path}: cannot be read: expected an erasure's intent",
+                f"{self._files.locate(user)}: cannot be read: expected an erasure's intent",
                 hint="delete it: then the proof uses the remaining documents alone",
             ) from error
+        return found.facts if found else ()
 
     def has_intent(self, user: UserId) -> bool:
-        return self._path(user).exists()
+        return self._files.exists(user)
 
     def trash_folder(self, user: UserId) -> Path:
         """Where the user's folder is moved before it is emptied."""
@@ -77,13 +77,7 @@ class ErasureIntents:
 
     def remove_intent(self, user: UserId) -> None:
         """Delete the intent; raises StoreError."""
-        path = self._path(user)
-        with disk_errors(path, "cannot remove"):
-            path.unlink(missing_ok=True)
-            sync(self.folder)
-
-    def _path(self, user: UserId) -> Path:
-        return path_inside(self._root, self.folder / f"{user_id(user)}.json")
+        self._files.delete(user)
 
     @contextmanager
     def _begin(self, kind: int) -> Generator[None]:

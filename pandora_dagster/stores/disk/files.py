@@ -53,20 +53,21 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
     write_all(path.parent, {path.name: data}, durable=durable)
 
 
-def write_all(folder: Path, contents: Mapping[str, bytes], *, durable: bool = True) -> None:
+def write_all(folder: Path, contents: Mapping[str, bytes], *, durable: bool = True, durable_names: bool = True) -> None:
     """Write several files of one folder, each all-or-nothing, renamed into place in the given order. Raises StoreError."""
     with disk_errors(folder):
-        write_files({folder / name: data for name, data in contents.items()}, durable=durable)
+        write_files({folder / name: data for name, data in contents.items()}, durable=durable, durable_names=durable_names)
 
 
 _OPEN = 200
 """Files that are open at a time: a process may have 1,024."""
 
 
-def write_files(contents: Mapping[Path, bytes], *, durable: bool = True, new_folders: bool = True) -> None:
+def write_files(contents: Mapping[Path, bytes], *, durable: bool = True, durable_names: bool = True, new_folders: bool = True) -> None:
     """Write files all-or-nothing: the bytes of all to the disk, then each renamed into place, then the names to the disk.
 
-    Files are flushed together, which a journaling file system does in one go. Raises OSError.
+    Files are flushed together, which a journaling file system does in one go. With `durable_names=False` a power failure may bring the
+    files back that stood there before, whole, until the folder is synced. Raises OSError.
     """
     written: dict[Path, Path] = {}
     try:
@@ -86,7 +87,7 @@ def write_files(contents: Mapping[Path, bytes], *, durable: bool = True, new_fol
     except BaseException:
         _forget(written)
         raise
-    for folder in dict.fromkeys(path.parent for path in contents) if durable else ():
+    for folder in dict.fromkeys(path.parent for path in contents) if durable and durable_names else ():
         sync(folder)
 
 
@@ -175,7 +176,7 @@ def encode_text(name: str, text: str) -> bytes:
 
 
 def path_inside(root: Path, path: Path) -> Path:
-    """`path`, unless a link on the way leads out of `root`: then StoreError."""
+    """`path`, unless a symbolic link in the path leads out of `root`: then StoreError."""
     if not _may_leave(str(root), str(path)):
         return path
     real_root, real = os.path.realpath(root), os.path.realpath(path)

@@ -1,4 +1,4 @@
-"""Files that hold one JSON object of a known shape: how they are read, and `RecordFiles`, the store of one kind of them."""
+"""`RecordFiles`: the store of one kind of files that hold one JSON object of a known shape."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.object_storage import Lease, Storage
 from pandora_dagster.errors import BadIdError, DocumentError
 from pandora_dagster.stores.disk.file_blobs import disk_storage
-from pandora_dagster.stores.disk.files import decode_text, encode_text, read_text
+from pandora_dagster.stores.disk.files import decode_text, encode_text
 
 M = TypeVar("M", bound=BaseModel)
 StorageRoot = Path | Storage
@@ -61,7 +61,12 @@ class RecordFiles(Generic[M]):
                 return None
             raise
         where = self._blobs.locate(path)
-        return parse_record(decode_text(data, where), self._shape, where=where, expected=self._expected, hint=self._hint)
+        try:
+            return self._shape.model_validate_json(decode_text(data, where))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            field = ".".join(map(str, fault["loc"]))
+            raise DocumentError(f"{where}: {field}: {fault['msg']}: expected {self._expected}", hint=self._hint) from error
 
     def put(self, record: M, *key: str, durable: bool = True) -> M:
         """Write a record in the place of an older one and return it; raises StoreError."""
@@ -127,24 +132,3 @@ class RecordFiles(Generic[M]):
 def storage_of(storage: StorageRoot) -> Storage:
     """The storage itself, or that of a root on disk."""
     return disk_storage(storage) if isinstance(storage, Path) else storage
-
-
-def parse_record(text: str, shape: type[M], *, where: str, expected: str, hint: str = "") -> M:
-    """The object that `text` holds; raises DocumentError with the field that is wrong and what was expected."""
-    try:
-        return shape.model_validate_json(text)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        field = ".".join(map(str, fault["loc"]))
-        raise DocumentError(f"{where}: {field}: {fault['msg']}: expected {expected}", hint=hint) from error
-
-
-def find_record(path: Path, shape: type[M], *, expected: str, hint: str = "") -> M | None:
-    """The object in a file, None where there is no file; raises DocumentError for a damaged one."""
-    try:
-        text = read_text(path)
-    except DocumentError as error:
-        if error.missing:
-            return None
-        raise
-    return parse_record(text, shape, where=str(path), expected=expected, hint=hint)

@@ -187,4 +187,4 @@ def _is_link(path: Path) -> bool:
     try:
         return path.is_symlink()
     except OSError as error:
-        raise StoreError(f"{path}: cannot be looked at: {error.strerror}") from error
+        raise StoreError(f"{path}: cannot be read: {error.strerror}") from error

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from pandora_dagster.contracts.batches import Batch
+from pandora_dagster.contracts.batches import Batch, digest_of
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
@@ -21,7 +21,6 @@ from pandora_dagster.stores.disk.erasure_intents import FOLDER
 from pandora_dagster.stores.disk.files import disk_errors, write_atomic
 from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below
-from pandora_dagster.stores.records.batch_files import digest_of
 
 _OF_OTHERS = frozenset({"users", "cold", "indexes", FOLDER})
 """Folders of the root that other erasers erase and search."""
@@ -142,7 +141,9 @@ class RecordEraser:
             try:
                 yield path, Batch.model_validate_json(path.read_bytes())
             except (OSError, ValidationError) as error:
-                raise DocumentError(f"{path}: cannot be read: expected a batch's record", hint="look at it and take it away") from error
+                raise DocumentError(
+                    f"{path}: cannot be read: expected a batch's record", hint="inspect it and move it out of the store"
+                ) from error
 
     def _query_files(self) -> Iterator[Path]:
         folder = self.root / "inbox"

@@ -1,6 +1,6 @@
 """A user's rows removed from the DuckDB indexes and from SQLite files.
 
-An index is written anew without the rows: a deleted row stays in its file otherwise. A table without a column for the owner of a row ends
+An index is written again without the rows: a deleted row stays in its file otherwise. A table without a column for the owner of a row ends
 the erasure rather than being kept.
 """
 
@@ -136,7 +136,8 @@ def _kept(path: Path, table: str, columns: Sequence[str], user: str, base: int |
     if "no" in columns:
         return "no <> ?", [number]
     raise StoreError(
-        f"{path}: table {table}: it does not say whose its rows are", hint="take the file away; pandora index rebuild makes it again"
+        f"{path}: table {table}: it has no user column: its rows cannot be assigned to a user",
+        hint="move the file out of the store; pandora index rebuild makes a new one",
     )
 
 
@@ -145,7 +146,7 @@ def _remove_file(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-# SQLite files hold records of several users. What is deleted is overwritten (`secure_delete`), and the file is written anew (VACUUM)
+# SQLite files hold records of several users. What is deleted is overwritten (`secure_delete`), and the file is written again (VACUUM)
 # so that no freed page is left.
 
 _OWNERS = ("partition", "value")

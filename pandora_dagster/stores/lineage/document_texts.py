@@ -9,21 +9,51 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.lineage import SUMMARY, DocumentId, TurnDocument
 from pandora_dagster.contracts.ports.turn_storage import TurnStore
-from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.contracts.ports.user_storage import LevelStore, NoteStore, SourceStore
+from pandora_dagster.contracts.turns import Manifest, PhaseEffects, Turn
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.turn_entry import turn_entry
 from pandora_dagster.errors import DocumentError, OriginalsDeletedError, PandoraError
-from pandora_dagster.retrieval.turn_row import turn_entry
 from pandora_dagster.stores.disk.files import path_inside, read_text
-from pandora_dagster.stores.disk.layout import CONTEXT, document_name
+from pandora_dagster.stores.disk.layout import CONTEXT, Layout, document_name
 
 _MOST = 64
 """Turns that are kept in memory: what cites a turn often stands near it."""
-_WRITTEN = ("saved_turn", "clarification", "plan_clarification", "recorded")
 ReadsSource = Callable[[UserId, str], Iterable[str]]
 """The text of a user's source or record by its path in the id, then its known earlier states; raises DocumentError."""
+
+
+def source_readers(root: Path, levels: LevelStore, sources: SourceStore, notes: NoteStore) -> dict[str, ReadsSource]:
+    """The readers of documents that belong to no turn, by the first part of their path."""
+
+    def narrative(user: UserId, path: str) -> Iterable[str]:
+        """The text, then the text before its newest parts."""
+        found = levels.narrative(user, SessionId(path.removeprefix("session/")))
+        if found is None:
+            raise DocumentError(f"{user}:{path}: there is no such narrative: expected one", missing=True)
+        return (found.model_copy(update={"parts": found.parts[:end]}).text for end in range(len(found.parts), 0, -1))
+
+    def digest(user: UserId, path: str) -> Iterable[str]:
+        if (found := levels.digest(user)) is None:
+            raise DocumentError(f"{user}:{path}: there is no digest: expected one", missing=True)
+        return (found.text,)
+
+    def source(user: UserId, path: str) -> Iterable[str]:
+        if (found := sources.path(user, path)) is None:
+            raise DocumentError(f"{user}:{path}: not among the stored sources: expected one", missing=True)
+        return (read_text(path_inside(root, Path(found))),)
+
+    def page(user: UserId, path: str) -> Iterable[str]:
+        return (read_text(path_inside(root, Layout(root).user(user) / path)),)
+
+    def note(user: UserId, path: str) -> Iterable[str]:
+        return (notes.load(user, path.removeprefix("notes/")).text,)
+
+    pages = {"preferences.md": page, "facts.md": page, "notes": note}
+    return {"research_cache": source, "webpage_cache": source, **pages, "session": narrative, "digest": digest}
 
 
 @dataclass(slots=True)
@@ -38,12 +68,13 @@ class _TurnTexts:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocumentTexts:
-    """The Texts port over one store. `sources` reads what belongs to no turn, by the first part of its path. For one thread and one
-    walk: what it has read it does not read again."""
+    """The `DocumentTexts` port over one store. `sources` reads what belongs to no turn, by the first part of its path. For one thread
+    and one walk: it reads each text once."""
 
     root: Path
     turns: TurnStore
     sources: Mapping[str, ReadsSource]
+    phases: PhaseEffects
     _known: OrderedDict[TurnKey, _TurnTexts] = field(default_factory=OrderedDict[TurnKey, _TurnTexts])
 
     def cited(self, document: DocumentId, *, at: str) -> str | None:
@@ -54,7 +85,7 @@ class StoredDocumentTexts:
         try:
             for number in range(self.manifest(place.key).revision, -1, -1):
                 turn = self._original(place.key, number, place.name)
-                if number == 0 or _written_at(turn.manifest) < at:  # times are whole seconds: one of the same second came after
+                if number == 0 or self.phases.written_at(turn.manifest) < at:  # times are whole seconds: one of the same second came after
                     return _document_of(turn, place.name)
         except PandoraError:
             return None
@@ -170,7 +201,3 @@ def _document_of(turn: Turn, name: str) -> str:
     if name not in turn.files:
         raise DocumentError(f"{turn.key}/{name}: its manifest names no such document: expected one of its own", missing=True)
     return turn.files[name]
-
-
-def _written_at(manifest: Manifest) -> str:
-    return next((p.finished_at for p in manifest.phases if p.phase in _WRITTEN), manifest.created_at)

@@ -13,11 +13,11 @@ from typing import Any
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.contracts.ports.record_storage import DocumentTexts, LineageIndex
+from pandora_dagster.contracts.turns import Manifest, PhaseEffects, Turn
 from pandora_dagster.errors import DamagedIndexError, PandoraError, StoreError
-from pandora_dagster.retrieval.turn_lineage import turn_edges
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
-from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts
+from pandora_dagster.stores.lineage.turn_lineage import turn_edges
 
 _COLUMNS: dict[str, str] = {
     "user_id": "VARCHAR",
@@ -82,10 +82,6 @@ class DuckLineageIndex:
         """What these documents were made from."""
         return self._rows("user_id = ? AND child IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
 
-    def children(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
-        """What was made from these documents."""
-        return self._rows("user_id = ? AND parent IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
-
     def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
         """What was made from any document of a turn, `<user>:<turn>`."""
         return self._rows("user_id = ? AND starts_with(parent, ?)", [user, f"{turn}/"])
@@ -94,12 +90,12 @@ class DuckLineageIndex:
         """The rows of these turns, narratives and digests."""
         return self._rows("user_id = ? AND owner IN (SELECT unnest(?::VARCHAR[]))", [user, list(owners)])
 
-    def owners(self, user: str | None = None) -> tuple[tuple[str, str], ...]:
+    def owners(self) -> tuple[tuple[str, str], ...]:
         """User and owner of all rows, each once, in order."""
         if not self.file.path.exists():
             return ()
         with self.file.reading() as db:
-            found = db.execute("SELECT DISTINCT user_id, owner FROM lineage WHERE ? IS NULL OR user_id = ? ORDER BY ALL", [user, user])
+            found = db.execute("SELECT DISTINCT user_id, owner FROM lineage ORDER BY ALL")
             return tuple((str(who), str(owner)) for who, owner in found.fetchall())
 
     def is_complete(self) -> bool:
@@ -148,10 +144,16 @@ class LineageIndexWriter:
     """The `LineageWriter` port. `texts` gives a reader for one batch; `report` receives one sentence for each fault, once."""
 
     def __init__(
-        self, index: DuckLineageIndex, texts: Callable[[], StoredDocumentTexts], counter: TokenMeasure, *, report: Callable[[str], None]
+        self,
+        index: LineageIndex,
+        texts: Callable[[], DocumentTexts],
+        counter: TokenMeasure,
+        *,
+        phases: PhaseEffects,
+        report: Callable[[str], None],
     ) -> None:
         self.index = index
-        self._texts, self._counter, self._report = texts, counter, report
+        self._texts, self._counter, self._phases, self._report = texts, counter, phases, report
         self._reported: set[str] = set()
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
@@ -159,12 +161,14 @@ class LineageIndexWriter:
         where the index was held too long or the disk refused."""
         with self._reporting_once() as errors:
             texts = self._texts()
+
+            def look(document: DocumentId, at: str) -> str | None:
+                return texts.cited(document, at=at)
+
             edges = [
                 edge
                 for manifest, original in turns
-                for edge in turn_edges(
-                    manifest, original, count=self._counter.count, look=lambda document, at: texts.cited(document, at=at)
-                )
+                for edge in turn_edges(manifest, original, phases=self._phases, count=self._counter.count, look=look)
             ]
             self.index.put(edges, owners=[str(turn.key) for _, turn in turns])
         return not any(isinstance(error, StoreError) and not isinstance(error, DamagedIndexError) for error in errors)

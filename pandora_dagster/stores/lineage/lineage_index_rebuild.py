@@ -6,16 +6,16 @@ from pathlib import Path
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, is_turn_owner
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.turn_storage import TurnStore
 from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.documents.turn_entry import turn_entry
 from pandora_dagster.errors import DamagedIndexError, DocumentError, InputError, PandoraError
-from pandora_dagster.retrieval.turn_lineage import archival_edges, turn_edges
-from pandora_dagster.retrieval.turn_row import turn_entry
 from pandora_dagster.stores.disk.duckdb_file import batches
 from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts
 from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
+from pandora_dagster.stores.lineage.turn_lineage import archival_edges, turn_edges
 
 BATCH = 200
 """Turns whose rows are written or compared together."""
@@ -45,7 +45,10 @@ class ExpectedLineage:
                 return archival_edges(self.turns.manifest(key))
             except PandoraError:
                 return ()
-        return turn_edges(manifest, original, count=self.counter.count, look=lambda document, at: self.texts.cited(document, at=at))
+        texts = self.texts
+        return turn_edges(
+            manifest, original, phases=texts.phases, count=self.counter.count, look=lambda document, at: texts.cited(document, at=at)
+        )
 
     def _original(self, key: TurnKey) -> Turn:
         manifest = self.turns.manifest(key)
@@ -104,7 +107,7 @@ def verify_lineage(expected: ExpectedLineage, index: DuckLineageIndex, *, keys: 
         seen |= {str(key) for key in batch} if keys is None else set()
     if keys is not None:
         return
-    gone = [owner for _, owner in index.owners() if is_turn(owner) and owner not in seen]
+    gone = [owner for _, owner in index.owners() if is_turn_owner(owner) and owner not in seen]
     yield from (f"{owner}: in the lineage, but no such turn: expected no row" for owner in gone)
     made: dict[str, list[LineageEdge]] = {}
     for edge in expected.of_records():
@@ -142,11 +145,6 @@ def _compared(owner: str, wanted: Sequence[LineageEdge], found: Sequence[Lineage
         yield f"{owner}: {edge.relation}: {edge.child} from {edge.parent}: in the lineage, but not in its documents: expected no row"
 
 
-def is_turn(owner: str) -> bool:
-    """Whether rows of this owner are a turn's."""
-    return owner.partition(":")[2].startswith("turn_")
-
-
 def _place(edge: LineageEdge) -> tuple[object, ...]:
     return edge.child, edge.relation, edge.parent, edge.span
 
@@ -154,7 +152,7 @@ def _place(edge: LineageEdge) -> tuple[object, ...]:
 def _of_no_turn(index: DuckLineageIndex) -> Iterator[LineageEdge]:
     """Rows of narratives and digests that the index has; none of a damaged one."""
     try:
-        found = [(user, owner) for user, owner in index.owners() if not is_turn(owner)]
+        found = [(user, owner) for user, owner in index.owners() if not is_turn_owner(owner)]
         for user in dict.fromkeys(user for user, _ in found):
             yield from index.rows_of(user, [owner for whose, owner in found if whose == user])
     except DamagedIndexError:

@@ -6,11 +6,9 @@ A file is complete when its size and modification time are the same in two listi
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
-from pandora_dagster.contracts.batches import Batch, RejectedLine
+from pandora_dagster.contracts.batches import Batch, RejectedLine, WaitingFile
 from pandora_dagster.errors import InputError
 from pandora_dagster.stores.disk.files import disk_errors, make_folder, path_inside, sync, write_atomic
 from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot, storage_of
@@ -20,22 +18,8 @@ LARGEST = 256 * 1024 * 1024
 _SUFFIX, _REJECTED = ".jsonl", ".rejected.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingFile:
-    """A file in the inbox as one listing finds it."""
-
-    name: str
-    size: int
-    modified_ns: int
-
-    @property
-    def fingerprint(self) -> str:
-        """The same for two listings between which nobody writes."""
-        return f"{self.size}:{self.modified_ns}"
-
-
 class Inbox:
-    """The inbox of one store."""
+    """The QueryFiles port over the inbox of one store."""
 
     def __init__(self, root: Path) -> None:
         self._root, self.folder = root, root / "inbox"
@@ -64,38 +48,31 @@ class Inbox:
             target = folder / name
             if target.exists():
                 target = folder / f"{name.removesuffix(_SUFFIX)}.{digest[:12]}{_SUFFIX}"
-            beside = keep_rejected(target, rejected)
+            beside = self.keep_rejected(target, rejected)
             source.replace(target)
             sync(folder)
             sync(self.folder)
         return beside
 
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file of queries; raises InputError for one that cannot be read or is larger than `LARGEST`."""
+        try:
+            with path.open("rb") as file:
+                data = file.read(LARGEST + 1)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}: expected queries as JSON lines") from error
+        if len(data) > LARGEST:
+            raise InputError(f"{path}: over {LARGEST:,} bytes: expected at most that; split the file")
+        return data
 
-def queries_of(path: Path) -> bytes:
-    """The bytes of a file of queries; raises InputError for one that cannot be read or is larger than `LARGEST`."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}: expected queries as JSON lines") from error
-    if len(data) > LARGEST:
-        raise InputError(f"{path}: over {LARGEST:,} bytes: expected at most that; several files are as good")
-    return data
-
-
-def digest_of(data: bytes) -> str:
-    """sha256 of a file of queries: equal for files with the same bytes."""
-    return sha256(data).hexdigest()
-
-
-def keep_rejected(path: Path, rejected: Sequence[RejectedLine]) -> Path | None:
-    """Write the rejected lines of the file `path` beside it, each with its reason; None where there are none."""
-    if not rejected:
-        return None
-    beside = path.with_name(path.name.removesuffix(_SUFFIX) + _REJECTED)
-    rows: list[Mapping[str, object]] = [line.model_dump() for line in rejected]
-    write_atomic(beside, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(errors="replace"))
-    return beside
+    def keep_rejected(self, path: Path, rejected: Sequence[RejectedLine]) -> Path | None:
+        """Write the rejected lines of the file `path` beside it, each with its reason; None where there are none."""
+        if not rejected:
+            return None
+        beside = path.with_name(path.name.removesuffix(_SUFFIX) + _REJECTED)
+        rows: list[Mapping[str, object]] = [line.model_dump() for line in rejected]
+        write_atomic(beside, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(errors="replace"))
+        return beside
 
 
 def _is_queries(path: Path) -> bool:

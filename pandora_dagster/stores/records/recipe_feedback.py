@@ -42,7 +42,7 @@ class CorrectionFiles:
         )
         with ErasureIntents(self._root).beginning(key.user):
             if not path_inside(self._root, Layout(self._root).turn(key)).is_dir():
-                raise UnknownTurnError(f"{key}: the turn is gone: expected one that is there")
+                raise UnknownTurnError(f"{key}: the turn was deleted: expected a turn that `pandora turns` lists")
             return self._files.put(made, key.user, number)
 
     def of_user(self, user: UserId) -> tuple[Correction, ...]:

@@ -4,7 +4,6 @@ A version is one file, named by its hash and never changed; only `production.jso
 """
 
 import re
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pandora_dagster.contracts.ports.measurement import Clock
@@ -12,24 +11,24 @@ from pandora_dagster.contracts.recipe_governance import ProductionChange, Recipe
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.recipes.version_text import read_version, version_text
-from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
-from pandora_dagster.stores.disk.record_files import find_record
+from pandora_dagster.stores.disk.record_files import RecordFiles
 from pandora_dagster.stores.turns.commits import iso
 
-_PRODUCTION = "production.json"
 _VERSION = re.compile(r"[0-9a-f]{12}")
 _BEGINNING = re.compile(r"[0-9a-f]{4,12}")
-_LOCK_S = 10.0
 
 
 class RecipeVersionFiles:
     """The RecipeVersionStore port below one store root."""
 
-    def __init__(self, root: Path, *, clock: Clock) -> None:
+    def __init__(self, root: Path, *, clock: Clock, lock_seconds: float = 10.0) -> None:
         self._layout = Layout(root)
         self._clock = clock
+        pattern, lock = "recipes/{category}/{name}/production.json", "recipes/{category}/{name}/.lock"
+        expected = "a record of what is in production"
+        self._production = RecordFiles(root, pattern, RecipeProduction, expected=expected, lock=lock, lock_seconds=lock_seconds)
         self._ran: dict[str, str] = {}
         """Recipe -> the stored version that this process ran last."""
         self._read: dict[Path, tuple[tuple[int, int, int], RecipeProduction]] = {}
@@ -43,7 +42,7 @@ class RecipeVersionFiles:
         if not _holds(path, text):
             write_atomic(path, encode_text(path.name, text))
         if _is_new_version(loaded, self.production(loaded.path)):
-            with self._lock(loaded.path):
+            with self._production.lock(*self._key(loaded.path), what=f"the versions of {loaded.path}"):
                 known = self._read_production(loaded.path)
                 if _is_new_version(loaded, known):
                     change = ProductionChange(
@@ -54,7 +53,7 @@ class RecipeVersionFiles:
 
     def production(self, recipe: str) -> RecipeProduction:
         """The content of `production.json`; read again only when it changed. Raises ConfigurationError where it is damaged."""
-        path = self._folder(recipe) / _PRODUCTION
+        path = Path(self._production.locate(*self._key(recipe)))
         try:
             about = path.stat()
         except FileNotFoundError:
@@ -79,7 +78,7 @@ class RecipeVersionFiles:
 
     def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
         """Append to the history what is in production from now on; `change.before` is filled in. One process after the other."""
-        with self._lock(recipe):
+        with self._production.lock(*self._key(recipe), what=f"the versions of {recipe}"):
             known = self._read_production(recipe)
             if known != since:
                 raise InputError(_conflict_message(recipe, known), hint=f"look again with pandora recipes history {recipe}, then decide")
@@ -125,11 +124,12 @@ class RecipeVersionFiles:
         return read_version(read_text(path), path=recipe, version=version, where=str(path))
 
     def _read_production(self, recipe: str) -> RecipeProduction:
-        path = self._folder(recipe) / _PRODUCTION
+        key = self._key(recipe)
+        path = self._production.locate(*key)
         try:
-            found = find_record(path, RecipeProduction, expected="a record of what is in production")
+            found = self._production.find(*key)
         except DocumentError as error:
-            hint = f"mend {path}, or move it away: then the recipe's file is what runs"
+            hint = f"correct {path}, or move it out of the store: then the recipe's file is what runs"
             raise ConfigurationError(str(error), hint=hint) from error
         if found and found.recipe != recipe:
             raise ConfigurationError(f"{path}: it describes {found.recipe}: expected {recipe}", hint="move the file where it belongs")
@@ -138,12 +138,10 @@ class RecipeVersionFiles:
     def _write(self, recipe: str, known: RecipeProduction, change: ProductionChange, *, pinned: str) -> RecipeProduction:
         history = (*known.history, change)
         made = RecipeProduction(recipe=recipe, pinned=pinned, layer=change.layer, history=history)
-        path = self._folder(recipe) / _PRODUCTION
-        write_atomic(path, encode_text(path.name, made.model_dump_json(indent=1) + "\n"))
-        return made
+        return self._production.put(made, *self._key(recipe))
 
-    def _lock(self, recipe: str) -> AbstractContextManager[None]:
-        return file_lock(self._folder(recipe) / ".lock", what=f"the versions of {recipe}", seconds=_LOCK_S)
+    def _key(self, recipe: str) -> tuple[str, ...]:
+        return self._layout.recipe(recipe).relative_to(self._layout.recipes).parts
 
     def _recipes(self) -> list[str]:
         root = path_inside(self._layout.root, self._layout.recipes)

@@ -1,6 +1,6 @@
-"""One search in the index: what matches, what stands around it, what it says. Knows SQL; the order is `selection`'s.
+"""One search in the index: which messages match, their neighbours and their texts; `retrieval.messages` orders them.
 
-Every statement is held to one user's documents, and keys of postings are made of the user's number. Outside the SQL a document
+Every statement is limited to one user's documents, and keys of postings are made of the user's number. Outside the SQL a document
 is counted from the user's first, so that nothing of another user shows.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from pandora_dagster.contracts.turns import FoundMessage, SearchFilters
+from pandora_dagster.language.bm25 import idf
 from pandora_dagster.language.relative_days import yearless_days
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, PLACE_BITS, is_turn, turn_number
@@ -23,7 +24,6 @@ from pandora_dagster.retrieval.messages.message_ranking import (
     MessageUnit,
     ScoredMessage,
     TermMatches,
-    idf,
     rank_messages,
 )
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion, read_question

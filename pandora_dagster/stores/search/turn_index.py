@@ -15,7 +15,6 @@ from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, Manifest, SearchFilters, TurnRow
-from pandora_dagster.errors import StoreError
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, document_number, turn_number
 from pandora_dagster.retrieval.messages.message_relevance import neighbouring_messages, relevant_messages
@@ -111,7 +110,7 @@ class DuckTurnIndex:
         clock: Callable[[], datetime] | None = None,
         remake: Callable[[], object] | None = None,
     ) -> "DuckTurnIndex":
-        """`remake` makes an index of an older design anew from the documents."""
+        """`remake` rebuilds an index of an older design from the documents."""
         return cls(DuckDBFile(path, SCHEMA, wait_s, remake), vectors=vectors, clock=clock)
 
     @property
@@ -286,13 +285,6 @@ class DuckTurnIndex:
         for rows in batches:
             fresh.put(rows)
         return self.file.replace_with(fresh.file)
-
-    def exists(self) -> bool:
-        return self.file.exists()
-
-    def fault(self) -> StoreError | None:
-        """Why a file that exists cannot be used; None where it can."""
-        return self.file.fault()
 
 
 def _docs(db: duckdb.DuckDBPyConnection, keys: Sequence[TurnKey]) -> list[int]:

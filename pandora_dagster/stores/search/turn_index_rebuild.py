@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore
 from pandora_dagster.contracts.ports.user_storage import Sessions
-from pandora_dagster.contracts.turns import IndexedMessage, Manifest, Turn, TurnRow
+from pandora_dagster.contracts.turns import IndexedMessage, Manifest, RebuildReport, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Message
+from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import ConversationError, DocumentError, UnknownTurnError
-from pandora_dagster.retrieval.turn_row import build_turn_row
 from pandora_dagster.stores.disk.duckdb_file import batches
 
 _BATCH = 500
@@ -29,28 +28,6 @@ class Preambles:
             return ()
         record = self.sessions.find(UserId(manifest.user_id), SessionId(manifest.session_id))
         return record.preamble if record and len(record.preamble) == manifest.first_message else ()
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildReport:
-    """What a rebuild did. `faults` names each turn whose documents cannot be read; `damaged_file` is the new path of a damaged index.
-
-    `calls` and `calls_damaged_file` are the same for the index of calls, `sources` and `sources_damaged_file` of research and visits;
-    `vectors` counts those of messages (0 where embeddings are off), `links` the rows of lineage.
-    `broken_lines` names each line and each record that cannot be read.
-    """
-
-    turns: int
-    faults: tuple[str, ...] = ()
-    damaged_file: Path | None = None
-    calls: int = 0
-    calls_damaged_file: Path | None = None
-    broken_lines: tuple[str, ...] = ()
-    sources: int = 0
-    sources_damaged_file: Path | None = None
-    vectors: int = 0
-    links: int = 0
-    lineage_damaged_file: Path | None = None
 
 
 def rebuild_turns(
@@ -76,7 +53,7 @@ def rebuild_turns(
 
     damaged_file = index.rebuild(row_batches())
     index.put(list(_rows(documents, preambles, _changed(documents, index), [])))
-    return RebuildReport(turns, tuple(faults), damaged_file)
+    return RebuildReport(turns, tuple(faults), (damaged_file,) if damaged_file else ())
 
 
 def verify_turns(documents: TurnStore, index: SearchIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:

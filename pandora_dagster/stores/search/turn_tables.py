@@ -1,4 +1,4 @@
-"""The tables of the turn index and how rows go in and out of them. Knows SQL and tiers; knows nothing of ranking.
+"""The tables of the turn index and how rows go in and out of them.
 
 Every document has one number: its user's, then its turn's, then its place in the turn. A posting's key is its user's number,
 then a digest of its term, so that one user's rows lie together in every run, and nobody else's are ever read with them.

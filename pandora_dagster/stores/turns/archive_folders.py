@@ -1,6 +1,6 @@
 """A turn's folder on its way to the archive and back. Knows which files are originals, and the order in which a folder changes.
 
-The switch is the manifest: until `turn.json` is replaced the turn is active and reads as before (what was replaced lies in `.kept`),
+The manifest is the commit point: until `turn.json` is replaced the turn is active and reads as before (what was replaced is in `.kept`),
 after it the turn is archived. Many turns switch together, so that they wait for the disk together.
 """
 
@@ -42,7 +42,7 @@ _STAY = frozenset({CALLS, LOCK, HOLD})
 
 @dataclass(frozen=True, slots=True)
 class TurnArchiveFolders:
-    """The ArchivesTurns port below one store root. The caller holds the turns' locks."""
+    """The `TurnArchive` port below one store root. The caller holds the turns' locks."""
 
     root: Path
     cold: ColdStorage

@@ -24,15 +24,16 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.retention import Tombstone
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, OriginalsDeletedError, StoreError, UnknownTurnError
-from pandora_dagster.stores.disk.files import disk_errors, path_inside, remove_strays, sync, write_atomic, write_files
+from pandora_dagster.stores.disk.files import disk_errors, path_inside, remove_strays, sync, write_files
 from pandora_dagster.stores.disk.layout import CONTEXT, MANIFEST, REVISIONS, Layout
-from pandora_dagster.stores.disk.record_files import find_record
+from pandora_dagster.stores.disk.record_files import RecordFiles
 from pandora_dagster.stores.turns.manifests import parse_manifest
 from pandora_dagster.stores.turns.turn_folder import named_files
 
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
 """A larger object is neither written nor unpacked: what one says of its size is not believed beyond this."""
 _SUFFIX = ".tar.zst"
+_TOMBSTONE = "cold/{user}/{year}/{month}/{sha256}.tombstone.json"
 LEVEL = 6
 """zstd: 10 kB of text in well under a millisecond, and within some per cent of the slowest level."""
 
@@ -54,15 +55,19 @@ class ColdFiles:
 
     root: Path
     layout: Layout = field(init=False)
+    tombstones: RecordFiles[Tombstone] = field(init=False)
 
     def __post_init__(self) -> None:
+        hint = "it is no proof that the originals may be gone"
+        tombstones = RecordFiles(self.root, _TOMBSTONE, Tombstone, expected="a tombstone", hint=hint)
         object.__setattr__(self, "layout", Layout(self.root))
+        object.__setattr__(self, "tombstones", tombstones)
 
     def put(self, objects: Sequence[ColdObject]) -> tuple[ColdLocation, ...]:
         """Each object on the disk, read back and compared byte by byte when this returns.
 
-        The bytes of all are written first and waited for together. An object that stands there whole stays; a damaged one is
-        written anew. Raises StoreError (also where what comes back is not what was written), DocumentError for a link on the way.
+        The bytes of all are written first and waited for together. A whole object stays; a damaged one is
+        rewritten. Raises StoreError (also where what comes back is not what was written), DocumentError for a symbolic link in the path.
         """
         packed = [self._packed(item) for item in objects]
         standing = [one for one in packed if self._is_stored(one)]
@@ -72,8 +77,8 @@ class ColdFiles:
             for path in dict.fromkeys(p for one in standing for p in (one.path, one.path.parent)):
                 sync(path)
         with disk_errors(self.layout.cold):
-            for one in packed:  # what is archived anew is there again
-                _tombstone(one.path).unlink(missing_ok=True)
+            for one in packed:  # what is archived again is no longer pruned
+                self.tombstones.delete(*self._key(one.path))
         for one in packed:
             if _tar_of(one.path) != one.tar:
                 raise StoreError(f"{one.path}: other bytes came back than were written: expected the same", hint="check the disk")
@@ -85,7 +90,7 @@ class ColdFiles:
         path = self._path(record.location)
         if gone := self.tombstone(record):
             raise OriginalsDeletedError(
-                f"{gone.turn}: its originals were {gone.description}", missing=True, hint="the compressed documents stand"
+                f"{gone.turn}: its originals were {gone.description}", missing=True, hint="the compressed documents remain"
             )
         files = _unpacked(path, record.sha256)
         for name in sorted({*files, *record.files}):
@@ -108,22 +113,22 @@ class ColdFiles:
 
     def tombstone(self, record: ArchiveRecord) -> Tombstone | None:
         """What says that the originals were deleted by rule; raises DocumentError for one that is damaged or contradicts the record."""
-        path = _tombstone(self._path(record.location))
-        found = find_record(path, Tombstone, expected="a tombstone", hint="it is no proof that the originals may be gone")
+        key = self._key(self._path(record.location))
+        found = self.tombstones.find(*key)
         if found is None:
             return None
         if found.sha256 != record.sha256 or {n: f.sha256 for n, f in found.files.items()} != dict(record.files) or found.day != record.day:
-            raise DocumentError(f"{path}: it describes other originals than {MANIFEST}: expected the same hashes and the same day")
+            raise self.tombstones.damaged(f"it describes other originals than {MANIFEST}: expected the same hashes and the same day", *key)
         return found
 
     def write_tombstone(self, place: ColdLocation, tombstone: Tombstone) -> None:
         """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
-        write_atomic(_tombstone(self._path(place)), (tombstone.model_dump_json(indent=1) + "\n").encode())
+        self.tombstones.put(tombstone, *self._key(self._path(place)))
 
     def delete(self, place: ColdLocation) -> None:
         """The object gone, whose tombstone stands. Raises StoreError."""
         path = self._path(place)
-        if not _tombstone(path).is_file():
+        if not self.tombstones.exists(*self._key(path)):
             raise StoreError(f"{path}: it has no tombstone: expected one before the object goes")
         with disk_errors(path, "cannot delete"):
             path.unlink(missing_ok=True)
@@ -167,7 +172,7 @@ class ColdFiles:
         path = self.layout.cold / user_id(item.key.user) / year / month / f"{name}{_SUFFIX}"
         within = path.parent.relative_to(self.root)
         if os.path.realpath(path.parent) != str(Path(os.path.realpath(path_inside(self.root, self.layout.cold))).parent / within):
-            raise DocumentError(f"{path.parent}: a link on the way: expected folders of cold storage", hint="remove the link")
+            raise DocumentError(f"{path.parent}: a symbolic link in the path: expected folders of cold storage", hint="remove the link")
         return _PackedObject(path, name, tar, zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(tar))
 
     def _is_stored(self, one: _PackedObject) -> bool:
@@ -179,15 +184,15 @@ class ColdFiles:
     def _path(self, place: ColdLocation) -> Path:
         path = self.root / place.path
         parts = Path(place.path).parts
-        if parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{place.sha256}{_SUFFIX}":
+        if len(parts) != 5 or parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{place.sha256}{_SUFFIX}":
             raise DocumentError(
                 f"{MANIFEST}: cold {place.path[:200]!r}: expected a path below {self.layout.cold.name}/ named by its sha256"
             )
         return path_inside(self.root, path)
 
-
-def _tombstone(path: Path) -> Path:
-    return path.with_name(path.name.removesuffix(_SUFFIX) + ".tombstone.json")
+    def _key(self, path: Path) -> tuple[str, ...]:
+        """User, year, month and sha256 of the object at a path."""
+        return (*path.relative_to(self.layout.cold).parts[:-1], path.name.removesuffix(_SUFFIX))
 
 
 def packed_tar(files: Mapping[str, bytes]) -> bytes:

@@ -44,7 +44,7 @@ _NEXT: Mapping[TurnState, frozenset[TurnState]] = {
     TurnState.HALTED: frozenset({TurnState.OPEN, TurnState.ABANDONED}),
 }
 """State -> the states a commit may lead to; staying is always allowed, and only `reopen` makes a finished turn open. No commit
-leads to an archived turn or changes one: `stores.archived` does."""
+leads to an archived turn or changes one: `stores.turns.archive_folders` does."""
 _CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", "recorded", "last_activity"})
 
 

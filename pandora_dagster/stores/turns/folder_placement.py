@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.contracts.turns import RECORDED, Manifest, PhaseRecord, Turn
 from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, make_folder, path_inside, sha, sync, write_open
 from pandora_dagster.stores.disk.layout import CONTEXT, MANIFEST, Layout, document_name
@@ -21,8 +21,6 @@ from pandora_dagster.stores.turns.turn_folder import named_files
 TurnPlacement = tuple[TurnKey, Mapping[str, str], Manifest]
 _TOGETHER = 32
 """Folders built at a time: their files stay open until the disk has them, and a process may have 1,024 open."""
-RECORDED = "recorded"
-"""The phase that owns an imported turn's documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def _keep_open(descriptor: int, opened: ExitStack) -> int:
 
 def _move_into_place(made: Path, folder: NewFolder) -> None:
     if folder.target.exists():
-        raise StoreError(f"{folder.target}: stands there already: expected a number that no turn has")
+        raise StoreError(f"{folder.target}: already exists: expected a number that no turn has")
     os.rename(made, folder.target)  # noqa: PTH104 - one primitive, the same that the kill tests count
 
 

@@ -1,4 +1,4 @@
-"""`turn.json`: read, checked, brought up to date, written. Knows its formats; knows nothing of the documents it names."""
+"""`turn.json`: read, checked, brought up to date, written."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,14 +1,14 @@
 """What a re-run keeps of a turn: dropped in place while it is unfinished, in a numbered revision once it is finished.
 
-Pure: a turn in, a turn out. Which section belongs to which phase comes in as an argument of the store.
+Pure: a turn in, a turn out. What phases do to a turn comes in as an argument of the store.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.contracts.turns import Manifest, PhaseEffects, Turn
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.stores.turns.commits import context_fields
 from pandora_dagster.stores.turns.manifests import updated_manifest
@@ -17,20 +17,8 @@ UNFINISHED = frozenset({TurnState.OPEN, TurnState.HALTED})
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseTable:
-    """What the store must know of phases to undo them."""
-
-    sections: Mapping[str, int]
-    """Phase -> the section of context.md it writes, e.g. `reflection: 1`."""
-    saving: str = "saved_turn"
-    clarifying: tuple[str, ...] = ("clarification", "plan_clarification")
-    summarising: str = "turn_summary"
-    """The phase whose result is `Manifest.summary`."""
-
-
-@dataclass(frozen=True, slots=True)
 class DroppedPhases:
-    """The phases that a re-run of `phase` takes back: it and all after it."""
+    """The phases that a re-run of `phase` retires: it and all after it."""
 
     phases: frozenset[str]
 
@@ -40,23 +28,23 @@ class DroppedPhases:
             raise ValueError(f"phase {phase!r}: expected one of {', '.join(order)}")
         return cls(frozenset(order[order.index(phase) :]))
 
-    def affects_finished(self, manifest: Manifest, table: PhaseTable) -> bool:
+    def affects_finished(self, manifest: Manifest, effects: PhaseEffects) -> bool:
         """Whether something finished is taken back. A recorded turn's sections count as finished: nobody re-ran them."""
         if any(p.phase in self.phases for p in manifest.phases):
             return True
-        numbers = {str(n) for phase, n in table.sections.items() if phase in self.phases}
+        numbers = {str(n) for phase, n in effects.sections.items() if phase in self.phases}
         return manifest.recorded and not numbers.isdisjoint(manifest.sections)
 
 
-def drop_phases(turn: Turn, dropped: DroppedPhases, table: PhaseTable, *, counter: TokenMeasure) -> Turn:
+def drop_phases(turn: Turn, dropped: DroppedPhases, effects: PhaseEffects, *, counter: TokenMeasure) -> Turn:
     """`turn` without what the dropped phases wrote, in the state in which the re-run finds it."""
     manifest = turn.manifest
     phases = tuple(p for p in manifest.phases if p.phase not in dropped.phases)
     names = {name for p in phases for name in p.files}
-    context = _without_sections(turn.context, dropped, table)
-    fields: dict[str, object] = {"phases": phases, "state": _state(manifest, dropped, table), "intervention": None}
+    context = _without_sections(turn.context, dropped, effects)
+    fields: dict[str, object] = {"phases": phases, "state": _state(manifest, dropped, effects), "intervention": None}
     fields |= context_fields(context, where=str(turn.key), counter=counter)
-    if table.summarising in dropped.phases:
+    if effects.summary in dropped.phases:
         fields["summary"] = None
     if fields["state"] == TurnState.OPEN:
         fields["recorded"] = False
@@ -64,16 +52,17 @@ def drop_phases(turn: Turn, dropped: DroppedPhases, table: PhaseTable, *, counte
     return Turn(turn.key, updated_manifest(manifest, fields), context, files)
 
 
-def _without_sections(context: str, dropped: DroppedPhases, table: PhaseTable) -> str:
-    numbers = {n for phase, n in table.sections.items() if phase in dropped.phases and n != 0}
+def _without_sections(context: str, dropped: DroppedPhases, effects: PhaseEffects) -> str:
+    numbers = {n for phase, n in effects.sections.items() if phase in dropped.phases and n != 0}
     document = ContextDocument.parse(context)
     return ContextDocument(document.preamble, tuple(s for s in document.sections if s.number not in numbers)).render()
 
 
-def _state(manifest: Manifest, dropped: DroppedPhases, table: PhaseTable) -> TurnState:
+def _state(manifest: Manifest, dropped: DroppedPhases, effects: PhaseEffects) -> TurnState:
     if manifest.state in UNFINISHED:
         return TurnState.OPEN
-    asked = tuple(p for p in table.clarifying if manifest.finished(p))
-    if any(p in dropped.phases for p in asked or (table.saving,)):
+    ended = {p: state for p, state in effects.final_states.items() if manifest.finished(p)}
+    endings = tuple(ended) or tuple(p for p, state in effects.final_states.items() if state is TurnState.SAVED)  # none in a recorded turn
+    if any(p in dropped.phases for p in endings):
         return TurnState.OPEN
-    return TurnState.CLARIFY if asked else TurnState.SAVED
+    return (TurnState.SAVED, *ended.values())[-1]

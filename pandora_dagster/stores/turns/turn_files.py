@@ -15,7 +15,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.object_storage import Locks
-from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.contracts.turns import Manifest, PhaseEffects, PhaseRecord, Turn
 from pandora_dagster.documents.sections import new_context
 from pandora_dagster.errors import DocumentError, InputError, OriginalsDeletedError, StoreError, UnknownTurnError
 from pandora_dagster.stores.disk import turn_directory
@@ -37,7 +37,7 @@ from pandora_dagster.stores.turns.commits import (
 )
 from pandora_dagster.stores.turns.folder_placement import TurnPlacement
 from pandora_dagster.stores.turns.manifests import render_manifest, updated_manifest
-from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, PhaseTable, drop_phases
+from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, drop_phases
 from pandora_dagster.stores.turns.turn_folder import DocumentCache, Stamp, TurnFolder, stamp_of
 
 _MOST_SEALED = 64
@@ -52,7 +52,7 @@ class TurnFiles:
         *,
         counter: TokenMeasure,
         clock: Clock,
-        phases: PhaseTable,
+        phases: PhaseEffects,
         lock_seconds: float = 10.0,
         locks: Locks | None = None,
     ) -> None:
@@ -82,7 +82,7 @@ class TurnFiles:
     ) -> Turn:
         """A new open turn with section 0, complete on the disk when this returns; `number`: one that was allocated for it.
 
-        Raises InputError before a number is given, StoreError where a turn of that number stands there.
+        Raises InputError before a number is given, StoreError where a turn of that number exists.
         """
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode[:40]!r}: expected chat or code")
@@ -166,7 +166,9 @@ class TurnFiles:
         self._check_newest(folder, turn.manifest)
         keep_replaced(folder.path, planned.replaced)
         write_all(path_inside(self._layout.root, folder.path), planned.documents)  # on the disk before `turn.json` names them
-        self._seal(folder, planned.turn.manifest)
+        # The folder is synced with the next phase's documents: a power failure undoes one phase, which then runs again.
+        stays_open = planned.turn.manifest.state is TurnState.OPEN and not planned.replaced
+        self._seal(folder, planned.turn.manifest, durable_name=not stays_open)
         return planned.turn
 
     def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
@@ -254,9 +256,10 @@ class TurnFiles:
             message = f"{folder.path / MANIFEST}: another process committed since this turn was loaded: expected it unchanged"
             raise StoreError(message, hint="load the turn again")
 
-    def _seal(self, folder: TurnFolder, manifest: Manifest) -> None:
-        """Write `turn.json`: the commit point."""
-        write_all(path_inside(self._layout.root, folder.path), {MANIFEST: render_manifest(manifest).encode()})
+    def _seal(self, folder: TurnFolder, manifest: Manifest, *, durable_name: bool = True) -> None:
+        """Write `turn.json`: the commit point. `durable_name`: wait until a power failure cannot bring the one before back."""
+        place = path_inside(self._layout.root, folder.path)
+        write_all(place, {MANIFEST: render_manifest(manifest).encode()}, durable_names=durable_name)
         self._remember(folder.path, manifest)
         release_replaced(folder.path)
         remove_strays(folder.path, now=self._clock().timestamp())

@@ -93,7 +93,7 @@ def _mapping(text: str, where: str, first: int) -> dict[object, object]:
         line = first + 1 + int(getattr(getattr(error, "problem_mark", None), "line", 0))
         problem = getattr(error, "problem", None) or error
         if isinstance(error, DuplicateKeyError) and (named := _NAMED.search(str(problem))):
-            problem = f"key {named.group(1)} stands twice"
+            problem = f"duplicate key {named.group(1)}"
         raise DocumentError(f"{where}:{line}: {problem}: expected YAML with each key once") from error
     if raw is None:
         return {}
@@ -132,7 +132,7 @@ def _scalar(value: object) -> str:
 
 MOST_EARLIER = 10
 """Earlier values that a key keeps."""
-_MEND = "mend {} by hand, or move it away: memory then begins anew (`pandora memory set`)"
+_REMEDY = "correct {} by hand, or move it out of the store: memory then starts empty (`pandora memory set`)"
 _PAGES = {"preference": "preferences.md", "fact": "facts.md"}
 
 
@@ -195,7 +195,7 @@ class MemoryFiles:
         except DocumentError as error:
             if error.missing:
                 return "", ()
-            raise DocumentError(str(error), hint=_MEND.format(path.name)) from error
+            raise DocumentError(str(error), hint=_REMEDY.format(path.name)) from error
 
     def _path(self, user: UserId, kind: str) -> Path:
         return path_inside(self._layout.root, self._layout.user(user) / _PAGES[kind])

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from pandora_dagster.contracts.user.sources import Note, NoteHeader
 from pandora_dagster.documents.passages import passages
 from pandora_dagster.errors import DamagedIndexError
+from pandora_dagster.language.bm25 import K1, B, idf
 from pandora_dagster.language.terms import TermReader
-from pandora_dagster.retrieval.messages.message_ranking import K1, B, idf
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
 SCHEMA = Schema(

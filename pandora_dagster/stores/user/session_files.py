@@ -114,7 +114,7 @@ class LimiterFiles:
     """States of the rate limiter over `users/<user>/sessions/<id>/limiter.json`."""
 
     def __init__(self, storage: StorageRoot, *, lock_seconds: float = 10.0) -> None:
-        pattern, hint = f"{_SESSION}/limiter.json", "delete it to start anew"
+        pattern, hint = f"{_SESSION}/limiter.json", "delete it: the limits then start at zero"
         self._files = RecordFiles(storage, pattern, _LimiterRecord, expected="a limiter's state", hint=hint, lock_seconds=lock_seconds)
 
     def load(self, user: UserId, session: SessionId) -> LimiterState | None:

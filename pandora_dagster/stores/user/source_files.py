@@ -148,7 +148,7 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         twice = next(key for n, (key, _) in enumerate(pairs) if key in dict(pairs[:n]))
-        raise ValueError(f"key {twice[:60]!r} stands twice")
+        raise ValueError(f"duplicate key {twice[:60]!r}")
     return made
 
 
@@ -156,7 +156,7 @@ MAX_RECORD_BYTES = 4 * 1024 * 1024
 """A visited page's extraction takes some kilobytes."""
 _GONE = "put the file back, or add the record again (`pandora research add`, `pandora visit add`), or run `pandora index rebuild`"
 _NEVER_STORED = "add the record (`pandora research add`, `pandora visit add`), or where its file is there: `pandora index rebuild`"
-_DAMAGED = "mend the file that is named, or add the record again (`pandora research add`, `pandora visit add`)"
+_DAMAGED = "correct the file that is named, or add the record again (`pandora research add`, `pandora visit add`)"
 Row = ResearchRow | VisitRow
 Stored = TypeVar("Stored", Research, Visit)
 

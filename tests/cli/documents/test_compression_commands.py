@@ -9,7 +9,7 @@ import pytest
 from pandora_dagster.app.composition import open_counter
 from pandora_dagster.app.compression_service import _line, answer_lines, compress_text, open_compressor
 from pandora_dagster.compression.verification.ledger import build_ledger
-from pandora_dagster.compression.verification.verification import verify
+from pandora_dagster.compression.verification.verifier import verify
 from pandora_dagster.errors import InputError
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
@@ -156,7 +156,7 @@ def test_json_lines_may_name_their_originals(pandora):
     done = pandora("compress", "--jsonl", "-", text=json.dumps(line))
     assert done.returncode == 0 and LIMIT in json.loads(done.stdout)["missing"]
     wrong = pandora("compress", "--jsonl", "-", text=json.dumps(line | {"original": 5}))
-    assert wrong.returncode == 1 and "original: missing or of the wrong kind: expected a string" in wrong.stdout
+    assert wrong.returncode == 1 and "original: missing or of the wrong type: expected a string" in wrong.stdout
     assert pandora("compress", "--jsonl", "-", "--original", "x", text="").returncode == 2
     both = pandora("compress", "-", "--original", "-", "--target-tokens", "9", text="x")
     assert both.returncode == 2 and "stdin is FILE already" in both.stderr
@@ -201,11 +201,11 @@ BROKEN = {
     "nested": (b"[" * 100_000, None, "not JSON"),
     "a list": (b"[1]", None, "not an object"),
     "no id": (b'{"text": "a", "target_tokens": 3}', None, "id: missing"),
-    "id is a list": (b'{"id": [1], "text": "a", "target_tokens": 3}', None, "id: missing or of the wrong kind: expected a string or"),
+    "id is a list": (b'{"id": [1], "text": "a", "target_tokens": 3}', None, "id: missing or of the wrong type: expected a string or"),
     "id is half a character": (b'{"id": "\\ud83d", "text": "a", "target_tokens": 3}', None, "half a surrogate pair (\\ud83d)"),
     "no text": (b'{"id": 1, "target_tokens": 3}', 1, "text: missing"),
     "half a character": (b'{"id": 1, "text": "a \\ud83d b", "target_tokens": 3}', 1, "half a surrogate pair"),
-    "target is a word": (b'{"id": "x", "text": "a", "target_tokens": "3"}', "x", "target_tokens: missing or of the wrong kind"),
+    "target is a word": (b'{"id": "x", "text": "a", "target_tokens": "3"}', "x", "target_tokens: missing or of the wrong type"),
     "target 0": (b'{"id": "x", "text": "a", "target_tokens": 0}', "x", "0: expected at least 1"),
     "unknown type": (b'{"id": "x", "text": "a", "target_tokens": 3, "type": "poem"}', "x", "type 'poem': expected one of"),
     "unknown field": (b'{"id": "x", "text": "a", "target": 3}', "x", "'target': unknown: expected id, text, target_tokens, type, query"),

@@ -54,7 +54,7 @@ def test_research_is_added_listed_and_shown(invoke, given) -> None:
 def test_a_record_of_tomorrow_is_stored_and_reported(invoke, given) -> None:
     """A clock may run ahead: it is no fault, and it is seen."""
     research = {**RESEARCH, "created_at": "2199-01-01T00:00:00Z", "expires_at": "2199-01-02T00:00:00Z"}
-    text = "2199-01-01T00:00:00Z lies in the future"
+    text = "2199-01-01T00:00:00Z is in the future"
     assert f"created_at {text}" in invoke("research", "add", given(research), "--user", "anna").stderr
     assert f"visited_at {text}" in invoke("visit", "add", given({**VISIT, "visited_at": "2199-01-01T00:00:00Z"}), "--user", "anna").stderr
     assert "future" not in invoke("visit", "add", given(VISIT), "--user", "anna").stderr

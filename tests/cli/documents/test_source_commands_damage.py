@@ -26,7 +26,7 @@ def test_the_doctor_names_each_note_that_is_left_out(invoke, notes):  # noqa: F8
     assert result.exit_code == 1 and [f["ok"] for f in found] == [False, False, False, True]
     for name in FAULTY:
         (line,) = [f for f in found if name in f["says"]]
-        assert "expected" in line["says"] and "mend the note" in line["remedy"]
+        assert "expected" in line["says"] and "correct the note" in line["remedy"]
         (notes / name).write_text("# Mended")
     found = [f for f in json.loads(invoke("doctor", "--json").stdout) if f["part"] == "notes of anna"]
     assert [(f["ok"], f["says"]) for f in found] == [(True, "4 can be read")]
@@ -55,7 +55,11 @@ def test_ask_says_how_a_broken_memory_page_is_mended(invoke, tmp_path):  # noqa:
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("```yaml\nseat: [\n```\n")
     result = invoke("ask", "Which seat?", "--user", "anna")
-    assert result.exit_code == 1 and str(page) in result.stderr and "mend preferences.md by hand, or move it away" in result.stderr
+    assert (
+        result.exit_code == 1
+        and str(page) in result.stderr
+        and "correct preferences.md by hand, or move it out of the store" in result.stderr
+    )
 
 
 def test_the_doctor_names_a_memory_page_that_cannot_be_read(invoke, tmp_path):  # noqa: F811
@@ -65,7 +69,7 @@ def test_the_doctor_names_a_memory_page_that_cannot_be_read(invoke, tmp_path):  
     kept = page.read_text()
     page.write_text("```yaml\nseat: [\n```\n")
     (found,) = [f for f in json.loads(invoke("doctor", "--json").stdout) if f["part"] == "memory of anna"]
-    assert not found["ok"] and str(page) in found["says"] and "mend preferences.md by hand" in found["remedy"]
+    assert not found["ok"] and str(page) in found["says"] and "correct preferences.md by hand" in found["remedy"]
     page.write_text(kept)
     (found,) = [f for f in json.loads(invoke("doctor", "--json").stdout) if f["part"] == "memory of anna"]
     assert found["ok"] and found["says"] == "1 can be read"

@@ -8,7 +8,7 @@ from pandora_dagster.compression.salience.text_reading import TextReading, read_
 from pandora_dagster.compression.selection.budget_selection import select
 from pandora_dagster.compression.selection.coverage import Candidates, closure
 from pandora_dagster.compression.selection.term_weights import TermWeights, weighted_terms
-from pandora_dagster.documents.token_counter import TokenCounter
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 from ..conftest import VOCABULARY
 

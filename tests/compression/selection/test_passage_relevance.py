@@ -24,3 +24,14 @@ def test_hits_fall_off_on_both_sides() -> None:
     """With the tokens between."""
     spread = smoothed([0, 0, 1, 0, 0], [10] * 5, 20.0)
     assert spread[2] > spread[1] == spread[3] > spread[0] == spread[4] > 0
+
+
+TALK = "user: Book the flight, please.\ntool pay: Error: card_5512 was declined\nuser: Then pay with card_9031.\nuser: The weather is nice."
+
+
+def test_a_question_finds_a_code_by_its_words_and_a_word_that_is_also_a_speaker() -> None:
+    """`card` is a part of `card_9031`; `pay` names a tool, and is said too."""
+    reading = read_text(TALK)
+    scores = relevance(reading, "Which card pays?", [8] * len(reading.units))
+    best = sorted(range(len(scores)), key=lambda i: -scores[i])[:2]
+    assert {reading.units[i].text for i in best} == {"Error: card_5512 was declined", "Then pay with card_9031."}

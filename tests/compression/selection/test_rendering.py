@@ -1,5 +1,7 @@
 """What is kept, in order and under what it needs; the counts are right to the number."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.selection.rendering import render
 from pandora_dagster.documents.units.unit_reader import read_units
 
+_MARK = re.compile(r"^(?:\[[^\]]*\](?:: )?|\.\.\. )")
 TEXTS = {
     "prose": "The gate opens at 8. It closes at 9.\n\nDogs are not allowed. Cats are.\n\nThe end is near.",
     "list": "Bring:\n\n- a tent\n- a lamp\n- two ropes\n- water\n\nLeave at noon.",
@@ -30,6 +33,28 @@ def test_kept_and_counted_units_are_all_units(text: str, data: st.DataObject) ->
     assert sum(o.count for o in omissions) == len(own) - len(kept & set(own))
     assert all(u.text in shown for u in units if u.order in kept)
     assert not any(u.text in shown for u in units if u.order not in kept and len(u.text) > 12)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_every_line_is_a_whole_unit_behind_its_speaker_or_mark(text: str, data: st.DataObject) -> None:
+    """A mark is alone on its line only behind a table of Markdown, which it would break."""
+    units = read_units(text)
+    chosen = data.draw(st.sets(st.sampled_from([u.order for u in units if not u.is_context]), min_size=1))
+    kept = chosen | {n for i in chosen for n in units[i].needs}
+    known = {u.text for u in units if u.order in kept} | {"|---|---|"}
+    known |= {f"{speaker}: {u.text}" for u in units for speaker in [u.speaker] if speaker and u.order in kept}
+    for line in render(units, kept).split("\n"):
+        bare = _MARK.sub("", line)
+        assert bare in known or (not bare and units[max(kept)].text.startswith("|"))
+
+
+def test_a_count_at_the_end_leads_the_last_paragraph_or_list() -> None:
+    """What is left out behind the last kept unit has no unit that it could lead."""
+    units = read_units(TEXTS["list"])
+    kept = {u.order for u in units if u.text in ("Bring:", "- a tent", "- a lamp")}
+    assert render(units, kept) == "Bring:\n[3 left out]: - a tent\n- a lamp"
 
 
 def test_rows_stay_a_table_and_are_counted_behind_it() -> None:

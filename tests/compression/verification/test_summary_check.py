@@ -3,7 +3,7 @@
 import pytest
 
 from pandora_dagster.compression.verification.summary_check import check_summary
-from pandora_dagster.documents.token_counter import TokenCounter
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 SOURCE = "\n".join(f"Shop {n} sells the blue lamp for ${n}.50 and ships it to Bergen within {n} days of the order." for n in range(1, 40))
 

@@ -51,10 +51,10 @@ def test_every_compressed_document_is_judged_by_itself(report):
 
 
 def test_a_halt_for_lost_facts_fails_its_check(report):
-    """fact_loss: `facts_preserved` is red."""
-    verdict = GateVerdict("facts_preserved", False, "critical facts do not fit")
+    """fact_loss: `no_fact_changed` is red."""
+    verdict = GateVerdict("no_fact_changed", False, "critical facts do not fit")
     fields = replace(report, halt=intervention(InterventionType.FACT_LOSS), verdicts=(verdict,))
-    assert [(c.check_name, c.passed) for c in halt_results(fields, tuple(COMPRESSION))] == [("facts_preserved", False)]
+    assert [(c.check_name, c.passed) for c in halt_results(fields, tuple(COMPRESSION))] == [("no_fact_changed", False)]
 
 
 def test_figures_facts_and_texts_are_metadata(report):

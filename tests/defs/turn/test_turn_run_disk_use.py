@@ -1,85 +1,69 @@
-"""What one turn does to the disk of a store that holds earlier turns: documents opened for reading, fsyncs, documents written."""
+"""What one `pandora ask` does to the disk of a store that holds earlier turns: documents opened for reading, fsyncs, documents written."""
 
+import json
 import os
+import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from pandora_dagster.app import open_app
-from pandora_dagster.defs.turn.turn_run import run_turn
 from pandora_dagster.settings import load_settings
 from tests.phases.rig import vocabulary
 
+REPOSITORY = Path(__file__).parents[3]
 MOST_OPENED = 100
 MOST_FSYNCS_BESIDE_DOCUMENTS = 15
 EARLIER = ("Which desk did we order, and what did it cost?", "I live in Graz and my sister is called Maja.", "Which chair did we order?")
-QUESTION = "Which order number does the desk have in the warehouse catalogue of Nordhus logistics?"
-"""The history answers a part of it: the turn calls the search tool, as turns with more than one source do."""
+QUESTIONS = {
+    "Which order number does the desk have in the warehouse catalogue of Nordhus logistics?": "ORD-77120",
+    "What is my sister called?": "Maja",
+    "Thank you, that helps.": "welcome",
+}
+"""Each with what its answer says. The history answers a part of the first: it calls the search tool, as turns with more sources do."""
 
 
-class DiskUse:
-    """Counts below one store root, by path relative to it, while `counted` is entered."""
-
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._root = str(root) + os.sep
-        self._active = False
-        self._fsync = os.fsync
-        self.opened: Counter[str] = Counter()
-        self.fsyncs: Counter[str] = Counter()
-        self.written: Counter[str] = Counter()
-        sys.addaudithook(self._on_event)
-        monkeypatch.setattr(os, "fsync", self._count_fsync)
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        self._active = True
-        yield
-        self._active = False
-
-    def _on_event(self, event: str, args: tuple[object, ...]) -> None:
-        if not self._active:
-            return
-        if event == "open" and isinstance(args[0], str) and isinstance(args[2], int):
-            if not args[2] & (os.O_WRONLY | os.O_RDWR) and not Path(args[0]).is_dir():
-                self._count(self.opened, str(Path(args[0]).absolute()))
-        elif event == "os.rename":
-            self._count(self.written, str(Path(str(args[1])).absolute()))
-
-    def _count_fsync(self, descriptor: int) -> None:
-        if self._active:
-            self._count(self.fsyncs, str(Path(f"/proc/self/fd/{descriptor}").readlink()))
-        self._fsync(descriptor)
-
-    def _count(self, counter: Counter[str], path: str) -> None:
-        if path.startswith(self._root) and not path.startswith(f"{self._root}dagster{os.sep}"):
-            counter[path.removeprefix(self._root)] += 1
-
-
-def test_a_turn_reads_its_folder_once_and_little_else(tmp_path, monkeypatch):
-    """The limits hold from the question to the answer, with the phases as Dagster assets."""
-    root = tmp_path / "store"
-    settings = load_settings({"PANDORA_ROOT": str(root)})
-    app = open_app(settings, counter=vocabulary())
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("disk_use") / "store"
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
     app.transfer.import_example()
     for query in EARLIER:
         app.run_turn(app.start(query, user="example", session="demo"), on_report=lambda _: None)
     app.close()
+    return root
 
-    app = open_app(settings, counter=vocabulary())
-    use = DiskUse(root, monkeypatch)
-    with dg.DagsterInstance.ephemeral() as instance, use.counted():
-        key = app.start(QUESTION, user="example", session="demo")
-        outcome = run_turn(app, key, instance=instance)
-        own = {path: count for path, count in use.opened.items() if f"/{key.turn_id}/" in path}
-        answer = app.answer_of(key)
-    app.close()
 
-    assert outcome.success and "ORD-77120" in answer.response
-    assert sum(use.opened.values()) <= MOST_OPENED, use.opened.most_common(20)
-    assert set(own.values()) == {1} and len(own) <= 3, own
-    assert sum(use.fsyncs.values()) <= len(use.written) + MOST_FSYNCS_BESIDE_DOCUMENTS, use.fsyncs
+def counted_ask(root: Path, question: str) -> tuple[dict[str, object], dict[str, dict[str, int]]]:
+    """The answer of `pandora ask --json` in a process of its own, and its counts by path below the store, Dagster's records left out."""
+    report = root.parent / "report.json"
+    command = [sys.executable, "-m", "tests.defs.turn.counted_program", str(report)]
+    environment = {**os.environ, "PANDORA_ROOT": str(root), "DAGSTER_HOME": "", "PYTHONPATH": str(REPOSITORY)}
+    asked = subprocess.run(
+        [*command, "ask", question, "--user", "example", "--session", "demo", "--json"],
+        env=environment,
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    below, records = f"{root}{os.sep}", f"{root / 'dagster'}{os.sep}"
+    counts = {
+        action: {path.removeprefix(below): n for path, n in paths.items() if path.startswith(below) and not path.startswith(records)}
+        for action, paths in json.loads(report.read_text()).items()
+    }
+    return json.loads(asked.stdout), counts
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_ask_reads_its_turn_once_and_little_else(store, question):
+    """The limits hold from the first line of the process to its last, with the phases as Dagster assets."""
+    answer, counts = counted_ask(store, question)
+    read, written, synced = counts["read"], counts["written"], sum(counts["synced"].values())
+    assert QUESTIONS[question] in str(answer["response"])
+    indexes = [*(store / "indexes").iterdir()]
+    assert indexes and sum(read.values()) + len(indexes) <= MOST_OPENED, read
+    own = {path: count for path, count in read.items() if f"/{answer['turn_id']}/" in path}
+    assert own and set(own.values()) == {1}, own
+    assert synced <= min(len(written), sum(written.values())) + MOST_FSYNCS_BESIDE_DOCUMENTS, counts["synced"]

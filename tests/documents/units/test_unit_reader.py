@@ -233,3 +233,24 @@ def test_the_arguments_of_a_call_are_columns_of_its_answer_alone() -> None:
 
 def test_a_line_of_signs_below_an_empty_item_is_no_heading() -> None:
     assert [u.text for u in read_units("a\n\n- \t\n===\n")] == ["a"]
+
+
+def test_numbered_cases_of_a_law_need_the_sentence_that_they_complete() -> None:
+    """What follows at the margin is no part of the last case, though Markdown joins it to the list."""
+    law = (
+        "§ 12\n(2) Der Vertrag kann fristlos gekündigt werden, wenn\n1. die Miete nicht gezahlt wird,\n2. der Frieden gestört wird.\n"
+        "Dies gilt nicht bei Garagen.\n(3) Die Frist verlängert sich\na) nach fünf Jahren,\nb) nach acht Jahren.\n"
+    )
+    found = {unit.text: unit for unit in read_units(law)}
+    lead = found["(2) Der Vertrag kann fristlos gekündigt werden, wenn"].order
+    assert all(lead in found[text].needs for text in ("1. die Miete nicht gezahlt wird,", "2. der Frieden gestört wird."))
+    later = found["(3) Die Frist verlängert sich"]
+    assert lead not in later.needs and found["2. der Frieden gestört wird."].order not in later.needs
+    assert all(later.order in found[text].needs for text in ("a) nach fünf Jahren,", "b) nach acht Jahren."))
+
+
+@pytest.mark.parametrize("text", [f"Prices:\n\n{TABLE}", "Rates::\n\n  low    1.0\n  middle    2.0\n  high    3.0\n"])
+def test_a_table_needs_the_line_that_introduces_it(text: str) -> None:
+    """A table of Markdown and printed columns alike."""
+    units = read_units(text)
+    assert units[0].text.endswith(":") and all(0 in unit.needs or unit.needs[-1] == 1 for unit in units[1:])

@@ -289,7 +289,7 @@ def test_markdown_must_cite_where_sources_are_given(rig: Any, make_recipe: Any) 
     made = rig("It is HAT136.", "```markdown\nIt is HAT136 [1].\n```", recipe=recipe)
     result = made.call(sources=SOURCES)
     assert result.text == result.parsed == "It is HAT136 [1]." and result.record.schema_valid is None
-    assert "cites nothing" in made.runtime.packs[1].user
+    assert "no citation" in made.runtime.packs[1].user
 
 
 def test_a_warm_call_costs_little(rig: Any) -> None:

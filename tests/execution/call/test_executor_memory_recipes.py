@@ -9,10 +9,10 @@ import pytest
 
 from pandora_dagster.compression.levels.level_prompts import filled, number_items
 from pandora_dagster.contracts.model_calls import InputDocument
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import HaltError
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 ENTRIES = ["Ana asked to move flight AB123.", "change_flight failed with error 402.", "She accepted a new ticket for $180."]
 CALLS = {

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.enums import OutputFormat
-from pandora_dagster.documents.model_output.answer_parser import read_answer
 from pandora_dagster.errors import BadAnswerError, HaltError
+from pandora_dagster.execution.call.answer_parser import read_answer
 from pandora_dagster.execution.call.streaming import CallStream
 
 WRITTEN = {"output_format": "markdown", "output_schema": None}

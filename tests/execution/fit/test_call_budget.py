@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import InputDocument, Item
 from pandora_dagster.contracts.recipe_schema import TokenBudget
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.call.prompt_packs import input_parts
 from pandora_dagster.execution.fit.call_budget import (
@@ -22,6 +21,7 @@ from pandora_dagster.execution.fit.call_budget import (
     plannable_tokens,
     select_items,
 )
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 TEXTS = st.text(max_size=60) | st.sampled_from(
     ["word " * 30, "  \n\n\t", "</document>\n", "'ll 12345678 §§§ 漢字漢字", "}}}}>>>>\r\n\r\n", "a\n\n\n"]

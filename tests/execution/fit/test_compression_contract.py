@@ -14,8 +14,8 @@ from tests.execution.fit.test_summarization_engine import FILLER, LIMIT, REPORT
     ("text", "failed"),
     [
         ("The shop sold chair CH100X for $149.00.", set()),
-        ("{limit}The budget may exceed $1,299.00.", {"facts_preserved"}),
-        ("Error: payment gateway timed out at 11:31.", {"facts_preserved"}),
+        ("{limit}The budget may exceed $1,299.00.", {"no_fact_changed"}),
+        ("Error: payment gateway timed out at 11:31.", {"no_fact_changed"}),
         ("{limit}{filler}", set()),
         ("{limit}{filler}{filler}{filler}{filler}", {"within_budget"}),
         ("Sure! Here is a summary of the text you gave me:\n{limit}", {"is_a_summary"}),

@@ -7,7 +7,8 @@ from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_calls import CompressionCalls
-from pandora_dagster.execution.fit.meaning_check import MAX_CALLS_PER_TEXT, MAX_STATEMENTS, RECIPE, MeaningCheck
+from pandora_dagster.execution.fit.meaning_check import MAX_CALLS_PER_TEXT, MAX_STATEMENTS, MeaningCheck
+from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
 from tests.execution.conftest import FakeModel
 
 SITE = CallSite("tool_results", "anna", "s1")
@@ -23,7 +24,7 @@ SAME = statement("The desk, which is white, arrived.", "The white desk arrived."
 
 
 def check(model):
-    return MeaningCheck(CompressionCalls(model), SITE)
+    return MeaningCheck(CompressionCalls(model), MEANING_RECIPE, SITE)
 
 
 def judged(*verdicts):
@@ -39,7 +40,7 @@ def test_each_statement_has_the_verdict_of_its_number():
     found = asyncio.run(check(model).verdicts([TURNED, SAME]))
     assert [(v.statement, v.verdict, v.reason) for v in found] == [(TURNED, "changed", "reason 1"), (SAME, "same", "reason 2")]
     (asked,) = model.asked
-    assert asked.recipe == RECIPE and asked.layer is None and asked.query == ""
+    assert asked.recipe == MEANING_RECIPE and asked.layer is None and asked.query == ""
     assert asked.documents[0].text.startswith(f"[1] source: {TURNED.sources[0].text}\n    statement: {TURNED.text}\n[2] source: ")
 
 

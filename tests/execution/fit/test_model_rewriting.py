@@ -8,7 +8,7 @@ from pandora_dagster.contracts.enums import InterventionType, OutputFormat
 from pandora_dagster.contracts.recipe_schema import CompressionSettings
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_calls import MAX_CALLS
-from pandora_dagster.execution.fit.meaning_check import RECIPE
+from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from tests.execution.conftest import FakeModel
 
@@ -51,7 +51,7 @@ def writer(write, verdict="same"):
     """A model that writes, and that judges every statement alike."""
 
     def answer(request):
-        if request.recipe != RECIPE:
+        if request.recipe != MEANING_RECIPE:
             return write(request)
         numbers = range(1, document(request).count("] source: ") + 1)
         return {"verdicts": [{"number": n, "reason": "because", "verdict": verdict} for n in numbers]}
@@ -107,7 +107,7 @@ def test_statements_in_other_words_are_judged_beside_their_source(rewriting):
     """One call of the recipe for each piece, with what is not verbatim; judged the same, the text stays and nothing is unchecked."""
     model = writer(retold)
     made = rewriting(model).compress(REPORT, 700)
-    pairs = [document(request) for request in model.asked if request.recipe == RECIPE]
+    pairs = [document(request) for request in model.asked if request.recipe == MEANING_RECIPE]
     assert made.runtime == "sglang" and "gave away" in made.text and made.unchecked == ()
     assert pairs and all("sold chair" in text and "gave away the chair" in text for text in pairs)
 
@@ -129,4 +129,4 @@ def test_a_verbatim_answer_needs_no_verdict(rewriting):
     """Whole sentences of the piece are asked about by nobody."""
     model = writer(without_filler)
     rewriting(model).compress(REPORT, 700)
-    assert not [request for request in model.asked if request.recipe == RECIPE]
+    assert not [request for request in model.asked if request.recipe == MEANING_RECIPE]

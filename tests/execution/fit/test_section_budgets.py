@@ -11,9 +11,10 @@ from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_log import CompressionLog
-from pandora_dagster.execution.fit.model_compression import ModelCompression
+from pandora_dagster.execution.fit.compression_modes import ModelCompression
 from pandora_dagster.execution.fit.section_budgets import DOCUMENT_LIMIT, DOCUMENT_TARGET, SectionBudgets, SoftLimits
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
+from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from tests.execution.conftest import FakeStores
 
@@ -39,12 +40,12 @@ def budgets(counter):
     def build(limits=SoftLimits(), model=None):  # noqa: B008 - a frozen value
         stores = FakeStores()
         log = CompressionLog(stores, now, lambda: "c", lambda event, **fields: None)
-        made = ModelCompression(model, counter) if model else None
+        made = ModelCompression(model, counter, MEANING_RECIPE) if model else None
         engine = SummarizationEngine(
             recipes=open_recipes(), counter=counter, clock=lambda: datetime(2026, 1, 4, tzinfo=UTC), log=log, model=made
         )
         budgets = SectionBudgets(engine, counter, stores, log, limits)
-        budgets.stores, budgets.log = stores, log
+        budgets.stores = stores
         return budgets
 
     return build
@@ -79,11 +80,11 @@ def test_a_section_over_its_budget_is_compressed_or_told(number, budget, budgets
     small = asyncio.run(made.fit_section(number, content("word" + " word" * (budget + 29)), site=SITE))
     assert small.report is None and f"{budget + 30} tokens are 30 over its budget of {budget}" in small.halted
     assert f"would save {budget + 30 - int(budget * 0.9)}, under MIN_COMPRESSION_SAVINGS of 500" in small.halted
-    assert made.log.metrics.overflow_warnings == 1 and made.stores.records[-1].gates == {"within_budget": False}
+    assert len(made.stores.records) == 1 and made.stores.records[-1].gates == {"within_budget": False}
     large = asyncio.run(made.fit_section(number, content(text(budget + 1_000)), site=SITE))
     assert large.report and counter.count(large.text) <= budget * 0.9
     within = asyncio.run(made.fit_section(number, content("word" + " word" * (budget - 1)), site=SITE))
-    assert within.report is None and within.halted == "" and made.log.metrics.overflow_warnings == 1
+    assert within.report is None and within.halted == ""
 
 
 def test_without_a_least_saving_compression_starts_at_the_threshold(budgets, counter):
@@ -149,7 +150,7 @@ def test_a_text_of_which_not_one_unit_fits_stays_whole_and_says_so(budgets):
     codes = "Codes " + " ".join(f"{n * 2654435761 % 2**32:08x}" for n in range(200)) + "."
     made = budgets()
     settled = asyncio.run(made.fit_section(1, content(codes), site=SITE))
-    assert settled.text == codes and "not one unit fits" in settled.halted and made.log.metrics.overflow_warnings >= 1
+    assert settled.text == codes and "not one unit fits" in settled.halted and made.stores.records[-1].gates == {"within_budget": False}
 
 
 def test_a_model_that_is_down_halts_with_one_intervention(budgets):

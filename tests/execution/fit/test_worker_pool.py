@@ -15,10 +15,10 @@ import pytest
 
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, compress_structurally
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool, spare_processor_count
+from pandora_dagster.runtime.token_counter import TokenCounter
 from tests.execution.conftest import VOCABULARY
 
 LINES = "\n\n".join(
@@ -104,7 +104,7 @@ from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool
 from pandora_dagster.execution.fit.compression_contract import CompressionContract
-from pandora_dagster.documents.token_counter import TokenCounter
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 if __name__ == "__main__":
     text = "\\n\\n".join({LINES!r}.replace("Offer", f"Offer {{n}}.") for n in range({texts}))
@@ -135,7 +135,7 @@ def test_a_process_that_does_not_answer_is_not_waited_for(contract):
         assert made(apart, contract) == expected
         (worker,) = workers()
         os.kill(worker, signal.SIGSTOP)
-        apart._patience_s = 1  # from here on: its start may take longer
+        apart._timeout_s = 1  # from here on: its start may take longer
         assert made(apart, contract) == expected and len(told) == 1
     assert not _lives(worker)
 

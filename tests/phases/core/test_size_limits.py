@@ -83,7 +83,7 @@ def test_the_phase_shows_what_became_of_every_fact(rig, growing):
     assert row["facts"] == sum(row[name] for name in ("kept", "equal", "recoverable", "missing"))
     assert report.facts["compressed_facts"][0]["outcome"] and FILLER in report.facts["compression_before"]
     checks = {v.gate: v.passed for v in report.verdicts}
-    assert checks["facts_preserved"] and checks["within_budget"] and checks["is_a_summary"]
+    assert checks["no_fact_changed"] and checks["within_budget"] and checks["is_a_summary"]
     assert phase_record(rig, key, "tool_results").report["facts"]["compressions"] == report.facts["compressions"]
 
 
@@ -263,7 +263,7 @@ def test_a_turn_with_a_bad_compressing_model_keeps_every_critical_fact(manner, r
     assert all(telling.text(call) in turn.files["toolresults.md"] for call in range(2))
     row = report.facts["compressions"][0]
     assert row["mutated"] == row["invented"] == 0 and row["tokens_after"] < row["tokens_before"]
-    assert {v.gate: v.passed for v in report.verdicts}["facts_preserved"]
+    assert {v.gate: v.passed for v in report.verdicts}["no_fact_changed"]
     sold = dict(re.findall(r"CH(\d+)00X was sold for \$(\d+)49\.00", section))
     assert sold and all(chair == price for chair, price in sold.items())
     assert "can't help" not in section and "94.50" not in section

@@ -32,15 +32,17 @@ STRUCTURE = {
     "compact_context.py": {"f.origin.startswith(f'{session}/')"},
     "coordination.py": {"NO_SOURCE in r.outcome.text"},
     "conversation_summary.py": {"value not in ([], 0, '')"},
+    "day_ranges.py": {"first.startswith(_LINE)"},
+    "fact_lines.py": {"_LEDGER_LINE.findall(text)", "_SHOWN_LINE.findall(text)"},
     "note_source.py": {
         "cited.startswith('notes/')",
         "name.rpartition('/')[2].removesuffix('.md').lower()",
         "passage.lstrip('# ') not in ('', header.title)",
     },
     "phase_context.py": {"'query_analysis.json' in self.turn.files"},
-    "prior_turns.py": {"window.form_of(row.number) == 'summary'", "window.form_of(row.number) in ('whole', 'summary')"},
+    "prior_turns.py": {"window.forms[row.number] == 'summary'", "window.forms[row.number] in ('whole', 'summary')"},
     "research_source.py": {"cited.startswith('research_cache/')", "name != 'source'"},
-    "retrieval_scope.py": {"depth_policy(policy).other_sessions == 'own'"},
+    "retrieval_scope.py": {"retrieval_policy(policy).other_sessions == 'own'"},
     "section2.py": {"re.fullmatch(f'(?:{kinds}) [^:]+', name)", "s.source.traits.name != 'turn'"},
     "session_facts.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
     "session_history.py": {"t.form == 'rolled up'"},
@@ -70,16 +72,12 @@ def test_a_decision_runs_on_its_layer(point):
     assert found and {loaded.recipe.model_layer for loaded in found} == {point.layer}
 
 
-MEANING = "execution/fit/meaning_check.py"
-"""Compression is execution's own (DECISIONS 8), and so is the call that judges what a model rewrote (DECISIONS 36)."""
-
-
 def test_only_phases_name_recipes():
     """A recipe's name is in no other package; examples in the help of commands are words for users."""
     found = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.value}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path.relative_to(PACKAGE).parts[0] not in ("phases", "archive", "cli") and path.relative_to(PACKAGE).as_posix() != MEANING
+        if path.relative_to(PACKAGE).parts[0] not in ("phases", "archive", "cli")
         for node in _texts(ast.parse(path.read_text()))
         if _names_a_recipe(node.value.removesuffix(".yaml"))
     ]

@@ -8,13 +8,18 @@ import dagster as dg
 import pytest
 
 from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.lineage import DocumentId, Relation
 from pandora_dagster.contracts.phase_outputs import TaskPlan, TurnSummary
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.turn_run import run_turn
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.flow import phase_table
 from pandora_dagster.phases.flow.phase_spec import PhaseRecipe, PhaseSpec, when
+from pandora_dagster.phases.flow.turn_flow import run_phase
+from tests.archive.archived_store import LATER, archived
 from tests.phases.rig import CLARIFY, SUMMARY, Rig, open_rig, plan
+from tests.stores.turns.turn_rig import Ticking
 
 REPOSITORY = Path(__file__).parents[3]
 RECIPE = "pipeline/phase3_title"
@@ -39,9 +44,29 @@ TITLE = PhaseSpec(
 """A branch phase behind another phase than `reflection`, and with a condition of its own."""
 
 
+async def _handover(ctx: PhaseContext) -> PhaseOutput:
+    """The function of the added phase that ends a turn."""
+    text = f"A colleague answers revision {ctx.turn.manifest.revision}."
+    return PhaseOutput(sections={5: text}, files={"response.md": f"{text}\n"})
+
+
+HANDOVER = PhaseSpec(
+    "handover",
+    "3",
+    _handover,
+    "The turn goes to a colleague.",
+    needs=("task_plan",),
+    section=5,
+    files=("response.md",),
+    condition=when("task_plan.json", TaskPlan, lambda answer: answer.next_step == "clarify"),
+    final_state=TurnState.CLARIFY,
+)
+"""A branch phase that ends the turn, in the place of the Planner's question back."""
+
+
 @pytest.fixture
 def rig(tmp_path, monkeypatch) -> Rig:
-    """A store whose flow has one more phase: one spec in the table, one function, one recipe with its prompt."""
+    """A store whose flow has two more phases: each has its spec in the table and its function, one its recipe with the prompt."""
     for part in ("recipes", "prompts"):
         shutil.copytree(REPOSITORY / part, tmp_path / part)
     summarizer = (tmp_path / "recipes/pipeline/phase7_summarizer.yaml").read_text()
@@ -49,7 +74,7 @@ def rig(tmp_path, monkeypatch) -> Rig:
     (tmp_path / f"recipes/{RECIPE}.yaml").write_text(recipe)
     shutil.copy(tmp_path / "prompts/pipeline/phase7_summarizer.md", tmp_path / f"prompts/{RECIPE}.md")
     place = phase_table.phase_order().index("task_plan") + 1
-    monkeypatch.setattr(phase_table, "PHASES", (*phase_table.PHASES[:place], TITLE, *phase_table.PHASES[place:]))
+    monkeypatch.setattr(phase_table, "PHASES", (*phase_table.PHASES[:place], TITLE, HANDOVER, *phase_table.PHASES[place:]))
     rig = open_rig(tmp_path / "store", recipes=tmp_path)
     yield rig
     rig.app.close()
@@ -81,6 +106,35 @@ def test_an_added_branch_that_is_not_taken_writes_nothing(rig, monkeypatch):
     monkeypatch.setattr(phase_table, "PHASES", tuple(never if spec is TITLE else spec for spec in phase_table.PHASES))
     turn = rig.turn(rig.ask())
     assert turn.manifest.state is TurnState.SAVED and "title.json" not in turn.files and "response.md" in turn.files
+
+
+def test_an_added_phase_that_ends_a_turn_is_known_to_the_store(rig):
+    """Lineage dates the turn by it, a repeated run keeps the state that it gave, and the turn is archived with all its links."""
+    rig.app = replace(rig.app, dependencies=replace(rig.app.dependencies, clock=Ticking()))
+    rig.say(planner=plan("clarify", question="Which chair?"))
+    key = rig.ask()
+    first = rig.turn(key).manifest
+    assert first.state is TurnState.CLARIFY and first.phases[-1].phase == "handover" and rig.app.pending_phases(key) == ()
+    assert section_times(rig, key) == {first.phases[-1].finished_at} and first.created_at < first.phases[-1].finished_at
+
+    rig.app.run(run_phase("handover", key, rig.app.dependencies))
+    again = rig.turn(key)
+    assert (again.manifest.state, again.manifest.revision) == (TurnState.CLARIFY, 1)
+    read = {
+        at: rig.app.lineage.texts().cited(DocumentId.parse(f"{key}/response.md"), at=at)
+        for at in (again.manifest.phases[-1].finished_at, "9")
+    }
+    assert list(read.values()) == ["A colleague answers revision 0.\n", "A colleague answers revision 1.\n"]
+    assert rig.app.turns.reopen(again, phase="turn_summary", order=phase_table.phase_order()).manifest.state is TurnState.CLARIFY
+
+    archived(rig.app, after=LATER)
+    assert rig.turn(key).manifest.state is TurnState.ARCHIVED and rig.app.lineage.verify() == () == rig.app.indexes.verify()
+    assert section_times(rig, key) == {again.manifest.phases[-1].finished_at}
+
+
+def section_times(rig: Rig, key: TurnKey) -> set[str]:
+    """When lineage says that the sections of a turn were put together."""
+    return {edge.at for edge in rig.app.lineage.index.rows_of(key.user, [str(key)]) if edge.relation is Relation.SECTION}
 
 
 def test_an_added_phase_is_an_asset(rig):

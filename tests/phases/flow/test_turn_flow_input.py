@@ -89,7 +89,7 @@ def test_notes_that_cannot_be_read_cost_no_turn_and_are_named(anna, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda page: page.replace("```yaml\n", "```yaml\nbudget:\n  value: 1\n  confidence: 1\n"), "key budget stands twice"),
+        (lambda page: page.replace("```yaml\n", "```yaml\nbudget:\n  value: 1\n  confidence: 1\n"), "duplicate key budget"),
         (lambda page: page.replace("budget:", "budget: ["), "expected YAML"),
         (lambda page: page.replace("confidence: 0.9", "confidence: 7"), "budget: confidence"),
     ],

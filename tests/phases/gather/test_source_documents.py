@@ -124,14 +124,14 @@ def test_a_note_is_offered_with_the_passage_that_leads_to_it(rig):
 
 @pytest.mark.parametrize("wall", [" ", "\n", "\n\n"])
 def test_of_a_long_note_the_matching_part_is_given(rig, wall):
-    """Also of one without a paragraph in it: what says nothing of the query stays out, and how much is reported."""
+    """Also of one without a paragraph in it: what says nothing of the query stays out, and the compression is reported."""
     filler = wall.join(f"On day {n} we went to the lake and talked about the weather there." for n in range(900))
     write_note(rig, "Log.md", f"{filler}{wall}The boiler is a Viessmann of 2019.{wall}{filler}")
     rig.say(retrieval=chosen(notes=["Log.md"]))
     key = rig.ask("which boiler do we have?")
     text = rig.runtime.of("context_synthesis")[-1].document("forever_memory")
     assert "The boiler is a Viessmann of 2019." in text and rig.app.dependencies.counter.count(text) <= NOTE_TOKENS + 60
-    assert report(rig, key)["facts"]["left_out"] == 1
+    assert [row["document"] for row in report(rig, key)["facts"]["compressions"]] == ["notes/Log.md"]
 
 
 MISSING = {

@@ -27,6 +27,13 @@ def test_the_fields_of_a_page_belong_to_its_title(anna, query, message):
     assert "\n" not in answer and answer.endswith(" [1]")
 
 
+def test_another_product_is_no_answer(anna):
+    """A number is part of a product's name: the page of the LOQ 15 says nothing of a LOQ 17."""
+    anna.visit(extracted_data=LAPTOP)
+    anna.research()
+    assert anna.section(anna.ask("What does the Lenovo LOQ 17 cost?"), 5) == "I found nothing about this."
+
+
 def test_prose_of_a_page_knows_what_its_address_names(anna):
     """Without a title: long text is read sentence by sentence, and the address says of what it speaks."""
     text = "The machine is very quiet and it was built to stand in a small kitchen between other things. The warranty is 5 years."

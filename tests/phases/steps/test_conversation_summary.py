@@ -46,7 +46,7 @@ def test_a_long_session_is_summed_up_and_the_next_turn_is_given_it(app):
     _, reports = asked(app, "Please note: the rug must cost at most 50 euros.")
     report = reports["conversation_summary"]
     assert report.facts["triggered"] and report.facts["covered_turns"] == "1-33" and report.halt is None
-    assert {v.gate: v.passed for v in report.verdicts} == {"schema_validation": True, "timeout_ms": True, "facts_preserved": True}
+    assert {v.gate: v.passed for v in report.verdicts} == {"schema_validation": True, "timeout_ms": True, "no_fact_changed": True}
     stored = app.dependencies.conversations.find(ANNA, LONG)
     assert stored.turns == tuple(range(1, 34)) and stored.runtime == "extractive" and stored.made_by == "turn_000041"
     assert stored.call_id == report.calls[-1].call_id and len(report.section.split()) <= 500
@@ -207,10 +207,10 @@ def test_a_call_that_the_sessions_limits_put_off_is_left_for_the_next_turn(rig):
     assert report.halt is None and len(report.calls) == 1 == len(rig.runtime.of("conversation_summarizer"))
     assert report.facts["deferred"].startswith("conversation_summary: deferred: session long may make its next summarisation call in ")
     assert report.facts["left_for_later"] == 33 - len(first.turns) > 0 and rig.app.pending_phases(key) == ()
-    assert "facts_preserved" in {v.gate for v in report.verdicts}
+    assert "no_fact_changed" in {v.gate for v in report.verdicts}
 
     report = {r.phase: r for r in rig.run(rig.start(session="long"))}["conversation_summary"]
-    assert report.calls == () and store.find(ANNA, LONG) == first and "facts_preserved" not in {v.gate for v in report.verdicts}
+    assert report.calls == () and store.find(ANNA, LONG) == first and "no_fact_changed" not in {v.gate for v in report.verdicts}
     assert report.facts["left_for_later"] == 34 - len(first.turns)
 
     limits.save(ANNA, LONG, LimiterState())

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.turns import FoundMessage
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.retrieval.messages.search_results import search_results
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 COUNT = TokenCounter(Path(__file__).parents[3] / "data" / "tokenizer" / "cl100k_base.tiktoken").count
 
@@ -53,6 +53,12 @@ def test_what_stands_beside_fills_what_is_left() -> None:
     found, near = [_message(1, "a b", score=1.0)], [_message(2, "c d", score=2.0), _message(3, "e f", score=0.5)]
     assert [r.message_ids[0] for r in search_results("q", found, budget=6, count=_words, beside=near).results] == ["m1"]
     assert [r.message_ids[0] for r in search_results("q", found, budget=99, count=_words, beside=near).results] == ["m2", "m1", "m3"]
+
+
+def test_what_does_not_fit_makes_room_for_what_does() -> None:
+    """A message that is too large is passed over, not cut, and the next one goes in."""
+    found = search_results("q", [_message(1, "a b c d e", score=9), _message(2, "a b", score=1)], budget=6, count=_words)
+    assert [r.message_ids[0] for r in found.results] == ["m2"]
 
 
 @given(st.lists(st.tuples(st.text("ab \n", max_size=30), st.integers(1, 4), st.floats(0, 9)), max_size=12), st.integers(1, 60))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.enums import OutputFormat
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
+from pandora_dagster.runtime.token_counter import TokenCounter
 from tests.runtime.extractive.packs import make_pack
 
 VOCABULARY = Path(__file__).parents[3] / "data" / "tokenizer" / "cl100k_base.tiktoken"

@@ -131,7 +131,7 @@ CALLS = 500
 
 def test_a_server_is_kept_full_and_never_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server for 30 at once that queues without end: places grow from 16 until it is full, no further, and nothing is refused."""
-    monkeypatch.setattr(admission, "_LOOK_EVERY_S", 0.005)
+    monkeypatch.setattr(admission, "_POLL_INTERVAL_S", 0.005)
     server = PacedServer(max_running=30, max_queued=10_000)
 
     async def work() -> tuple[int, list[ModelAnswer]]:

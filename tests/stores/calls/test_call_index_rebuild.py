@@ -86,7 +86,12 @@ def test_every_difference_is_reported(store: _Store) -> None:
         db.execute("UPDATE calls SET call_id = 'z', record = ? WHERE call_id = 'c'", [_record("z").model_dump_json()])
     messages = "\n".join(store.verify())
     assert messages.count("\n") == 3
-    for part in ("call a: missing", "call b: the index says something else", "call c: missing", "call z: in the index, but in no file"):
+    for part in (
+        "call a: missing",
+        "call b: the index differs from the record in the file",
+        "call c: missing",
+        "call z: in the index, but in no file",
+    ):
         assert part in messages
 
 

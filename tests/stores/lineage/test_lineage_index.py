@@ -46,16 +46,14 @@ def test_rows_take_the_place_of_older_ones(index: DuckLineageIndex) -> None:
     assert index.rows_of("ben", ["ben:turn_000001"]) == (theirs,)
     index.put([], owners=["ann:turn_000001"])
     assert index.owners() == (("ann", "ann:turn_000002"), ("ben", "ben:turn_000001"))
-    assert index.owners("ann") == (("ann", "ann:turn_000002"),)
 
 
-def test_both_ways_and_one_user(index: DuckLineageIndex) -> None:
-    """Parents and children of many documents at once, never another's."""
+def test_parents_are_of_one_user(index: DuckLineageIndex) -> None:
+    """Parents of many documents at once, never another's."""
     up, down = _edge("session/s1", "turn_000001/summary"), _edge("digest", "session/s1")
     index.put([up, down, _edge("session/s1", "turn_000001/summary", user="ben")])
     assert index.parents("ann", ["ann:digest", "ann:session/s1"]) == (down, up)
-    assert index.children("ann", ["ann:turn_000001/summary"]) == (up,)
-    assert index.parents("ann", ["ben:session/s1"]) == index.children("ben", ["ann:turn_000001/summary"]) == ()
+    assert index.parents("ann", ["ben:session/s1"]) == ()
 
 
 def test_a_missing_file_has_no_rows_and_a_damaged_one_says_so(index: DuckLineageIndex) -> None:

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine
+from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine, digest_of
 from pandora_dagster.errors import DocumentError, InputError, StoreError
-from pandora_dagster.stores.records.batch_files import BatchFiles, Inbox, digest_of, keep_rejected, queries_of
+from pandora_dagster.stores.records.batch_files import BatchFiles, Inbox
 
 DIGEST = "ab" * 32
 
@@ -72,15 +72,15 @@ def test_finished_files_lie_under_their_day_and_none_is_lost(inbox):
 def test_rejected_lines_are_kept_with_their_reasons(tmp_path):
     """Beside the file, one JSON line each; nothing where there are none."""
     lines = (RejectedLine(line=3, reason="no", text="{\udcff"), RejectedLine(line=4, reason="no", text="ü"))
-    path = keep_rejected(tmp_path / "a.jsonl", lines)
+    path = Inbox(tmp_path).keep_rejected(tmp_path / "a.jsonl", lines)
     assert path == tmp_path / "a.rejected.jsonl"
     assert [json.loads(line)["line"] for line in path.read_text().splitlines()] == [3, 4]
-    assert keep_rejected(tmp_path / "b.jsonl", ()) is None and not (tmp_path / "b.rejected.jsonl").exists()
+    assert Inbox(tmp_path).keep_rejected(tmp_path / "b.jsonl", ()) is None and not (tmp_path / "b.rejected.jsonl").exists()
 
 
 def test_a_file_that_cannot_be_read_is_reported(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
-        queries_of(tmp_path / "none.jsonl")
+        Inbox(tmp_path).read(tmp_path / "none.jsonl")
 
 
 def test_a_record_is_written_once(tmp_path):

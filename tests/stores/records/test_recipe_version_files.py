@@ -26,8 +26,8 @@ RECIPE = "pipeline/phase1_reflection"
 REPOSITORY = Path(__file__).parents[3]
 
 
-def store(root: Path) -> RecipeVersionFiles:
-    return RecipeVersionFiles(root, clock=lambda: NOW)
+def store(root: Path, **more: float) -> RecipeVersionFiles:
+    return RecipeVersionFiles(root, clock=lambda: NOW, **more)
 
 
 def edited(words: str):
@@ -87,9 +87,9 @@ def test_a_file_that_goes_back_is_in_production_whoever_ran_what_lay_between(ver
     assert [c.version for c in versions.production(RECIPE).history] == [first.version, second.version, first.version]
 
 
-def test_a_version_is_noted_under_the_lock(versions, tmp_path, monkeypatch):
+def test_a_version_is_noted_under_the_lock(tmp_path):
     """While another process changes production nothing is appended; the call that follows does it."""
-    monkeypatch.setattr("pandora_dagster.stores.records.recipe_version_files._LOCK_S", 0.05)
+    versions = store(tmp_path, lock_seconds=0.05)
     with file_lock(tmp_path / "recipes" / RECIPE / ".lock", what="a test", seconds=1), pytest.raises(StoreError, match="another process"):
         versions.keep(edited("One."))
     assert versions.production(RECIPE).history == ()

@@ -8,8 +8,8 @@ import pytest
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.documents.sections import new_context
+from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.retrieval.turn_row import build_turn_row
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import rebuild_turns, verify_turns
 
@@ -109,8 +109,7 @@ def test_a_damaged_index_is_kept(index: DuckTurnIndex) -> None:
     index.file.path.write_bytes(b"garbage")
     with pytest.raises(StoreError, check=lambda error: "pandora index rebuild" in error.hint):
         index.rows()
-    damaged_file = rebuild_turns(_Documents(_turn(1, "a")), index).damaged_file
-    assert damaged_file is not None
+    (damaged_file,) = rebuild_turns(_Documents(_turn(1, "a")), index).damaged_files
     assert damaged_file.read_bytes() == b"garbage"
     assert len(index.rows()) == 1
 

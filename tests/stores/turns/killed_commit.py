@@ -15,8 +15,8 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import PhaseRecord
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.stores.turns.revisions import PhaseTable
 from pandora_dagster.stores.turns.turn_files import TurnFiles
+from tests.stores.turns.turn_rig import EFFECTS
 
 STEPS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
 ORDER = ("turn_request", "reflection", "response", "validation", "saved_turn", "turn_summary")
@@ -28,8 +28,7 @@ class Words:
 
 
 def store(root: Path) -> TurnFiles:
-    table = PhaseTable({"reflection": 1, "response": 5, "validation": 6})
-    return TurnFiles(root, counter=Words(), clock=lambda: datetime(2026, 1, 4, 15, tzinfo=UTC), phases=table)
+    return TurnFiles(root, counter=Words(), clock=lambda: datetime(2026, 1, 4, 15, tzinfo=UTC), phases=EFFECTS)
 
 
 def act(root: Path, action: str) -> None:

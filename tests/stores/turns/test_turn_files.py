@@ -210,7 +210,7 @@ def test_recorded_turns_are_placed_whole(turns):
     placed = turns.place_many(items)
     assert [turns.load(turn.key) for turn in placed] == list(placed)
     assert placed[0].manifest.recorded and placed[0].files.keys() == {"messages.jsonl"} and placed[0].manifest.tokens
-    with pytest.raises(StoreError, match="stands there already"):
+    with pytest.raises(StoreError, match="already exists"):
         turns.place_many([recorded_turn(TurnKey("anna", 2))])
     assert turns.load(TurnKey("anna", 2)) == placed[1]
 

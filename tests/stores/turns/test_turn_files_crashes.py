@@ -14,8 +14,8 @@ from pandora_dagster.contracts.turns import PhaseRecord
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import StoreError, UnknownTurnError
 from pandora_dagster.stores.disk.files import write_atomic
-from pandora_dagster.stores.turns.revisions import PhaseTable
 from pandora_dagster.stores.turns.turn_files import TurnFiles
+from tests.stores.turns.turn_rig import EFFECTS
 
 REPOSITORY = Path(__file__).parents[3]
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
@@ -28,8 +28,7 @@ class Words:
 
 
 def store(root):
-    table = PhaseTable({"reflection": 1, "response": 5, "validation": 6})
-    return TurnFiles(root, counter=Words(), clock=lambda: NOW, phases=table)
+    return TurnFiles(root, counter=Words(), clock=lambda: NOW, phases=EFFECTS)
 
 
 def prepared(root, *, saved=False):
@@ -211,7 +210,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
     )
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parent)]
-    impatient = TurnFiles(tmp_path, counter=Words(), clock=lambda: NOW, phases=PhaseTable({}), lock_seconds=0.2)
+    impatient = TurnFiles(tmp_path, counter=Words(), clock=lambda: NOW, phases=EFFECTS, lock_seconds=0.2)
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(StoreError, match="another process works on turn anna:turn_000001"), impatient.lock(KEY):

@@ -4,12 +4,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pandora_dagster.contracts.enums import TurnState
-from pandora_dagster.contracts.turns import PhaseRecord
+from pandora_dagster.contracts.turns import PhaseEffects, PhaseRecord
 from pandora_dagster.documents.sections import ContextDocument
 
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
 ORDER = ("turn_request", "reflection", "clarification", "response", "validation", "saved_turn", "turn_summary")
 SECTIONS = {"reflection": 1, "gathered_context": 2, "task_plan": 3, "tool_results": 4, "response": 5, "validation": 6}
+EFFECTS = PhaseEffects(SECTIONS, {"clarification": TurnState.CLARIFY, "saved_turn": TurnState.SAVED}, "turn_summary")
 QUERY = "what?\r\n## 1. not a heading\n\n"
 
 

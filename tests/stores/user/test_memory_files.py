@@ -73,7 +73,7 @@ def test_a_page_without_its_block_gets_one_at_its_end(memory, tmp_path):
 BROKEN = {
     "two equal keys": (
         "a: {value: 1, confidence: 1}\na: {value: 2, confidence: 1}",
-        r"p\.md:5: key a stands twice: expected YAML with each key once",
+        r"p\.md:5: duplicate key a: expected YAML with each key once",
     ),
     "not YAML": ("a: [1\nb: 2", r"p\.md:[5-6]: .*expected YAML"),
     "no mapping": ("- a", r"p\.md:4: list: expected a mapping"),

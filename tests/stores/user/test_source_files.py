@@ -95,7 +95,7 @@ def test_logical_ids_lead_to_files_that_bear_no_word_of_the_record(store, tmp_pa
 BROKEN = {
     "not JSON": ("{", r"r\.json:1: not JSON: .*expected one object with topic, cache_key, .*summary"),
     "a list": ("[]", r"r\.json: .*expected one object with topic, cache_key"),
-    "a key twice": ('{"topic": "a.b", "topic": "c.d"}', r"r\.json: key 'topic' stands twice"),
+    "a key twice": ('{"topic": "a.b", "topic": "c.d"}', r"r\.json: duplicate key 'topic'"),
     "not a number": ('{"quality_score": NaN}', r"r\.json: NaN is no JSON number"),
     "nested": ("[" * 100_000, r"r\.json: nested too deeply"),
     "a topic that is a path": (json.dumps({**RESEARCH, "topic": "../../etc"}), r"r\.json: topic: expected category\.subcategory"),

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.cues import Cue, cues
+from pandora_dagster.language.quantities import quantities
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary, rank
 from pandora_dagster.runtime.extractive.evidence.questions import Question
 from pandora_dagster.runtime.extractive.evidence.quotes import OVER
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage
-from pandora_dagster.runtime.extractive.words.empty_texts import asks, repeats, says_nothing
-from pandora_dagster.runtime.extractive.words.query_intent import asks_of_asking
+from pandora_dagster.runtime.extractive.queries.content_words import STOP_WORDS, content_keys
+from pandora_dagster.runtime.extractive.queries.empty_texts import asks, repeats, says_nothing
+from pandora_dagster.runtime.extractive.queries.query_intent import asks_of_asking, is_thanks
+from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
 
 CLOSE = 2.0
 """Log odds behind the best passage up to which another is shown."""
@@ -21,7 +24,9 @@ _LEAST_HELD = 0.15
 """Share of what is asked that the best source must hold, in the measure of how rare its words are."""
 _SAME = 0.8
 _WORD = re.compile(r"\w+")
+_LAST_WORD = re.compile(r"([^\W\d_]{2,}) $")
 _FIGURES = re.compile(r"\d+(?:[.,:]\d+)*")
+_LONGEST_NAME = 40
 _FRAME_WORDS = 4
 """A list mark, a date, a name, a citation."""
 
@@ -29,19 +34,47 @@ _FRAME_WORDS = 4
 def evidence(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Passage]]:
     """The passages that may answer, best first with their log odds; () where no source holds what is asked.
 
-    Questions answer only who asks for questions; what repeats the question or says nothing is no answer. Equal texts are kept once,
-    as the oldest turn says them.
+    Equal texts are kept once, as the oldest turn says them.
     """
-    kept = [p for p in passages if not (repeats(p.text, asked.text) or says_nothing(p.text))]
-    if not asks_of_asking(asked.text):
-        kept = [p for p in kept if not asks(p.text)]
+    kept = telling(passages, asked)
     if not asked.days and not holds(kept, asked):
         return []
+    if pointer(asked.text):
+        kept = [p for p in kept if _is_of_question(p, asked)]
     first: dict[str, tuple[float, Passage]] = {}
     for score, passage in rank(kept, asked):
         top, known = first.setdefault(passage.text, (score, passage))
         first[passage.text] = (top, _older(known, passage))
     return _corrected(list(first.values()), asked)
+
+
+def telling(passages: Sequence[Passage], asked: Question) -> list[Passage]:
+    """Those that tell something: what repeats the question, thanks or greets does not. Questions answer only who asks for questions."""
+    numbered = _numbered(asked.text)
+    kept = [p for p in passages if not (repeats(p.text, asked.text) or says_nothing(p.text) or is_thanks(p.text))]
+    kept = [p for p in kept if not numbered or not _is_of_another(_numbered(p.text), numbered)]
+    return kept if asks_of_asking(asked.text) else [p for p in kept if not asks(p.text)]
+
+
+def _numbered(text: str) -> dict[str, set[str]]:
+    """Name -> the numbers that follow it as part of it: `LOQ 15`, `room 7`. A number with a unit is none."""
+    found: dict[str, set[str]] = {}
+    for value in quantities(text):
+        name = _LAST_WORD.search(text[max(0, value.start - _LONGEST_NAME) : value.start])
+        if name and not value.unit and name[1].lower() not in STOP_WORDS:
+            found.setdefault(name[1].lower(), set()).add(value.number)
+    return found
+
+
+def _is_of_another(said: dict[str, set[str]], asked: dict[str, set[str]]) -> bool:
+    """Whether a passage says another number of a name that the question numbers, and not that one: LOQ 15 is no LOQ 17."""
+    return any(name in said and said[name].isdisjoint(numbers) for name, numbers in asked.items())
+
+
+def _is_of_question(passage: Passage, asked: Question) -> bool:
+    """Whether a passage has to do with what is asked of a thing, not only with that thing."""
+    own = content_keys(asked.text, passage.language or asked.language, asking=True)
+    return not own or not set(own).isdisjoint(passage.keys) or any(kind.search(passage.text) for kind in asked.kinds())
 
 
 def holds(passages: Sequence[Passage], asked: Question) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-_PREFERENCE = re.compile(r"^- ([^:\n]+): (.+?)(?: \(confidence [\d.]+(?:, turn \d+)?\))?$", re.MULTILINE)
+_PREFERENCE = re.compile(r"^- ([^:\n]+): (.+?)(?: \(confidence [\d.]+(?:, turn (\d+))?\))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,6 @@ def summaries(text: str) -> list[Summary]:
     return sorted(read, key=lambda s: s.turn)
 
 
-def preferences(text: str) -> dict[str, str]:
-    """Key -> value of lines `- key: value (confidence 0.90, turn 808)`."""
-    return {key.strip(): value for key, value in _PREFERENCE.findall(text)}
+def preferences(text: str) -> list[tuple[int, str, str]]:
+    """Turn, key and value of lines `- key: value (confidence 0.90, turn 808)`, the oldest first."""
+    return sorted((int(turn or 0), key.strip(), value) for key, value, turn in _PREFERENCE.findall(text))

@@ -12,9 +12,10 @@ from itertools import groupby
 from types import MappingProxyType
 
 from pandora_dagster.documents.units.unit import UnitKind
-from pandora_dagster.language.relative_days import is_in_ranges
+from pandora_dagster.phases.core.day_ranges import is_in_ranges
+from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.questions import Question
-from pandora_dagster.runtime.extractive.evidence.source_passages import Passage
+from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {"own": 0.46, "rarest": 2.6, "before": 0.09, "source": 0.76, "kind": 1.04, "late": 0.91, "code": -2.3, "rank": -1.74}
@@ -72,6 +73,13 @@ class Vocabulary:
         whole = sum(worth.values())
         found = sum(value for key, value in worth.items() if key in keys or any(is_kin(key, other) for other in keys))
         return found / whole if whole else 0.0
+
+
+def held_shares(texts: Sequence[str], asked: frozenset[str]) -> list[float]:
+    """For each text the share of what is asked that it holds."""
+    reader = PassageReader(Labels(()))
+    vocabulary = Vocabulary([reader.line(text, Passage("", None, ())) for text in texts], asked)
+    return [vocabulary.held(frozenset(p.keys)) for p in vocabulary.passages]
 
 
 def is_kin(one: str, other: str) -> bool:

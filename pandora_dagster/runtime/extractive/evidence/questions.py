@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.language.relative_days import refers_to_past, strip_days
-from pandora_dagster.runtime.extractive.evidence.content_keys import common_keys, content_keys
-from pandora_dagster.runtime.extractive.words.query_intent import asks_of_days, looks_back
+from pandora_dagster.runtime.extractive.queries.content_words import common_keys, content_keys
+from pandora_dagster.runtime.extractive.queries.query_intent import asks_of_days, looks_back
 
 _DATE = (
     r"\d{4}-\d\d-\d\d|\b\d{1,2}\.? ?(?:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez|ene|abr|ago|dic|janv|févr|avr|juin"

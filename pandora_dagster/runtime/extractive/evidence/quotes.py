@@ -6,7 +6,7 @@
 import re
 from dataclasses import dataclass
 
-from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 
 OVER = f", {TEMPLATES['no_longer']}"
 """Follows the day of what no longer holds."""

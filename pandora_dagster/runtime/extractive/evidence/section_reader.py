@@ -10,12 +10,12 @@ from pandora_dagster.documents.citations import REFERENCES_TITLE
 from pandora_dagster.documents.meta import subsections
 from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
-from pandora_dagster.runtime.extractive.evidence.content_keys import content_keys
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, json_value
 from pandora_dagster.runtime.extractive.evidence.questions import Question
 from pandora_dagster.runtime.extractive.evidence.quotes import read_quote, split_quotes
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
 from pandora_dagster.runtime.extractive.evidence.tool_results import Result
+from pandora_dagster.runtime.extractive.queries.content_words import content_keys
 
 _META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _SKIPPED = frozenset((REFERENCES_TITLE, "Context Assessment"))

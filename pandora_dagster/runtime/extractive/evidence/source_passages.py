@@ -11,7 +11,7 @@ from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
-from pandora_dagster.runtime.extractive.evidence.content_keys import content_keys
+from pandora_dagster.runtime.extractive.queries.content_words import content_keys
 
 _SECTION = re.compile(
     r"^([0-6])\. (User Query|Reflection Decision|Gathered Context|Task Plan|Tool Execution|Synthesis|Validation): ", re.MULTILINE
@@ -25,6 +25,8 @@ _PACKED = re.compile(r"^# (?=[^\n]*\|)")
 _RULE = re.compile(r"[\s|:*_=+-]*")
 _REFERENCE = re.compile(rf"^.*{re.escape(REFERENCE)}\S+$", re.MULTILINE)
 """The line of a compressed text that leads to its original."""
+_ESCAPED = re.compile(r"^ {0,3}\\(?=#{1,3}[ \t])", re.MULTILINE)
+"""What keeps a heading of a quoted text from being one of the section that quotes it."""
 _COLUMN_NAME = re.compile(r"[_.\[\]()]")
 _LANGUAGE_CHARACTERS = 4_000
 
@@ -68,7 +70,7 @@ class PassageReader:
 
     def turn(self, text: str, *, turn: int, label: str, date: str) -> list[Passage]:
         """An earlier turn: the user's words, what tools gave, the answer; frames of tool results are no passages."""
-        text = _REFERENCE.sub("", without_marks(text)[0])
+        text = _REFERENCE.sub("", without_marks(_ESCAPED.sub("", text))[0])
         named = _SPEAKERS.match(text)
         speakers = frozenset(named.group(1).split(", ")) if named else frozenset[str]()
         found: list[Passage] = []

@@ -8,18 +8,27 @@ from typing import Any
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.phase_outputs import CachedResearch, GatheredContext, Knowledge, PriorTurn, VisitData
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.documents.fact_lines import read_shown_lines
-from pandora_dagster.language.relative_days import read_days_line
-from pandora_dagster.runtime.extractive.evidence.choice import closest, evidence
+from pandora_dagster.phases.core.day_ranges import read_days_line
+from pandora_dagster.phases.gather.fact_lines import read_shown_lines
+from pandora_dagster.runtime.extractive.evidence.choice import closest, evidence, telling
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_lines, preferences, referred
 from pandora_dagster.runtime.extractive.evidence.questions import Question, question
 from pandora_dagster.runtime.extractive.evidence.quotes import OVER, quote
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
 from pandora_dagster.runtime.extractive.output_budget import Draft, selected
-from pandora_dagster.runtime.extractive.words.query_relevance import bears, enough, shared
-from pandora_dagster.runtime.extractive.words.sentence_corrections import corrects
-from pandora_dagster.runtime.extractive.words.user_statements import acknowledged, binds, clauses, contradicts, stated
+from pandora_dagster.runtime.extractive.queries.content_words import terms
+from pandora_dagster.runtime.extractive.queries.query_intent import advises
+from pandora_dagster.runtime.extractive.queries.query_relevance import bears, enough, shared
+from pandora_dagster.runtime.extractive.queries.user_statements import (
+    acknowledged,
+    binds,
+    clauses,
+    contradicts,
+    corrects,
+    stated,
+    taken_back,
+)
 
 _TURN = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
@@ -27,12 +36,6 @@ _TURN = re.compile(
 )
 _NOTE = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[(\d{1,4})\])? =====[ \t]*$", re.MULTILINE)
 _MINE = re.compile(r"\b(?:my|mine|our|ours|i)\b", re.IGNORECASE)
-_ADVICE = re.compile(
-    r"\b(?:suggest\w*|recommend\w*|advi[sc]e|ideas?|propose|plan|choose|pick|which .{1,40} should|what (?:should|could|can|shall) (?:i|we)"
-    r"|vorschl\w+|empf[ei]\w+|schlag\w* .{0,40}vor)\b",
-    re.IGNORECASE,
-)
-"""Who asks for advice is bound by limits that the question does not repeat."""
 _ROOM = 0.75
 """Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
 _MOST_FACTS = 16
@@ -70,7 +73,8 @@ def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
     noted = _noted(pack.document("forever_memory"), asked, reader)
     facts, noted = _dated(facts, noted, over)
     kept = preferences(pack.document("stored_preferences"))
-    told = {key: value for key, value in kept.items() if bears(query, key, value)}
+    told = {key: value for turn, key, value in kept if bears(query, key, value) and not _is_past(turn, key, value, kept, over, facts)}
+    facts = [f for f in facts if not (f.passage.own and taken_back(f.passage.text))]
     notes = _knowledge(noted)
     visits = _visits(pack.document("visit_records"))
     research = _research(pack.document("cached_intelligence"), f"{query} {title}")
@@ -122,8 +126,8 @@ def _facts(turns: str, ledger: str, asked: Question, reader: PassageReader) -> t
     ]
     new = [p for p in said if all(p.text not in text for _, text in texts)]
     found = _ranked([*(p for turn in read for p in turn), *new], asked)
-    found = found or _ranked([p for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked)
-    if _ADVICE.search(asked.text):
+    found = found or _ranked([replace(p, own=True) for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked)
+    if advises(asked.text):
         held = {f.passage.text for f in found}
         found += [_Fact(-9.0, p) for p, line in zip(said, known, strict=True) if line.current and binds(p.text) and p.text not in held]
     return found, over
@@ -136,7 +140,7 @@ def _turn(head: re.Match[str], text: str, reader: PassageReader) -> list[Passage
 def _ranked(passages: Sequence[Passage], asked: Question) -> list[_Fact]:
     """The passages close to the best. Of what is the user's (`my limit`) nothing says `my` that a tool or an assistant gave."""
     if not asked.keys() and not asked.days:
-        return [_Fact(0.0, p) for p in passages if not p.is_record][:_MOST_WITHOUT_MATTER]
+        return [_Fact(0.0, p) for p in telling(passages, asked) if not p.is_record][:_MOST_WITHOUT_MATTER]
     if _MINE.search(asked.text):
         passages = [p for p in passages if p.own or p.speaker or not _MINE.search(p.text)]
     return [_Fact(score, p) for score, p in closest(evidence(passages, asked), asked, most=_MOST_FACTS)]
@@ -161,7 +165,22 @@ def _dated(facts: list[_Fact], noted: list[_Fact], over: list[str]) -> tuple[lis
 
 
 def _takes_back(new: str, old: str) -> bool:
+    if _is_in(old, taken_back(new)):
+        return True
     return corrects(new, old) or bool(stated(new) and stated(old) and contradicts(new, old))
+
+
+def _is_in(text: str, forgotten: list[frozenset[str]]) -> bool:
+    held = frozenset(terms(text))
+    return any(thing <= held for thing in forgotten)
+
+
+def _is_past(turn: int, key: str, value: str, kept: Sequence[tuple[int, str, str]], over: Sequence[str], facts: Sequence[_Fact]) -> bool:
+    """Whether a stored preference no longer holds: a newer one contradicts it, or the user took back what it says."""
+    newer = (other for at, _, other in kept if at > turn)
+    forgotten = [thing for f in facts if f.passage.own and (f.passage.turn or 0) > turn for thing in taken_back(f.passage.text)]
+    stored = f"{key.replace('_', ' ')} {value}"
+    return any(value in text for text in over) or _is_in(stored, forgotten) or any(contradicts(other, value) for other in newer)
 
 
 def _is_of_another(text: str, said: list[str]) -> bool:
@@ -258,7 +277,3 @@ def _supporting(labels: Labels, told: bool, notes: bool, visits: bool, research:
     )
     wanted = tuple(place for place, present in places if present)
     return {s.label for s in labels.sources if s.path.startswith(wanted)}
-
-
-ANSWERS = {"context_synthesis": gather}
-"""Recipe field `role` -> the function that answers it."""

@@ -46,42 +46,35 @@ def summarize_conversation(pack: PromptPack, counter: TokenMeasure) -> Draft:
     return largest(make, _WORDS // _STEP, pack.max_output_tokens, counter)
 
 
-def _previous(text: str) -> ConversationDigest | None:
+def _previous(text: str) -> ConversationDigest:
+    """The digest that `text` is; one without a word where it is none."""
     try:
-        return ConversationDigest.model_validate_json(text) if text.strip() else None
+        return ConversationDigest.model_validate_json(text)
     except ValidationError:
-        return None
+        return ConversationDigest.model_construct(summary="")
 
 
 def _carried_on(
-    before: ConversationDigest | None, exchanges: Sequence[Exchange], narrative_tokens: int, counter: TokenMeasure
+    before: ConversationDigest, exchanges: Sequence[Exchange], narrative_tokens: int, counter: TokenMeasure
 ) -> ConversationDigest:
     asked, answered = "\n".join(e.asked for e in exchanges), "\n".join(e.answered for e in exchanges)
     bound = [(field, text, e.number) for e in exchanges for field, text in binding_statements(e)]
-    themes = [*(before.key_themes if before else ()), *topics(asked, answered)]
-    told = [*(Statement(0, s) for s in (sentences(before.summary) if before else ())), *_news(exchanges)]
+    open_now = [with_turn_number(s, e.number) for e in exchanges for s in _said(e) if _OPEN.search(s)]
+    of_others = [with_turn_number(s, e.number) for e in exchanges for s in _plain(e.asked) if _OTHERS.search(s)]
+    themes = [*before.key_themes, *topics(asked, answered)]
+    told = [*(Statement(0, s) for s in sentences(before.summary)), *_news(exchanges)]
     narrative = chosen_statements(told, narrative_tokens, counter.count, joined=_lines).split("\n")
     said = {*narrative, *(text for _, text, _ in bound)}
     return ConversationDigest(
         summary=" ".join(s for s in narrative if s) or ", ".join(themes),
         key_themes=_once(themes),
         journey=" ".join(_journey(before, exchanges)),
-        unresolved_topics=_once(
-            [
-                *(before.unresolved_topics if before else ()),
-                *(with_turn_number(s, e.number) for e in exchanges for s in _said(e) if _OPEN.search(s)),
-            ]
-        ),
-        agreed_facts=_once([*(before.agreed_facts if before else ()), *_facts(exchanges, said)]),
-        user_needs=_once([*(before.user_needs if before else ()), *(with_turn_number(t, n) for f, t, n in bound if f == "user_needs")]),
-        others_needs=_once(
-            [
-                *(before.others_needs if before else ()),
-                *(with_turn_number(s, e.number) for e in exchanges for s in _plain(e.asked) if _OTHERS.search(s)),
-            ]
-        ),
+        unresolved_topics=_once([*before.unresolved_topics, *open_now]),
+        agreed_facts=_once([*before.agreed_facts, *_facts(exchanges, said)]),
+        user_needs=_once([*before.user_needs, *(with_turn_number(t, n) for f, t, n in bound if f == "user_needs")]),
+        others_needs=_once([*before.others_needs, *of_others]),
         open_questions=_once(_questions(before, exchanges)),
-        agreements=_once([*(before.agreements if before else ()), *(with_turn_number(t, n) for f, t, n in bound if f == "agreements")]),
+        agreements=_once([*before.agreements, *(with_turn_number(t, n) for f, t, n in bound if f == "agreements")]),
     )
 
 
@@ -129,10 +122,10 @@ def _stated(text: str) -> list[str]:
     return [rest for s in _plain(text) if not s.endswith("?") and (rest := without_greeting(s))]
 
 
-def _journey(before: ConversationDigest | None, exchanges: Sequence[Exchange]) -> list[str]:
+def _journey(before: ConversationDigest, exchanges: Sequence[Exchange]) -> list[str]:
     """The user's first statement and the newest one."""
     stated = [s for e in exchanges for s in _stated(e.asked)[:1]]
-    first = sentences(before.journey)[:1] if before else ()
+    first = sentences(before.journey)[:1]
     return list(_once([*(first or stated[:1]), *stated[-1:]]))
 
 
@@ -143,10 +136,10 @@ def _facts(exchanges: Sequence[Exchange], known: set[str]) -> Iterable[str]:
         yield from (with_turn_number(s, exchange.number) for s in figures[:1])
 
 
-def _questions(before: ConversationDigest | None, exchanges: Sequence[Exchange]) -> Iterable[str]:
+def _questions(before: ConversationDigest, exchanges: Sequence[Exchange]) -> Iterable[str]:
     """Questions without an answer, and what the last answer asks back. One that a later turn takes up is no longer open."""
     later = _content("\n".join(f"{e.asked}\n{e.answered}" for e in exchanges))
-    for question in before.open_questions if before else ():
+    for question in before.open_questions:
         asked = _content(question)
         if not asked or len(asked & later) < _ANSWERED * len(asked):
             yield question
@@ -159,7 +152,3 @@ def _questions(before: ConversationDigest | None, exchanges: Sequence[Exchange])
 
 def _content(text: str) -> frozenset[str]:
     return frozenset(token.key for token in tokens(text, language_of(text)))
-
-
-ANSWERS = {"conversation_summarizer": summarize_conversation}
-"""Recipe field `role` -> the function that answers it."""

@@ -7,18 +7,16 @@ from typing import Any
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.phase_outputs import Relevance, ResearchMatch, RetrievalPlan, TurnRelevance
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.language.relative_days import is_in_ranges, read_days_line
-from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
+from pandora_dagster.phases.core.day_ranges import is_in_ranges, read_days_line
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.header_lines import Summary, as_list, as_number, json_lines, referred, summaries
-from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
+from pandora_dagster.runtime.extractive.evidence.passage_ranking import held_shares
 from pandora_dagster.runtime.extractive.evidence.questions import question
-from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.query_intent import asks_past, is_greeting
-from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
-from pandora_dagster.runtime.extractive.words.query_relevance import bears, enough, shared
-from pandora_dagster.runtime.extractive.words.word_matching import content_words, stem, terms
+from pandora_dagster.runtime.extractive.queries.content_words import content_words, stem, terms
+from pandora_dagster.runtime.extractive.queries.query_intent import asks_past, is_greeting
+from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
+from pandora_dagster.runtime.extractive.queries.query_relevance import bears, enough, shared
 
 _LEAST = 0.1
 """Of a match or of the words that a turn's summary shares with the query."""
@@ -39,7 +37,6 @@ _SEEKS_NEW = re.compile(
 """The query wants what was not seen yet: something further, or a search for what it does not call known."""
 _OF_THE_KNOWN = re.compile(r"\b(?:of|about) (?:it|that|this|these|those|them)\b", re.IGNORECASE)
 """`Anything else about that camera` asks for more of what was seen."""
-_COMPARES = re.compile(r"\bcompar\w+", re.IGNORECASE)
 _ABBREVIATED = 4
 """Letters that a field's name shares with the word it shortens: `specs` are specifications."""
 Scored = tuple[float, Summary, str]
@@ -80,9 +77,8 @@ def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary], 
     asked = question(query, more=(reference[0],), days=days)
     if of_days := [t for t in turns if is_in_ranges(t.day, asked.days)]:
         return [(_HIGH, t, TEMPLATES["chosen"]) for t in reversed(of_days)]
-    reader = PassageReader(Labels(()))
-    vocabulary = Vocabulary([reader.line(t.words, Passage("", None, ())) for t in turns], asked.keys())
-    scored = [_scored(t, vocabulary.held(frozenset(p.keys)), reference[1]) for t, p in zip(turns, vocabulary.passages, strict=True)]
+    shares = held_shares([t.words for t in turns], asked.keys())
+    scored = [_scored(t, share, reference[1]) for t, share in zip(turns, shares, strict=True)]
     kept = sorted((s for s in scored if s[0] > _LEAST), key=lambda s: (-s[0], -s[1].turn))
     if not kept and not asked.keys():
         return [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[: -_NEWEST - 1 : -1]] if asks_past(query) else []
@@ -109,11 +105,6 @@ def _note(header: Mapping[str, Any]) -> str:
     return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed} {header.get('passage', '')}"
 
 
-def _said(header: Mapping[str, Any]) -> str:
-    """The words of the query that the text behind the header says."""
-    return " ".join(map(str, as_list(header.get("says"))))
-
-
 def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping[str, Any]]) -> tuple[str, ...]:
     """Pages that the query points back at, or whose address, title or fields it names; none where it wants something new
     (004 section 6.1)."""
@@ -123,7 +114,7 @@ def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping
     turns = [t for h in headers if isinstance(t := h.get("turn"), int)]
     if pointer(query) and referred not in turns:
         referred = max(turns, default=None)
-    named = [(h, frozenset(shared(f"{query} {title}", _page(h))) | _compared(query, h)) for h in headers]
+    named = [(h, frozenset(shared(f"{query} {title}", _page(h))) | _shortened(query, h)) for h in headers]
     kept = (h for h, words in named if (referred is not None and h.get("turn") == referred) or _names(words, [w for _, w in named]))
     return tuple(str(h["visit_id"]) for h in kept if h.get("visit_id"))
 
@@ -133,10 +124,8 @@ def _names(words: frozenset[str], of_pages: list[frozenset[str]]) -> bool:
     return bool(words) and not any(words < others for others in of_pages)
 
 
-def _compared(query: str, header: Mapping[str, Any]) -> frozenset[str]:
-    """The words of a comparison that a field of the page shortens."""
-    if not _COMPARES.search(query):
-        return frozenset()
+def _shortened(query: str, header: Mapping[str, Any]) -> frozenset[str]:
+    """The words of the query that a field of the page shortens."""
     fields = [f for name in as_list(header.get("fields")) for f in terms(_spaced(name)) if len(f) >= _ABBREVIATED]
     return frozenset(word for word in content_words(query) if any(stem(word).startswith(field) for field in fields))
 
@@ -154,26 +143,18 @@ def _address(url: str) -> str:
 
 
 def _research(query: str, headers: list[Mapping[str, Any]]) -> ResearchMatch:
+    """The research that shares most words with the query, of equals the youngest, and whether its age and quality allow its use."""
     asked = {stem(w) for w in shared(query, query)}
-    matching = [
-        (len(asked & set(terms(_spaced(f"{h.get('topic')} {h.get('cache_key', '')} {_said(h)}")))), -_number(h.get("age_hours")), -i)
-        for i, h in enumerate(headers)
-    ]
-    best = max(matching, default=(0, 0.0, 0))
-    told = _spaced(" ".join(map(str, (headers[-best[2]].get("topic"), headers[-best[2]].get("cache_key", ""))))) if headers else ""
-    if not headers or not enough(query, f"{told} {_said(headers[-best[2]])}"):
+    told = [_spaced(f"{h.get('topic') or ''} {h.get('cache_key', '')} {' '.join(map(str, as_list(h.get('says'))))}") for h in headers]
+    ages = [_number(h.get("age_hours")) for h in headers]
+    matching = [(len(asked & set(terms(words))), -age, -at) for at, (words, age) in enumerate(zip(told, ages, strict=True))]
+    best = -max(matching, default=(0, 0.0, 0))[2]
+    if not headers or not enough(query, told[best]):
         return ResearchMatch(matched=False)
-    header = headers[-best[2]]
-    age, quality = _number(header.get("age_hours")), _number(header.get("quality_score"))
-    reuse = (
-        "refresh"
-        if header.get("expired")
-        else "full"
-        if age <= 6 and quality >= 0.7
-        else "partial"
-        if age <= 24 and quality >= 0.5
-        else "refresh"
-    )
+    header = headers[best]
+    age, quality = ages[best], _number(header.get("quality_score"))
+    usable = age <= 24 and quality >= 0.5 and not header.get("expired")
+    reuse = "refresh" if not usable else "full" if age <= 6 and quality >= 0.7 else "partial"
     fresh = f"{header.get('age_hours')} {TEMPLATES['hours']}"
     return ResearchMatch(matched=True, topic=str(header["topic"]), freshness=fresh, quality=quality, reuse_recommendation=reuse)
 
@@ -184,7 +165,3 @@ def _spaced(topic: object) -> str:
 
 def _number(value: object) -> float:
     return as_number(value) or 0.0
-
-
-ANSWERS = {"retrieval": retrieve}
-"""Recipe field `role` -> the function that answers it."""

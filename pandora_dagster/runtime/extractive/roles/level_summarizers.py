@@ -11,6 +11,7 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.summary_levels import ERROR_LABEL, LIMIT_LABEL, TOOLS_LABEL
 from pandora_dagster.language.courtesy import is_courtesy
 from pandora_dagster.language.cues import Cue, cues
+from pandora_dagster.language.no_result_phrases import is_no_result
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.output_budget import Draft
 from pandora_dagster.runtime.extractive.roles.text_shortener import target_tokens
@@ -82,12 +83,17 @@ def chosen_statements(
 ) -> str:
     """The statements by rank, the earlier before the later, as many as `limit` tokens hold, in their order and each once; no courtesies."""
     first_of = {" ".join(s.text.casefold().split()): place for place, s in reversed(list(enumerate(statements)))}
-    places = [place for place in sorted(first_of.values()) if not is_courtesy(statements[place].text)]
+    places = [place for place in sorted(first_of.values()) if not _says_nothing(statements[place].text)]
     kept: set[int] = set()
     for place in sorted(places, key=lambda at: statements[at].rank):
         if count(joined([statements[at] for at in sorted(kept | {place})])) <= limit:
             kept.add(place)
     return joined([statements[at] for at in sorted(kept)])
+
+
+def _says_nothing(text: str) -> bool:
+    """Whether a statement is a courtesy, a bare mark of a list (`2.`), or the answer that nothing was found."""
+    return is_courtesy(text) or is_no_result(text) or not any(sign.isalpha() for sign in text)
 
 
 def _narrative(statements: Sequence[Statement]) -> str:
@@ -106,10 +112,10 @@ def _narrative(statements: Sequence[Statement]) -> str:
 def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """003 level 3: limits and decisions, tools, errors and open questions as the summaries say them.
 
-    The progress is the newest statement with a figure, a decision or an error, or else the newest one.
+    The progress is the first statement, what the user came for, and the newest one with a figure, a decision or an error.
     A question is open where its summary says nothing after it.
     """
-    said = list(dict.fromkeys(s for s in _statements(pack.document("summaries")) if not is_courtesy(s.text)))
+    said = list(dict.fromkeys(s for s in _statements(pack.document("summaries")) if not _says_nothing(s.text)))
     plain = [s for s in said if not s.is_labelled and len(s.text.split()) <= _SENTENCE_WORDS]
     last = {s.entry: s for s in plain}
     open_questions = [s.text for s in plain if s.rank == 5 and last[s.entry] is s]
@@ -127,8 +133,9 @@ def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 def _progress(stated: Sequence[Statement]) -> str:
+    """Two statements at most, a line each: behind one another, the label of the first (`Offer 0: `) would be read as that of both."""
     telling = (s.text for s in reversed(stated) if s.rank <= 2 or _DIGIT.search(s.text))
-    return next(telling, stated[-1].text if stated else "")
+    return "\n".join(dict.fromkeys((stated[0].text, next(telling, stated[-1].text)))) if stated else ""
 
 
 def _limit(pack: PromptPack) -> int:
@@ -152,7 +159,3 @@ def _fitting(digest: dict[str, Any], limit: int, counter: TokenMeasure) -> str:
         longest = max(_CAPS, key=lambda name: len(digest[name]))
         digest = {**digest, longest: digest[longest][1:]}
     return text if counter.count(text) <= limit else json.dumps({**digest, "progress_toward_goal": ""})
-
-
-ANSWERS = {"session_summarizer": summarize_session, "digest_builder": build_digest}
-"""Recipe field `role` -> the function that answers it."""

@@ -6,14 +6,15 @@ from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.phase_outputs import ContentReference, QueryAnalysis, ReferenceResolution, Reflection
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.header_lines import Summary, referred, summaries
+from pandora_dagster.runtime.extractive.evidence.passage_ranking import held_shares
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.empty_texts import says_nothing
-from pandora_dagster.runtime.extractive.words.entities import IDENTIFIER, NAME, QUOTED, entities
-from pandora_dagster.runtime.extractive.words.query_intent import asks_past, intent, is_greeting, query_type, states_preference
-from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
-from pandora_dagster.runtime.extractive.words.word_matching import content_words, coverage, stem, terms, weights
+from pandora_dagster.runtime.extractive.queries.content_words import content_words, stem, terms
+from pandora_dagster.runtime.extractive.queries.empty_texts import says_nothing
+from pandora_dagster.runtime.extractive.queries.entities import IDENTIFIER, NAME, QUOTED, entities
+from pandora_dagster.runtime.extractive.queries.query_intent import asks_past, intent, is_greeting, query_type, states_preference
+from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
 
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
 _POINTING = re.compile(
@@ -87,18 +88,18 @@ def _asked(query: str) -> tuple[str, ...]:
 
 def _holding(query: str, turns: list[Summary]) -> list[tuple[float, Summary]]:
     """Turns that share words with the query, best first; of equals the newest first."""
-    read = [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns]
-    weighted = weights(_asked(query), read)
-    scored = [(coverage(weighted, stems), turn) for stems, turn in zip(read, turns, strict=True)]
-    return sorted((s for s in scored if s[0] > 0), key=lambda s: (-s[0], -s[1].turn))
+    shares = held_shares([t.words for t in turns], frozenset(_asked(query)))
+    return sorted((s for s in zip(shares, turns, strict=True) if s[0] > 0), key=lambda s: (-s[0], -s[1].turn))
 
 
 def _matching(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
-    """A thing of earlier turns by the words that are said of it; a pronoun that names no thing points at the newest turn."""
+    """A thing of earlier turns by the words that are said of it; a pronoun that names no thing points at the newest turn that names one:
+    `What did it cost?` asks of the chair, also behind `When does it arrive?`."""
     holding = _holding(query, turns)
     if not pointer(query) and (holding or _asked(query)):
         return (holding[0][1], _title(holding[0][1], query)) if holding else None
-    last = next((t for t in reversed(turns) if not says_nothing(t.text)), None)
+    telling = [t for t in reversed(turns) if not says_nothing(t.text)]
+    last = next((t for t in telling if not pointer(next(iter(sentences(t.text)), ""))), next(iter(telling), None))
     return (last, _subject(last)) if last else None
 
 
@@ -164,7 +165,3 @@ def answerable(query: str, pack: PromptPack) -> bool:
     if content_words(query):
         return bool(turns) or not pointer(query)
     return bool(turns) and any(c.isalnum() for c in query) and (asks_past(query) or resolve(query, turns)[0].status != "unresolved")
-
-
-ANSWERS = {"query_analyzer": analyse, "reflection": reflect}
-"""Recipe field `role` -> the function that answers it."""

@@ -1,19 +1,19 @@
-"""Roles `fact_keeper` and `profile_keeper` (002 section 4): facts as whole sentences that the person said, and what must go."""
+"""Roles `fact_keeper` and `profile_keeper` (002 section 4): facts as whole sentences that the user said, and what must go."""
 
 from collections.abc import Sequence
 
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.user_memory import MAX_PROFILE_FACTS, MAX_SESSION_FACTS, FactCategory, FactsDiff, FactUpsert
-from pandora_dagster.documents.fact_lines import FactLine, read_ledger_lines
 from pandora_dagster.documents.pasted_blocks import own_words
+from pandora_dagster.phases.gather.fact_lines import FactLine, read_ledger_lines
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.words.user_statements import contradicts, stated, taken_back
-from pandora_dagster.runtime.extractive.words.word_matching import terms
+from pandora_dagster.runtime.extractive.queries.content_words import terms
+from pandora_dagster.runtime.extractive.queries.user_statements import contradicts, stated, taken_back
 
 
 def keep_facts(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """The diff of 002 section 4: each new statement verbatim, what it contradicts, and what the person takes back."""
+    """The diff of 002 section 4: each new statement verbatim, what it contradicts, and what the user retracts."""
     known = read_ledger_lines(pack.document("known_facts"))
     said = own_words(pack.query)
     deleted = tuple(dict.fromkeys(f.name for thing in taken_back(said) for f in known if thing <= frozenset(terms(f.text))))
@@ -38,7 +38,3 @@ def keep_profile(pack: PromptPack, counter: TokenMeasure) -> Draft:
 def _upsert(sentence: str, category: FactCategory, held: Sequence[FactLine]) -> FactUpsert:
     older = next((f.name for f in reversed(held) if contradicts(sentence, f.text)), None)
     return FactUpsert(category=category, fact=sentence, replaces=older)
-
-
-ANSWERS = {"fact_keeper": keep_facts, "profile_keeper": keep_profile}
-"""Recipe field `role` -> the function that answers it."""

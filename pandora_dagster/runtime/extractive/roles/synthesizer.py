@@ -11,7 +11,8 @@ from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.no_result_phrases import no_result
-from pandora_dagster.runtime.extractive.evidence.choice import closest, evidence, within
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.evidence.choice import closest, evidence, telling, within
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
@@ -21,12 +22,11 @@ from pandora_dagster.runtime.extractive.evidence.section_reader import SectionRe
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage
 from pandora_dagster.runtime.extractive.evidence.tool_results import results
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.queries.entities import identifiers
+from pandora_dagster.runtime.extractive.queries.query_intent import advises, is_greeting, states_preference
+from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
+from pandora_dagster.runtime.extractive.queries.user_statements import acknowledged, stated
 from pandora_dagster.runtime.extractive.roles.tool_arguments import statement
-from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.entities import identifiers
-from pandora_dagster.runtime.extractive.words.query_intent import is_greeting, states_preference
-from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
-from pandora_dagster.runtime.extractive.words.user_statements import acknowledged, stated
 
 ANSWER_WORDS = 100
 _MOST = 6
@@ -43,7 +43,7 @@ def answer(pack: PromptPack, counter: TokenMeasure) -> Draft:
     context = ContextDocument.parse(pack.document("context.md"))
     labels = Labels((*pack.sources, *source_references(context.body(2)), *source_references(context.body(4))))
     if is_greeting(query):
-        return TEMPLATES["greeting"]
+        return TEMPLATES["welcome" if query.lower().lstrip().startswith("thank") else "greeting"]
     if states_preference(query) and (stored := _stored(query, context, labels)):
         return stored if counter.count(stored) <= pack.max_output_tokens else stored.replace(f' "{statement(query).value}"', "")
     if not labels.sources and (noted := acknowledged(query)) and counter.count(noted) <= pack.max_output_tokens:
@@ -51,7 +51,7 @@ def answer(pack: PromptPack, counter: TokenMeasure) -> Draft:
     days = as_list(subsection_metas(context.body(2)).get("Relevant Prior Turns", {}).get("days"))
     asked = question(query, days=tuple(map(str, days)))
     found = _dated(_found(pack, asked, context, labels), _ages(context.body(2), labels))
-    nothing = _noted(query) or no_result(query)
+    nothing = no_result(query) if labels.sources else _noted(query) or no_result(query)
     return largest(lambda n: _listed(found[:n]) if n else nothing, len(found), pack.max_output_tokens, counter)
 
 
@@ -74,6 +74,7 @@ def _stored(query: str, context: ContextDocument, labels: Labels) -> str:
 def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> list[Passage]:
     """The passages of the answer. What section 2 holds of turns alone keeps its order: it was ranked with all that is around it.
     Pages, which RETRIEVAL chooses by name or reference, are shown where nothing answers in words of the question."""
+    leans = pointer(pack.query) or advises(pack.query)
     reader = SectionReader(labels, asked, whole_code=pack.mode == "code")
     gathered = _citable(reader.gathered(context.body(2)), labels)
     outcomes = results(context.body(4))
@@ -85,11 +86,11 @@ def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     if pack.mode == "code":
         ranked = closest(evidence([*gathered, *given], asked), asked, most=_MOST)
         return within([p for _, p in ranked], _CODE_WORDS)
-    known = pointer(pack.query) or Vocabulary(gathered, asked.keys(tuple({p.language for p in gathered}))).wanted
+    known = leans or Vocabulary(gathered, asked.keys(tuple({p.language for p in gathered}))).wanted
     if not given and all(p.turn is not None for p in gathered) and (known or asked.days or not asked.keys()):
         return within(gathered[:_MOST], ANSWER_WORDS)
     ranked = closest(evidence([*gathered, *(p for p in given if p.kind is not UnitKind.CODE)], asked), asked, most=_MOST)
-    return within([p for _, p in ranked] or [p for p in gathered if p.is_page or pointer(pack.query)][:_MOST], ANSWER_WORDS)
+    return within([p for _, p in ranked] or [p for p in telling(gathered, asked) if p.is_page or leans][:_MOST], ANSWER_WORDS)
 
 
 def _citable(passages: Sequence[Passage], labels: Labels) -> list[Passage]:
@@ -135,7 +136,3 @@ def _marked(p: Passage) -> str:
     return (
         f"{p.text}\n{mark}" if p.kind is UnitKind.CODE else f"{quote(p.text, date=p.date, speaker=p.speaker, tool=p.tool)} {mark}"
     ).rstrip()
-
-
-ANSWERS = {"synthesizer": answer}
-"""Recipe field `role` -> the function that answers it."""

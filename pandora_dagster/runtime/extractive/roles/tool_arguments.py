@@ -1,4 +1,4 @@
-"""The `tools` document, and arguments for a tool by its JSON Schema. Knows the person's words; reads no other document."""
+"""The `tools` document, and arguments for a tool by its JSON Schema. Knows the user's words; reads no other document."""
 
 import re
 from collections.abc import Mapping
@@ -9,22 +9,16 @@ from jsonschema.exceptions import SchemaError, UnknownType
 from jsonschema.validators import validator_for  # pyright: ignore[reportUnknownVariableType]
 
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_lines
-from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.word_matching import META_WORDS, STOP_WORDS, content_words
+from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, content_words
+from pandora_dagster.runtime.extractive.queries.user_statements import OPENING, clauses, stated
 
 _ASKED = frozenset(("query", "q", "text", "question", "search", "terms"))
 _KEY = frozenset(("key", "name", "title"))
 _VALUE = frozenset(("value", "content", "statement", "fact", "text", "preference"))
-_OPENING = re.compile(
-    r"^\W*(?:please )?(?:(?:well|ok|okay|also|actually|sorry|no|correction|by the way|from now on),? )*"
-    r"(?:(?:please )?(?:remember|note|keep in mind|don'?t forget)(?: that| this)?:? )?",
-    re.IGNORECASE,
-)
 _OWN = re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are) (.+)$", re.IGNORECASE)
 _PLAIN_WORD = re.compile(r"(?<![^\W_])[a-z][a-z0-9]*(?![^\W_])")
-_AND_I = re.compile(r",? and (?:that )?(?=(?:my|our|i|we)\b)", re.IGNORECASE)
-_ONESELF = re.compile(r"\b(?:i|my|mine|me|we|our|us)\b", re.IGNORECASE)
 _HANGING = re.compile(r"\b(?:if|when|unless|because|since|while|until|although|though|but|or|so|then|except)\b", re.IGNORECASE)
 _FEELING = frozenset(("prefer", "like", "love", "hate", "dislike"))
 _KEY_WORDS = 4
@@ -71,7 +65,7 @@ def offered(document: str) -> dict[str, OfferedTool]:
 
 def statement(query: str) -> Statement:
     """`remember that my favourite hamster is Syrian` -> favourite_hamster: Syrian; other statements stay whole, so that a "not" is kept."""
-    said = _OPENING.sub("", query.strip(), count=1).strip() or query.strip()
+    said = OPENING.sub("", query.strip()).strip() or query.strip()
     own = _OWN.match(said.splitlines()[0]) if said else None
     if own:
         return Statement(_key(own.group(1)), own.group(2).strip().rstrip(".!") or own.group(2).strip(), "preference")
@@ -83,23 +77,22 @@ def statement(query: str) -> Statement:
 def statements(query: str) -> tuple[str, ...]:
     """The parts of what a person states that stand for themselves, verbatim: `my budget is $900 and I prefer aisle seats` are two.
 
-    All of it is one where a part is not about the person, or hangs on a condition.
+    All of it is one where a part is no fact of the user, or hangs on a condition.
     """
-    parts = tuple(part.strip(" ,") for sentence in sentences(query) for part in _AND_I.split(sentence))
-    keys = {statement(part).key for part in parts}
-    alone = len(keys) == len(parts) <= _MOST_STATEMENTS and all(_ONESELF.search(part) for part in parts) and not _HANGING.search(query)
-    return parts if alone else (query.strip(),)
+    parts = tuple(part for sentence in sentences(query) for part in clauses(sentence))
+    alone = len({statement(part).key for part in parts}) == len(parts) <= _MOST_STATEMENTS and not _HANGING.search(query)
+    return parts if alone and all(map(stated, parts)) else (query.strip(),)
 
 
 def _key(said: str) -> str:
-    """A short name made of the person's words in plain letters and digits, e.g. `aisle_seats`."""
+    """A short name made of the user's words in plain letters and digits, e.g. `aisle_seats`."""
     found = _PLAIN_WORD.findall(said.lower())
     telling = [w for w in found if w not in STOP_WORDS and w not in META_WORDS and w not in _FEELING]
     return "_".join((telling or found)[:_KEY_WORDS])[:_LONGEST_KEY].strip("_") or TEMPLATES["unnamed"]
 
 
 def arguments(tool: OfferedTool, query: str, *, most: int) -> dict[str, Any]:
-    """Arguments for `tool` from the person's words: required fields and those that can be filled by what their name says.
+    """Arguments for `tool` from the user's words: required fields and those that can be filled by what their name says.
 
     A search text has at most `most` characters.
     """

@@ -1,6 +1,6 @@
 """Roles `planner`, `executor`, `coordinator`: whether a tool is needed, which task is next, and the call itself.
 
-Only the person's words, the task list and the registered tools decide; no document that was retrieved chooses a tool.
+Only the user's words, the task list and the registered tools decide; no document that was retrieved chooses a tool.
 """
 
 import re
@@ -14,6 +14,7 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.citations import source_references
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import json_object
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
@@ -21,12 +22,11 @@ from pandora_dagster.runtime.extractive.evidence.questions import question
 from pandora_dagster.runtime.extractive.evidence.section_reader import SectionReader
 from pandora_dagster.runtime.extractive.evidence.tool_results import results
 from pandora_dagster.runtime.extractive.output_budget import Draft, written
+from pandora_dagster.runtime.extractive.queries.content_words import content_words, terms
+from pandora_dagster.runtime.extractive.queries.query_intent import advises, asks_preference, is_greeting, states_preference
+from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
+from pandora_dagster.runtime.extractive.queries.user_statements import acknowledged
 from pandora_dagster.runtime.extractive.roles.tool_arguments import OfferedTool, arguments, offered, statements
-from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.query_intent import asks_preference, is_greeting, states_preference
-from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
-from pandora_dagster.runtime.extractive.words.user_statements import acknowledged
-from pandora_dagster.runtime.extractive.words.word_matching import content_words, terms
 
 _TASK = re.compile(r"^\s*\d{1,3}[.)]\s+(.+(?:\n(?!\s*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
 _CALL = re.compile(r"\(`([\w.]+)` (\{.*\})\)$")
@@ -79,13 +79,13 @@ def _wanted(query: str, pack: PromptPack) -> list[tuple[str, str, str]]:
 
 
 def _evidence(query: str, pack: PromptPack) -> float:
-    """The share of what the query asks that section 2 holds: 0 to 1; of one that points at something shown, all
-    where anything was gathered."""
+    """The share of what the query asks that section 2 holds: 0 to 1; of one that points at something shown or asks for
+    advice, all where anything was gathered."""
     asked = question(query)
     body = ContextDocument.parse(pack.document("context.md")).body(2)
     passages = SectionReader(Labels((*pack.sources, *source_references(body))), asked).gathered(body)
     vocabulary = Vocabulary(passages, asked.keys())
-    return 1.0 if passages and pointer(query) else vocabulary.held(frozenset(vocabulary.counts))
+    return 1.0 if passages and (pointer(query) or advises(query)) else vocabulary.held(frozenset(vocabulary.counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +160,9 @@ def coordinate(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 def _described(command: str, tools: Mapping[str, OfferedTool], query: str) -> OfferedTool | None:
-    """The tool whose name and description share most words with the command; one that writes only where the person asks for it."""
+    """The tool whose name and description share most words with the command; one that writes only where the user asks for it."""
     asked = set(terms(command))
     open_to = [t for t in tools.values() if not t.writes or states_preference(query)]
     scored = [(len(asked & set(terms(f"{t.name.replace('.', ' ')} {t.description}"))), t) for t in open_to]
     best = max(scored, key=lambda pair: pair[0], default=None)
     return best[1] if best and best[0] else None
-
-
-ANSWERS = {"planner": plan, "executor": step, "coordinator": coordinate}
-"""Recipe field `role` -> the function that answers it."""

@@ -10,11 +10,11 @@ from pandora_dagster.contracts.phase_outputs import TurnSummary
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.tool_results import results
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.query_intent import intent
-from pandora_dagster.runtime.extractive.words.word_matching import META_WORDS, STOP_WORDS, stem, words
+from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
+from pandora_dagster.runtime.extractive.queries.query_intent import intent
 
 _CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
 _SIGNS = re.compile(r"^(?:[-*+>#|]+\s*|\d{1,3}[.)]\s+)+|`{3,}\w*")
@@ -85,7 +85,3 @@ def _telling(text: str) -> list[str]:
         for w in words(text)
         if 2 < len(w) <= _LONGEST_TOPIC and not w.isdigit() and w not in STOP_WORDS and w not in META_WORDS and w.isalnum()
     ]
-
-
-ANSWERS = {"summarizer": summarize}
-"""Recipe field `role` -> the function that answers it."""

@@ -1,5 +1,6 @@
-"""Role `validator`: whether every citation resolves and every number, id and address of the answer stands in its evidence."""
+"""Roles `validator`, whether citations resolve and numbers, ids and addresses stand in the evidence, and `meaning_checker` (`unclear`)."""
 
+import json
 import re
 
 from pandora_dagster.contracts.model_calls import PromptPack
@@ -7,11 +8,12 @@ from pandora_dagster.contracts.phase_outputs import ValidationVerdict
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.output_budget import Draft, largest
-from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.words.entities import identifiers
+from pandora_dagster.runtime.extractive.queries.entities import identifiers
 
 _CITATION = re.compile(r"\[\d{1,4}\](?![(\[:])")
+_PAIR = re.compile(r"^\[(\d{1,2})\] source: ", re.MULTILINE)
 _ORDINAL = re.compile(r"^\s*\d{1,3}[.)]\s+", re.MULTILINE)
 
 
@@ -48,5 +50,7 @@ def unsupported(response: str, query: str, context: ContextDocument) -> tuple[st
     return tuple(v for v in identifiers(said) if v not in known and not re.search(rf"(?<![\w.]){re.escape(v)}(?!\w|\.\d)", plain))
 
 
-ANSWERS = {"validator": validate}
-"""Recipe field `role` -> the function that answers it."""
+def check_meaning(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """`unclear` for every pair: this runtime does not judge meaning, and says so."""
+    numbers = [int(number) for number in _PAIR.findall(pack.document("pairs"))]
+    return json.dumps({"verdicts": [{"number": n, "reason": TEMPLATES["no_meaning"], "verdict": "unclear"} for n in numbers]})

@@ -9,10 +9,11 @@ import jsonschema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pandora_dagster.compression.levels.level_check import check_level_digest
 from pandora_dagster.contracts.model_calls import Part, PromptPack
-from pandora_dagster.documents.token_counter import TokenCounter
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.extractive.roles.level_summarizers import build_digest, summarize_session
+from pandora_dagster.runtime.token_counter import TokenCounter
 from tests.runtime.extractive.packs import make_pack
 
 Ask = Callable[..., Any]
@@ -36,7 +37,7 @@ def test_a_digest_is_made_of_the_summaries_sentences(ask: Ask) -> None:
         "key_decisions": ["They agreed to a new ticket for $180, bought with book_ticket()."],
         "tools_used": ["change_flight", "book_ticket"],
         "errors_encountered": ["The tool change_flight failed with error 402 for mia_li_3668."],
-        "progress_toward_goal": "It is 80% done.",
+        "progress_toward_goal": "The person asked to move flight AB123 to 3 May.\nIt is 80% done.",
         "open_questions": ["Which seat do they want?"],
     }
 
@@ -79,7 +80,7 @@ def test_a_session_summary_keeps_limits_decisions_and_errors_first(counter: Toke
 
 def test_courtesies_and_marks_are_in_no_level(counter: TokenCounter) -> None:
     """Neither a narrative nor a digest has them; an entry of nothing else leaves its day."""
-    text = "[1] We ordered the desk. Merci beaucoup pour votre aide!\n[2] ###STOP###"
+    text = "[1] We ordered the desk. Merci beaucoup pour votre aide!\n[2] ###STOP###\n[3] I found nothing about this in the sources. 2."
     assert summarize_session(make_pack("session_summarizer", "q", {"entries": text}), counter) == "We ordered the desk."
     digest = json.loads(str(build_digest(make_pack("digest_builder", "q", {"summaries": text}), counter)))
     assert digest["progress_toward_goal"] == "We ordered the desk."
@@ -98,4 +99,12 @@ def test_a_digest_reads_what_the_entries_carry(ask: Ask) -> None:
     found = ask("digest_builder", "digest", {"summaries": f"[1] {lines[0]}\n    " + "\n    ".join(lines[1:])})
     assert found["key_decisions"] == ["Limit: At most 300 euros."] and found["tools_used"] == ["doc.search", "buy"]
     assert found["errors_encountered"] == ["buy: declined"] and found["open_questions"] == []
-    assert found["progress_toward_goal"] == "The Alda is."
+    assert found["progress_toward_goal"] == "We looked at two.\nThe Alda is."
+
+
+def test_the_progress_of_labelled_statements_is_supported(ask: Ask) -> None:
+    """The label of the first statement is not read as that of the newest one."""
+    lines = [f"Offer {n}: the oak desk from Miller costs ${400 + 5 * n} and does not arrive before 2026-01-1{n}." for n in range(3)]
+    found = ask("digest_builder", "digest", {"summaries": "[1] " + "\n    ".join(lines)})
+    assert found["progress_toward_goal"] == f"{lines[0]}\n{lines[2]}"
+    assert check_level_digest(found, ["\n".join(lines)])[1:] == ((), ())

@@ -1,0 +1,332 @@
+"""Verifies a shortened text against its original, whoever shortened it: what is kept, missing, changed, left out and invented, with places.
+
+Deterministic and linear in both texts. A verdict `kept` needs value, unit, sign and subject together in one unit. Whether other words turn
+the meaning of a statement is not judged: such statements are listed in `for_review`, beside the units that they were made from.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from pandora_dagster.compression.selection.omission_marks import without_marks
+from pandora_dagster.compression.verification.alignment import Alignment, align
+from pandora_dagster.compression.verification.comparison import Difference, differences, exchanged, other_words
+from pandora_dagster.compression.verification.facts import (
+    SELF_EVIDENT,
+    STATEMENTS,
+    Fact,
+    Omission,
+    Outcome,
+    Place,
+    Statement,
+    Verdict,
+    count_verdicts,
+    labelled,
+)
+from pandora_dagster.compression.verification.forms import Form, FormKind, subject_of
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.unit_index import UnitIndex
+from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.language.cues import Cue, cues
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_SAME = 0.7
+"""Share of a rule's words, by weight, with which a statement that differs in no form states the same rule."""
+_NEAR = 2
+"""Units beside a source whose force a statement may have."""
+_MOST_HOLDERS = 100
+"""Units with a value that are looked at for its subject."""
+_COVERED = 0.3
+"""Share of a unit's words, by weight, with which a statement stands for it: it is not left out then."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Verdicts of every fact, in the ledger's order, then of other changes and of what was invented."""
+
+    verdicts: tuple[Verdict, ...]
+    left_out: tuple[Omission, ...] = ()
+    for_review: tuple[Statement, ...] = ()
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        return count_verdicts(self.verdicts)
+
+    def of(self, *outcomes: Outcome) -> tuple[Verdict, ...]:
+        return tuple(v for v in self.verdicts if v.outcome in outcomes)
+
+    @property
+    def kept(self) -> tuple[Verdict, ...]:
+        return self.of(Outcome.KEPT)
+
+    @property
+    def missing(self) -> tuple[Verdict, ...]:
+        return self.of(Outcome.MISSING)
+
+    @property
+    def changed(self) -> tuple[Verdict, ...]:
+        return self.of(Outcome.MUTATED)
+
+    @property
+    def invented(self) -> tuple[Verdict, ...]:
+        return self.of(Outcome.INVENTED)
+
+    @property
+    def lost(self) -> tuple[Fact, ...]:
+        """Facts that are missing or changed."""
+        return tuple(v.fact for v in self.of(Outcome.MISSING, Outcome.MUTATED) if v.fact)
+
+    @property
+    def no_fact_changed(self) -> bool:
+        """Nothing that the text says was changed or invented. What it leaves out is counted in `missing` and named in `left_out`."""
+        return not self.of(Outcome.MUTATED, Outcome.INVENTED)
+
+
+def verify(original: Ledger | str, shortened: str, *, reference: str = "") -> Verification:
+    """A verdict for each fact of `original`, and for each value, name and link of `shortened` that it does not have.
+
+    `reference` is a line of `shortened` that leads to the stored original: what is missing is recoverable then."""
+    ledger = original if isinstance(original, Ledger) else build_ledger(original)
+    plain = redact(shortened)
+    if plain == ledger.text:
+        index = ledger.index
+        kept = (Verdict(Outcome.KEPT, f, f.text, "", p := index.place(f.start, f.end), p) for f in ledger.facts)
+        return Verification(tuple(kept))
+    return _Verifier(ledger, _read(plain, ledger), reference).result()
+
+
+def unsupported(original: Ledger, statement: str) -> tuple[Verdict, ...]:
+    """What a statement, or a few, changes or invents; it need not hold any fact of the original."""
+    plain = redact(statement)
+    return () if plain == original.text else tuple(_Verifier(original, _read(plain, original), "").untrue())
+
+
+def is_stated(statement: str, text: str) -> bool:
+    """Whether `text` has all facts of a statement: word for word, or in other words that change no form."""
+    return bool(text.strip()) and all(v.outcome in (Outcome.KEPT, Outcome.EQUAL) for v in verify(statement, text).verdicts if v.fact)
+
+
+def _read(shortened: str, ledger: Ledger) -> UnitIndex:
+    plain, _ = without_marks(shortened)
+    return UnitIndex(plain, ledger.index.language, speakers=ledger.index.speakers, lines_of=shortened)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """An alignment with what differs between the statement and its nearest source."""
+
+    alignment: Alignment
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def is_true(self) -> bool:
+        """Whether no form was changed."""
+        return not self.alignment.label and not any(d.is_change for d in self.differences)
+
+
+class _Verifier:
+    def __init__(self, ledger: Ledger, shortened: UnitIndex, reference: str) -> None:
+        self._ledger, self._original, self._shortened = ledger, ledger.index, shortened
+        self._has_reference = bool(reference) and reference in shortened.text
+        self._comparisons = [self._compare(a) for a in align(ledger.index, shortened, reference=reference)]
+        self._whole: dict[int, list[_Comparison]] = defaultdict(list)
+        self._partly: dict[int, list[_Comparison]] = defaultdict(list)
+        self._explained: set[tuple[int, int]] = set()
+        for one in self._comparisons:
+            for source in one.alignment.sources:
+                (self._whole if one.alignment.is_verbatim else self._partly)[source].append(one)
+
+    def _compare(self, one: Alignment) -> _Comparison:
+        if one.is_verbatim or not one.sources:
+            return _Comparison(one)
+        units, near = self._original.units, one.sources[0]
+        found = differences(
+            units[near].text,
+            self._original.forms(near),
+            self._shortened.units[one.order].text,
+            self._shortened.forms(one.order),
+            self._original.language,
+            forbids=self._original.forbids(near),
+        )
+        other = self._other_speaker(one)
+        sources, own = [self._original.forms(source) for source in one.sources], self._shortened.forms(one.order)
+        moved = exchanged(sources, own)
+        review = (*other_words(sources, own), *self._of_other_things(one.order)) if not found else ()
+        return _Comparison(one, (*found, *other, *moved, *review))
+
+    def _of_other_things(self, order: int) -> Iterator[Difference]:
+        """Values of a statement that the original has only of other things."""
+        own = self._shortened.forms(order)
+        for n, form in enumerate(own):
+            subject = subject_of(n, own) if form.kind is FormKind.VALUE else ()
+            holders = self._original.holders.get(form.key, ())[:_MOST_HOLDERS] if subject else ()
+            if holders and not any(self._original.is_of(holder, form.key, subject) for holder in holders):
+                yield Difference("", form.text, "of something else in the original", is_change=False)
+
+    def _other_speaker(self, one: Alignment) -> Iterator[Difference]:
+        was, now = self._original.units[one.sources[0]].speaker, self._shortened.units[one.order].speaker
+        theirs = {self._original.units[source].speaker for source in one.sources}
+        if was and now and now not in theirs and len(one.sources) == 1 and now in self._original.speakers:
+            yield Difference(was, now, "another speaker", is_change=True)
+
+    def result(self) -> Verification:
+        verdicts = [self._verdict(fact) for fact in self._ledger.facts]
+        verdicts += self._other_changes(verdicts)
+        verdicts += self._invented()
+        return Verification(tuple(verdicts), tuple(self._left_out()), tuple(self._for_review()))
+
+    def untrue(self) -> Iterator[Verdict]:
+        yield from self._other_changes([])
+        yield from self._invented()
+
+    # verdicts of facts
+
+    def _verdict(self, fact: Fact) -> Verdict:
+        place = self._original.place(fact.start, fact.end)
+        if whole := next((c for c in self._whole.get(fact.unit, ()) if c.is_true), None):
+            order = whole.alignment.order
+            if fact.kind in STATEMENTS and self._original.keys[fact.unit] not in self._shortened.keys[order]:
+                return self._absent(fact, place, "stands in part")
+            here = self._here(order, fact.key)
+            if here is not None or fact.kind in STATEMENTS:
+                return Verdict(Outcome.KEPT, fact, fact.text, "", place, here or self._shortened.place_of(order))
+        if fact.kind in STATEMENTS:
+            return self._of_statement(fact, place)
+        return self._of_value(fact, place)
+
+    def _of_statement(self, fact: Fact, place: Place) -> Verdict:
+        for one in (*self._whole.get(fact.unit, ()), *self._partly.get(fact.unit, ())):
+            order = one.alignment.order
+            here, text = self._shortened.place_of(order), self._shortened.units[order].text
+            if one.alignment.sources[0] == fact.unit and not one.is_true:
+                changed = next((str(d) for d in one.differences if d.is_change), f"under another label: {one.alignment.label}")
+                self._explained.add((order, fact.unit))
+                return Verdict(Outcome.MUTATED, fact, text, changed, place, here)
+            if self._share(fact.unit, order) >= _SAME and self._force(fact.unit, self._original) == self._force(order, self._shortened):
+                return Verdict(Outcome.EQUAL, fact, text, "in other words", place, here)
+        return self._absent(fact, place, "")
+
+    def _of_value(self, fact: Fact, place: Place) -> Verdict:
+        for one in (*self._whole.get(fact.unit, ()), *self._partly.get(fact.unit, ())):
+            order = one.alignment.order
+            for difference in one.differences:
+                if difference.is_change and any(f.key == fact.key for f in difference.forms):
+                    self._explained.add((order, fact.unit))
+                    here = self._here_text(order, difference.is_now) or self._shortened.place_of(order)
+                    return Verdict(Outcome.MUTATED, fact, difference.is_now, difference.reason, place, here)
+            if one.alignment.label:
+                self._explained.add((order, fact.unit))
+                reason = f"under another label: {one.alignment.label}"
+                return Verdict(Outcome.MUTATED, fact, fact.text, reason, place, self._shortened.place_of(order))
+        bare = None
+        for order in self._shortened.holders.get(fact.key, ())[:_MOST_HOLDERS]:
+            here = self._here(order, fact.key)
+            if here is not None and self._is_of(fact, order):
+                spelled = self._shortened.text[here.start : here.end]
+                return Verdict(Outcome.KEPT if spelled == fact.text else Outcome.EQUAL, fact, spelled, "", place, here)
+            bare = bare or here
+        return self._absent(fact, place, "without its subject" if bare else "", bare)
+
+    def _is_of(self, fact: Fact, order: int) -> bool:
+        is_clear = fact.kind in SELF_EVIDENT or not fact.subject
+        return is_clear or self._shortened.is_of(order, fact.key, fact.subject)
+
+    def _absent(self, fact: Fact, place: Place, reason: str, here: Place | None = None) -> Verdict:
+        if fact.rule:
+            return Verdict(Outcome.DROPPED_BY_RULE, fact, "", fact.rule, place)
+        if self._has_reference:
+            return Verdict(Outcome.RECOVERABLE, fact, "", "the reference leads to it", place)
+        return Verdict(Outcome.MISSING, fact, "", reason, place, here)
+
+    def _share(self, unit: int, order: int) -> float:
+        wanted = self._original.content_keys(unit)
+        total = sum(map(self._original.weight, wanted))
+        return sum(map(self._original.weight, wanted & self._shortened.content_keys(order))) / total if total else 0.0
+
+    def _force(self, order: int, index: UnitIndex) -> tuple[bool, bool]:
+        found = cues(index.units[order].text, index.language)
+        return Cue.FORCE in found or index.forbids(order), Cue.NEGATION in found
+
+    # what no single fact tells
+
+    def _other_changes(self, verdicts: list[Verdict]) -> Iterator[Verdict]:
+        """Changes that concern no fact of the ledger: a letter, a sign, a negation, a speaker, a label of a plain sentence."""
+        named = {v.here.start for v in verdicts if v.outcome is Outcome.MUTATED and v.here}
+        for one in self._comparisons:
+            order, sources = one.alignment.order, one.alignment.sources
+            if one.is_true or any((order, source) in self._explained for source in sources):
+                continue
+            here = self._shortened.place_of(order)
+            reasons = [str(d) for d in one.differences if d.is_change] or [f"under another label: {one.alignment.label}"]
+            if here.start not in named:
+                place = self._original.place_of(sources[0]) if sources else None
+                yield Verdict(Outcome.MUTATED, None, self._shortened.units[order].text, "; ".join(reasons), place, here)
+
+    def _invented(self) -> Iterator[Verdict]:
+        """Values, codes, links and names that the original does not have, and force that a statement adds; those that replaced another
+        one are changes."""
+        replaced = {d.is_now for one in self._comparisons for d in one.differences if d.is_change}
+        for one in self._comparisons:
+            order = one.alignment.order
+            if one.alignment.is_verbatim:
+                continue
+            for form in self._shortened.forms(order):
+                is_known = not self._original.everywhere.isdisjoint((form.key, form.text.lower())) or form.text in replaced
+                if form.is_hard and not is_known and not self._is_spelled(form):
+                    here = self._shortened.place(*self._shortened.span(order, form))
+                    yield self._addition(one.alignment, form.text, f"{form.kind.value} that the original does not have", here)
+            if one.alignment.sources and one.is_true and self._adds_force(one.alignment):
+                text, here = self._shortened.units[order].text, self._shortened.place_of(order)
+                yield self._addition(one.alignment, text, "force that its source does not have", here)
+
+    def _addition(self, one: Alignment, text: str, reason: str, here: Place) -> Verdict:
+        place = self._original.place_of(one.sources[0]) if one.sources else None
+        return Verdict(Outcome.INVENTED, None, text, reason, place, here)
+
+    def _adds_force(self, one: Alignment) -> bool:
+        near = {order for source in one.sources for order in range(max(0, source - _NEAR), source + _NEAR + 1)}
+        theirs = any(self._force(order, self._original)[0] for order in near if order < len(self._original.units))
+        return self._force(one.order, self._shortened)[0] and not theirs
+
+    def _is_spelled(self, form: Form) -> bool:
+        """Whether the original has a name or code in other letters, or a number apart from what it counts: `rows: 20` for `20 rows`."""
+        if form.kind is not FormKind.VALUE:
+            return form.text.casefold() in self._lower
+        numbers, beside = [p for p in form.key.split() if any(map(str.isdigit, p))], [p for p in form.key.split() if p.isalpha()]
+        is_plain = len(numbers) + len(beside) == len(form.key.split())
+        return is_plain and self._numbers.issuperset(numbers) and self._original.everywhere.issuperset(beside)
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        keyed = (part for key in self._original.everywhere for part in key.split() if any(map(str.isdigit, part)))
+        return frozenset((*keyed, *_NUMBER.findall(self._original.text)))
+
+    @cached_property
+    def _lower(self) -> str:
+        return self._original.text.casefold()
+
+    def _left_out(self) -> Iterator[Omission]:
+        for unit in self._original.content:
+            parts = self._partly.get(unit.order, ())
+            if unit.order not in self._whole and not any(self._share(unit.order, c.alignment.order) >= _COVERED for c in parts):
+                yield self._original.shown(unit.order)
+
+    def _for_review(self) -> Iterator[Statement]:
+        for one in self._comparisons:
+            if not one.alignment.is_verbatim:
+                order = one.alignment.order
+                text = labelled(self._shortened.units[order])
+                sources = tuple(self._original.shown(source) for source in one.alignment.sources)
+                yield Statement(text, self._shortened.place_of(order), sources, tuple(map(str, one.differences)))
+
+    # places
+
+    def _here(self, order: int, key: str) -> Place | None:
+        places = self._shortened.positions(order).get(key)
+        return self._shortened.place(*self._shortened.span(order, self._shortened.forms(order)[places[0]])) if places else None
+
+    def _here_text(self, order: int, text: str) -> Place | None:
+        form = next((f for f in self._shortened.forms(order) if f.text == text), None)
+        return self._shortened.place(*self._shortened.span(order, form)) if form else None

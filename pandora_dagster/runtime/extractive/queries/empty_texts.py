@@ -1,0 +1,62 @@
+"""Texts that answer nothing: those that only repeat a question, that ask for something, or that this runtime said by itself.
+
+Knows words only.
+"""
+
+import re
+
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
+
+_TELLING = frozenset(words("yes no not nor never none once only both before after"))
+"""Words that carry no matter and yet can be the answer."""
+_YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should)\b", re.IGNORECASE)
+_PREFIX = re.compile(r"^(?:\(\d{4}-\d{2}-\d{2}\) )?(?:(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +)?")
+"""The date or the speaker that stands before what was said."""
+_REQUEST = re.compile(
+    r"^\W*(?:(?:and|but|so|then|also|unfortunately|if so|if not|(?:to|before|in order to) [^,.]{1,80}),? )?"
+    r"(?:(?:could|can|would|will|may|might) (?:you|i|we)\b"
+    r"|please (?:provide|confirm|share|tell|give|let|specify|send|enter|choose|reply)\b|let me know\b|would you like\b"
+    r"|do you (?:want|need)\b|feel free\b|how (?:can|may) i (?:help|assist)\b"
+    r"|i(?: will| would|['’]ll|['’]d)? (?:also )?need (?:your|you to|the following"
+    r"|(?:the|a) [\w ]{0,30}\b(?:id|number|details|information|name)s?)\b)",
+    re.IGNORECASE,
+)
+_OWN = tuple(
+    TEMPLATES[name]
+    for name in (
+        "nothing_found",
+        "nothing_found_in",
+        "nothing_about",
+        "nothing_told",
+        "greeting",
+        "noted",
+        "welcome",
+        "ask_meaning",
+        "ask_open",
+    )
+)
+_DATE = re.compile(r"^\(\d{4}-\d{2}-\d{2}[^)\n]{0,20}\) ")
+_STORED = re.compile(r"^Stored (?:preference|fact) \w+: ")
+"""How `memory.create` tells what it stored: the user's own sentence says it too."""
+
+
+def repeats(text: str, query: str) -> bool:
+    """Whether `text` has no word of matter beyond those of `query`; to a yes-or-no question a statement of its words is an answer."""
+    bare = _PREFIX.sub("", text)
+    asks = text.rstrip().endswith("?")
+    if not asks and _YES_OR_NO.match(query) and words(bare) != words(query):
+        return False
+    known = {stem(w) for w in words(query)}
+    return all(stem(w) in known or w in (STOP_WORDS | META_WORDS) - _TELLING for w in words(bare if asks else text))
+
+
+def asks(text: str) -> bool:
+    """Whether `text` asks or offers something instead of telling it."""
+    return text.rstrip().endswith("?") or bool(_REQUEST.match(_PREFIX.sub("", text)))
+
+
+def says_nothing(text: str) -> bool:
+    """Whether `text` is one of this runtime's own fixed sentences, or a tool's."""
+    bare = _DATE.sub("", text)
+    return bare.startswith(_OWN) or _PREFIX.sub("", text).startswith(_OWN) or bool(_STORED.match(bare))

@@ -1,0 +1,189 @@
+"""What a query asks for: its intent, its type, the kind of thing it wants. Rules over its words; no document is read."""
+
+import re
+
+from pandora_dagster.contracts.phase_outputs import Intent, QueryType
+from pandora_dagster.language.courtesy import is_courtesy
+from pandora_dagster.language.cues import Cue, cues
+from pandora_dagster.runtime.extractive.queries.content_words import content_words, words
+
+_OPENS = re.compile(
+    r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.IGNORECASE
+)
+_ORDERS = re.compile(
+    r"^\W*(?:(?:and|also|then|so|ok|okay|now|please|kindly|bitte|can you|could you|would you)\b[, ]*)*"
+    r"(?:tell|show|give|find|search|look|list|compare|explain|describe|summari[sz]e|translate|write|draft|make|create|add|remove|delete|change"
+    r"|update|modify|cancel|book|reserve|order|buy|send|save|store|open|go|visit|navigate|check|recommend|suggest|help|let|try|use|get|run|fix"
+    r"|call|return|refund|exchange|proceed|confirm|continue|zeig|nenn|gib|such|finde|buche|sag|schreib|erklär|vergleich|hilf|mach)\w{0,2}\b",
+    re.IGNORECASE,
+)
+"""It begins as an order does."""
+_ENDS = re.compile(r"[.!。！][\"'”)*_]*\s*$")
+_LEAST_TOLD = 3
+"""Words of a sentence that tells something: `Correct.` does not."""
+_NAMED_IS = re.compile(
+    r"^\W*(?!(?:what|which|who|where|when|why|how|that|there)\b)[^\W\d_][\w-]*(?:['’]s \w+)?"
+    r" (?:is|are|was|were|has|had|needs|wants|likes|loves|hates|prefers|lives|works|cannot|can['’]t|does(?:n['’]t| not)|takes|turns|moved"
+    r"|starts|ends|costs|ist|sind|war|hat|braucht|wohnt|kostet)\b",
+    re.I,
+)
+"""`Mia is allergic to nuts`, `Ella's swimming has moved`: a name or noun, and its verb at once, as no request begins."""
+_IN_NEED = re.compile(
+    r"\b(?:have|has|need|needs|got|trying) to\b|\b(?:calling|writing|asking|here) (?:about|for|because|to|regarding)\b"
+    r"|^\W*(?:this|it)(?:['’]s| is) (?:about|regarding)\b|\b(?:problem|issue|trouble|question)s? with\b",
+    re.I,
+)
+"""It tells of something so that it is done."""
+_SEEKS = re.compile(r"\b(?:i|we)(?:['’]d)? (?:\w+ )?(?:need|want|would like|like to|looking|wondering|wish|hope)\b", re.I)
+_FEELS = r"(?:prefer|like|love|hate|dislike|don'?t (?:like|want|eat|drink)|am allergic|always|never|live in|work (?:as|at|for))"
+_LEADS = r"(?:(?:well|ok|okay|also|by the way|actually|sorry|no|correction),? )*"
+_STATES = re.compile(
+    r"\b(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:that |my |i )|^\W*(?:from now on|call me\b)"
+    rf"|^\W*{_LEADS}i (?:\w+ )?{_FEELS}\b"
+    rf"|^\W*{_LEADS}my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?\n]{{0,160}}?\b(?:is|are)\b",
+    re.I,
+)
+_ADVICE = re.compile(
+    r"\b(?:suggest\w*|recommend\w*|advi[sc]e|ideas?|propose|plan|choose|pick|which .{1,40} should|what (?:should|could|can|shall) (?:i|we)"
+    r"|vorschl\w+|empf[ei]\w+|schlag\w* .{0,40}vor)\b",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\b(?:did (?:we|i|you)|have (?:we|i|you)|we (?:talked|discussed|spoke|looked|booked|agreed|decided)|talk(?:ed)? about|last time"
+    r"|earlier|(?:you|i) (?:said|told|mentioned|asked|recommended|suggested|booked)|previous(?:ly)?|before|yesterday|remember|recall"
+    r"|again|ago|our (?:last|earlier))\b",
+    re.I,
+)
+_OF_ASKING = re.compile(
+    r"\b(?:asked|did \w+ (?:ever |already )?ask|(?:my|our|your|his|her|their|which|what) (?:\w+ )?questions?|gefragt|fragte\w*)\b"
+    r"|\b(?:meine|unsere|deine|welche|seine|ihre)n? (?:\w+ )?fragen?\b",
+    re.I,
+)
+_ABOUT = re.compile(r"\b(?:about|regarding|concerning|über)\s+\w", re.I)
+_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b[^.?!\n]{0,160}?\b(?:my|i)\b", re.I)
+_PREFERENCES = re.compile(r"\b(?:preferences?|favou?rites?|prefer(?:red)?|budget)\b|\bdo i (?:like|prefer|love|hate)\b", re.I)
+_COMMERCE = re.compile(
+    r"\b(?:buy|buying|purchase|cheap(?:er|est)?|affordable|price[ds]?|pricing|deals?|discount|for sale|in stock|shop(?:ping)?|order online"
+    r"|under [$€£]\s?\d|best value|expensive|budget)\b|[$€£]\d",
+    re.I,
+)
+_NAVIGATE = re.compile(r"^\W*(?:please )?(?:go to|open|visit|navigate to|take me to|browse to)\b", re.I)
+_COMPARE = re.compile(r"\b(?:compare|comparison|versus|vs\.?|difference between|better than|which is better|pros and cons)\b", re.I)
+_TRANSACT = re.compile(
+    r"^\W*(?:please )?(?:can you |could you |i'?d like to |i want to )?"
+    r"(?:book|cancel|change|update|remember|save|create|send|add|remove|delete|store|modify)\b",
+    re.I,
+)
+_ASKS = re.compile(
+    r"^\W*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|have|tell me|explain|describe)\b"
+    r"|[?？]|か。?$",
+    re.I,
+)
+
+
+def is_greeting(text: str) -> bool:
+    """A greeting or thanks and nothing else."""
+    return bool(_OPENS.match(text)) and not text.rstrip().endswith("?") and is_courtesy(text, "en")
+
+
+def is_thanks(text: str) -> bool:
+    """Thanks or praise, and nothing else than that it was so."""
+    return Cue.COURTESY in cues(text) and "?" not in text and (is_courtesy(text) or len(content_words(text)) <= 1)
+
+
+def asks(text: str) -> bool:
+    """Whether a sentence is a question."""
+    return bool(_ASKS.search(text))
+
+
+def orders(text: str) -> bool:
+    """Whether a sentence begins as an order does."""
+    return bool(_ORDERS.match(text))
+
+
+def names(text: str) -> bool:
+    """Whether a sentence names a thing and says at once what it is: `Mia is allergic to nuts`."""
+    return bool(_NAMED_IS.match(text))
+
+
+def wants(text: str) -> bool:
+    """Whether a sentence asks for something, or tells of it so that it is done."""
+    return any(shape.search(text) for shape in (_ASKS, _SEEKS, _IN_NEED, _ORDERS))
+
+
+def tells(text: str) -> bool:
+    """Whether a sentence only tells: it ends as one, or names a thing and says at once what it is, and wants nothing."""
+    said = _ENDS.search(text) and (len(words(text)) >= _LEAST_TOLD or not text.isascii())
+    return (bool(said) or names(text)) and not wants(text)
+
+
+def states_preference(text: str) -> bool:
+    """The person says something to be remembered (and does not ask)."""
+    return bool(_STATES.search(text)) and not text.rstrip().endswith("?")
+
+
+def asks_preference(text: str) -> bool:
+    """The person asks what they prefer."""
+    return bool(_PREFERENCES.search(text)) and bool(_OWN.search(text))
+
+
+def asks_past(text: str) -> bool:
+    """The query looks back at earlier turns or at something of the user's own."""
+    return bool(_PAST.search(text) or _OWN.search(text))
+
+
+def advises(text: str) -> bool:
+    """The query asks for advice: limits bind it that it does not repeat."""
+    return bool(_ADVICE.search(text))
+
+
+def asks_of_asking(text: str) -> bool:
+    """The query asks what was asked: only then is a question an answer."""
+    return bool(_OF_ASKING.search(text))
+
+
+def shops(text: str) -> bool:
+    """The query has words of buying."""
+    return bool(_COMMERCE.search(text))
+
+
+def intent(text: str) -> Intent:
+    """000 section 16.1's intent, by rules; the first that holds."""
+    rules: tuple[tuple[bool, Intent], ...] = (
+        (is_greeting(text), "greeting"),
+        (states_preference(text), "preference"),
+        (bool(_NAVIGATE.match(text)), "navigation"),
+        (asks_preference(text) or bool(_PAST.search(text)), "recall"),
+        (shops(text), "commerce"),
+        (bool(_OWN.search(text)), "recall"),
+    )
+    for holds, name in rules:
+        if holds:
+            return name
+    return "query"
+
+
+def query_type(text: str) -> QueryType:
+    """000 and 004's query type, by rules; the first that holds."""
+    rules: tuple[tuple[bool, QueryType], ...] = (
+        (is_greeting(text), "general_question"),
+        (bool(_NAVIGATE.match(text)), "navigation"),
+        (bool(_COMPARE.search(text)), "comparison"),
+        (states_preference(text) or bool(_TRANSACT.match(text)), "transactional"),
+        (intent(text) == "commerce", "commerce_search"),
+        (bool(_ASKS.search(text)), "informational"),
+    )
+    for holds, name in rules:
+        if holds:
+            return name
+    return "general_question"
+
+
+def looks_back(text: str) -> bool:
+    """The query looks back at earlier turns."""
+    return bool(_PAST.search(text))
+
+
+def asks_of_days(text: str) -> bool:
+    """The query asks what happened on its days, not about a thing."""
+    return not _ABOUT.search(text)

@@ -1,0 +1,222 @@
+"""What users state of themselves, verbatim with its category, and which sentence retracts what another says. Rules over words."""
+
+import re
+
+from pandora_dagster.contracts.user.user_memory import LONGEST_FACT, FactCategory
+from pandora_dagster.documents.redaction.credentials import holds_secret
+from pandora_dagster.language.dates import MONTHS, WEEKDAYS
+from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, content_words, stem, terms, words
+from pandora_dagster.runtime.extractive.queries.query_intent import asks, is_thanks, names, orders, tells, wants
+
+OPENING = re.compile(
+    r"^\W*(?:(?:and|but|so|well|ok|okay|also|actually|no|yes|sorry|hi|hello|hey|oh|please|by the way|btw|just so you know|fyi|from now on"
+    r"|(?:please )?(?:remember|note|keep in mind|don['’]?t forget)(?: that| this(?=:))?)\b[,:;.!]?\s*)+",
+    re.IGNORECASE,
+)
+"""Words before a statement that are no part of it: `Please remember that`."""
+_OF_USER = re.compile(
+    r"\b(?:i|me|my|mine|myself|we|us|our|ours|ich|mir|mich|mein\w*|wir|uns|unser\w*|je|moi|mon|ma|mes|nous|notre|nos)\b|\bj['’]",
+    re.IGNORECASE,
+)
+_SHAPES: tuple[tuple[FactCategory, str], ...] = (
+    ("Conflict", r"argued|fought|disagreed?|quarrell?ed|fell out|complain(?:ed)?|upset with|angry|annoyed"),
+    (
+        "Emotional",
+        r"(?:i|we) (?:\w+ ){0,2}(?:like|love|enjoy|hate|dislike|fear|feel|felt|afraid|worried|anxious|excited|happy|sad|proud|tired of)"
+        r"|prefer(?:red)?|preference|favou?rite|usual",
+    ),
+    (
+        "People",
+        r"my (?:\w+ )?(?:name|birthday|job|age|wife|husband|partner|son|daughter|child(?:ren)?|kids?|mother|father|mom|mum|dad|parents?"
+        r"|sister|brother|grand\w+|aunt|uncle|cousin|friends?|boss|manager|colleagues?|team|doctor|dog|cat)|call me|allerg\w+",
+    ),
+    (
+        "Logistics",
+        r"my (?:[\w'’-]+ ){1,4}(?:is|are|was|has|\w{3,}s)|need|must|never|always|at (?:most|least)|decided|chosen?|agreed|settled"
+        r"|picked|have to|plan(?:ning)?|going|will|let['’]?s",
+    ),
+    ("History", r"(?:i|we) (?:\w+ )?(?:used to|bought|went|got|met|saw|took|made|had|was|were|left|began|grew|\w{3,}ed)"),
+)
+_CATEGORIES: tuple[tuple[FactCategory, re.Pattern[str]], ...] = tuple(
+    (category, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)) for category, pattern in _SHAPES
+)
+"""Of what a fact speaks (002 section 4), by the first that holds; else of the user."""
+_NEEDS = re.compile(r"^\W*(?:i|we) need (?!(?:an?|some|help|your|you|to)\b)\w", re.IGNORECASE)
+"""What is needed whatever is asked for: `We need wheelchair access`. `I need a hotel` asks for one."""
+_BY_THEN = re.compile(
+    r"\b(?:by|before|until|after) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|to(?:day|morrow|night)|\d)", re.IGNORECASE
+)
+_BOUND = re.compile(
+    r"\b(?:must(?:n['’]t)?|never|always|at most|at least|no (?:more|less|fewer|later|earlier) than|not (?:more|less|over|exceed)"
+    r"|not allowed|maximum|minimum|budget is|limit(?:ed)?|cap(?:ped)?)\b|\b(?:under|below|within|up to|until|exceed) (?:[$€£] ?)?\d",
+    re.IGNORECASE,
+)
+_BARRED = re.compile(
+    r"\b(?:allerg\w+|intoleran\w+|vegetarian|vegan|diabetic|pregnant|needs?|brauch\w+"
+    r"|can(?:no|['’])t (?:eat|drink|have)|do(?:n['’]t| not) (?:eat|drink)"
+    r"|vegetarier\w*|veganer\w*|schwanger|esse .{0,20}(?:kein|nie))",
+    re.IGNORECASE,
+)
+_JOINT = re.compile(r"[,;]?\s+(?:and|but)(?: that)?\s+(?=(?:my|i|we|our)\b)", re.IGNORECASE)
+_LIMITS_USER = re.compile(r"^(?:never|always|don['’]t|do not)\b", re.IGNORECASE)
+_OF_MATTER = re.compile(r"^(?:the|this|that|these|those|it|each|every|all|no|for|on|in|at)\b.*\d", re.IGNORECASE)
+_FORGET = re.compile(
+    r"^\W*(?:please |can you |could you )*forget (?:about |that |what i said about |everything about )?(.+)$", re.IGNORECASE
+)
+_EXCLUSIVE = re.compile(r"\b(?:prefer|favou?rite|preferred|usual|call me)\b", re.IGNORECASE)
+_ONE_VALUE = (
+    re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are|was)\b", re.IGNORECASE),
+    re.compile(r"^(i (?:live|work|study)) (?:in|at|for|near|as)\b", re.IGNORECASE),
+)
+"""Openings whose first group names a thing that has one value at a time."""
+_FEELS = re.compile(r"(?:prefer|like|love|hate|dislike|enjoy|need|now|actually|longer|any ?more|instead|never|always)", re.IGNORECASE)
+_NOT = re.compile(r"\b(?:not|never|no|cannot|hate|dislike|stopped)\b|n['’]t\b", re.IGNORECASE)
+_FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
+_LIMITING = frozenset(
+    map(stem, ("must", "limit", "most", "least", "maximum", "minimum", "spend", "pay", "exceed", "cap", "allowed", "budget"))
+)
+_UNITS = frozenset(map(stem, ("euro", "euros", "dollar", "dollars", "pounds", "francs", "percent", "hours", "minutes", "days", "cm", "kg")))
+_MOST_TOLD = 4
+"""Sentences that are repeated to acknowledge them."""
+_ALIKE = 0.5
+"""Share of the shorter statement's words that both must have to be about one matter."""
+_REPLACED = re.compile(
+    r"\b(?:instead of|rather than|no longer|not|nicht|from|replac(?:es|ed|ing)|statt|anstatt|nicht mehr|von)\s+"
+    r"(?:the |a |an |my |our |der |dem |den |das )?((?:[\w$€£%:.,/-]+ ?){1,3})",
+    re.IGNORECASE,
+)
+"""What a correction names as the value that went before: the first words after it."""
+_CHANGED = re.compile(
+    r"\b(?:mov(?:ed|es|ing)|switch(?:ed|ing)|chang(?:ed|es)|migrated|postponed|rescheduled|delayed|brought forward|updated|correction|meant"
+    r"|actually|instead|rather than|no longer|any ?more|now|new|verschoben|verlegt|geändert|korrektur|stattdessen|nicht mehr|jetzt|nun|doch"
+    r"|statt|neue[rs]?|not\b.{1,60}?\bbut|nicht\b.{1,60}?\bsondern|umgezogen|korrigiert)\b",
+    re.IGNORECASE,
+)
+_GERMAN_DAYS = words(
+    "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonnabend Sonntag Januar Februar März Mai Juni Juli Oktober Dezember"
+)
+_DAYS = frozenset((*WEEKDAYS, *MONTHS, *_GERMAN_DAYS))
+_DAY_STEMS = frozenset(map(stem, _DAYS))
+_LIGHT = frozenset(map(stem, words("come kommt euro dollar pound franc percent prozent hour minute uhr use put keep set happen")))
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+def stated(said: str) -> list[tuple[str, FactCategory]]:
+    """The sentences that state something of the user, verbatim, with their category: no question, no order, no credential."""
+    parts = [clause for whole in sentences(said) for clause in clauses(whole)]
+    return [(part, _category(OPENING.sub("", part))) for part in parts if _is_fact(part) and not holds_secret(part)]
+
+
+def clauses(sentence: str) -> tuple[str, ...]:
+    """The statements of the user that a sentence joins, each verbatim: `I am allergic to nuts and my limit is 40 euros.` is two, so that
+    one can change without the other. The sentence itself where a part of it states nothing."""
+    parts = tuple(p.strip(" ,;") for p in _JOINT.split(sentence))
+    return parts if len(parts) > 1 and all(map(_is_fact, parts)) else (sentence,)
+
+
+def _is_fact(sentence: str) -> bool:
+    core = OPENING.sub("", sentence)
+    if len(sentence) > LONGEST_FACT or asks(core) or orders(core) or _FORGET.match(sentence) or is_thanks(core) or not content_words(core):
+        return False
+    binding = _is_limit(core) or bool(_NEEDS.match(core)) or bool(_OF_USER.search(core) and _BY_THEN.search(core))
+    return binding or ((bool(_OF_USER.search(core)) or names(core)) and not wants(core) and not core.lower().startswith("you "))
+
+
+def _category(core: str) -> FactCategory:
+    found: FactCategory | None = next((category for category, shape in _CATEGORIES if shape.search(core)), None)
+    return found or "People"
+
+
+def taken_back(said: str) -> list[frozenset[str]]:
+    """The stems of each thing that the user asks to be forgotten."""
+    asked = (m[1] for sentence in sentences(said) if (m := _FORGET.match(sentence)))
+    return [stems for thing in asked if (stems := frozenset(terms(thing)) - frozenset(map(stem, META_WORDS)))]
+
+
+def contradicts(new: str, old: str) -> bool:
+    """Whether two statements cannot both hold: one thing with another value, an exclusive choice or a correction about the same
+    matter, a like that became a dislike. Of two things (`my budget for hotels`, `my budget for the trip`) each has its own value."""
+    one, other = OPENING.sub("", new), OPENING.sub("", old)
+    if words(one) == words(other):
+        return False
+    apart = False
+    for pattern in _ONE_VALUE:
+        mine, theirs = pattern.match(one), pattern.match(other)
+        if mine and theirs and set(words(mine[1])) == set(words(theirs[1])):
+            return True
+        apart = apart or bool(mine and theirs)
+    if _CHANGED.search(new) and _is_limit(one) and _is_limit(other):
+        return _is_same_limit(one, other)
+    shared, least = matter(one) & matter(other), min(len(matter(one)), len(matter(other)))
+    if not shared or len(shared) < _ALIKE * least:
+        return False
+    exclusive = _EXCLUSIVE.search(one) and _EXCLUSIVE.search(other)
+    return bool(exclusive) or (not apart and bool(_CHANGED.search(new) or bool(_NOT.search(one)) != bool(_NOT.search(other))))
+
+
+def binds(sentence: str) -> bool:
+    """Whether a statement limits what the user can be given."""
+    core = OPENING.sub("", sentence)
+    return _is_limit(core) or bool(_BARRED.search(core))
+
+
+def _is_limit(core: str) -> bool:
+    """Whether a sentence binds: the user by what it says of them, or a matter by a figure. What is told to the reader alone does not."""
+    return bool(
+        _BOUND.search(core) and (_OF_USER.search(core) or _LIMITS_USER.match(core) or _OF_MATTER.match(core))
+    ) and not core.lower().startswith("you ")
+
+
+def _is_same_limit(new: str, old: str) -> bool:
+    """Whether a corrected limit takes the place of `old`: of several figures one must be the old one's; else one of them names no
+    matter that the other does not."""
+    figures = [frozenset(_FIGURE.findall(s)) for s in (new, old)]
+    measured = [matter(s) for s in (new, old)]
+    one, other = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in measured)
+    if len(figures[0]) > 1:
+        return not figures[0].isdisjoint(figures[1]) and (not one or not other or not one.isdisjoint(other))
+    alike = bool(one - _UNITS) == bool(other - _UNITS)  # `the budget is 1500 euros` does not replace `at most 90 euros a night`
+    return alike and not measured[0].isdisjoint(measured[1]) and (one <= other or other <= one)
+
+
+def corrects(new: str, old: str) -> bool:
+    """Whether `new` says of the matter of `old` that it changed: it names the old value as replaced, or gives another figure or day
+    in its place with a word that tells of a change. Where each names something that the other does not, they are about two things."""
+    if not _CHANGED.search(new) or words(new) == words(old):
+        return False
+    one, other = _plain(matter(_CHANGED.sub(" ", new))), _plain(matter(old))
+    before = frozenset(words(old))
+    named = frozenset(w for m in _REPLACED.finditer(new) for w in words(m.group(1)) if w not in STOP_WORDS) & before
+    if named and (one & other) - frozenset(map(stem, named)):
+        return True
+    if one - other and other - one:
+        return False
+    differs = any(a and b and a.isdisjoint(b) for a, b in zip(_values(new), _values(old), strict=True))
+    return differs and len(one & other) >= max(1, _ALIKE * min(len(one), len(other)))
+
+
+def _plain(stems: frozenset[str]) -> frozenset[str]:
+    """Stems of a matter without figures, days and units, which are its values, and without verbs that say little."""
+    return frozenset(s for s in stems if s.isalpha() and s not in _DAY_STEMS) - _LIGHT
+
+
+def _values(sentence: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Figures, years left out: what was so in one year does not end what was so in another; days of the week and months."""
+    return frozenset(f for f in _FIGURE.findall(sentence) if not _YEAR.fullmatch(f)), frozenset(words(sentence)) & _DAYS
+
+
+def matter(sentence: str) -> frozenset[str]:
+    """The stems that say what a statement is about."""
+    return frozenset(stem(w) for w in words(sentence) if w not in STOP_WORDS and w not in META_WORDS and not _FEELS.fullmatch(w))
+
+
+def acknowledged(query: str) -> str:
+    """The fixed words for a query that only tells, with what it tells verbatim, or only thanks; "" for one that asks for anything."""
+    facts = {sentence for sentence, _ in stated(query)}
+    said = [s for s in sentences(query) if not is_thanks(s)]
+    told = [s for s in said if s in facts or tells(s) or _FORGET.match(s)]
+    if len(told) < len(said) or any(wants(s) and not binds(s) for s in told if s in facts):
+        return ""
+    return " ".join((TEMPLATES["noted"], *told[:_MOST_TOLD])) if told else TEMPLATES["welcome"] if query.strip() else ""

@@ -1,1 +1,0 @@
-"""Words and values as the embedded runtime compares them."""

@@ -1,0 +1,134 @@
+"""The erasure of one user and its proof: the order of the steps over the registered erasers.
+
+The intent is written first and removed last. An erasure that was cut off, or whose proof found something, leaves it: no turn of the user
+begins while it exists, and the next erasure repeats every step. It keeps the facts to search for until a proof has found nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from pandora_dagster.compression.verification.facts import Fact, FactKind
+from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.contracts.ids import UserId, user_id
+from pandora_dagster.contracts.ports.measurement import Clock
+from pandora_dagster.contracts.ports.user_storage import Eraser
+from pandora_dagster.contracts.retention import ErasureIntent, ErasureProof, ErasureReport, UserDataCounts
+from pandora_dagster.documents.redaction.user_traces import SHORTEST, UserTraces, occurring_facts
+from pandora_dagster.language.timestamps import format_timestamp
+from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
+from pandora_dagster.stores.erasure.file_erasure import await_levels, own_folders, remove, retire_turns
+from pandora_dagster.stores.erasure.user_data import UserDataFiles
+
+_SHOWN = 200
+_KINDS = frozenset((FactKind.MONEY, FactKind.QUANTITY, FactKind.URL, FactKind.IDENTIFIER, FactKind.NAME, FactKind.NUMBER))
+_LONGEST = 80
+_DIGITS = 8
+"""A bare number of fewer digits occurs by chance, in times and sizes."""
+MOST_FACTS = 5_000
+"""Facts that are searched for; those that come first in their documents are preferred."""
+OnStep = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureService:
+    """Erasures over one store and its Dagster records."""
+
+    intents: ErasureIntents
+    data: UserDataFiles
+    erasers: tuple[Eraser, ...]
+    """In the order in which they erase: the documents last, since the other steps may need them again after an interruption."""
+    clock: Clock
+    wait_s: float
+    """Seconds to wait for each turn and level that another process holds."""
+    on_step: OnStep
+
+    def find(self, user: UserId) -> UserDataCounts:
+        """What there is of a user; nothing is changed. Raises StoreError, DocumentError."""
+        user_id(user)
+        *others, documents = self.erasers  # the documents are counted first and erased last
+        counts = {kind: number for eraser in (documents, *others) for kind, number in eraser.count(user).items()}
+        return UserDataCounts(user, {**counts, "begun_before": int(self.intents.has_intent(user))}, tuple(self.data.notices(user)))
+
+    def erase(self, user: UserId) -> ErasureReport:
+        """Erase, then search. Raises StoreError where something is locked or refused: a second call continues."""
+        intents = self.intents
+        with intents.one_at_a_time():
+            found = self.find(user)
+            known = intents.facts(user)
+            intent = ErasureIntent(user_id=user, begun_at=format_timestamp(self.clock().replace(microsecond=0)), facts=known)
+            intents.write_intent(intent)
+            self.on_step("turns")
+            retire_turns(self.data.layout, user, wait_s=self.wait_s)
+            self.on_step("narratives")
+            await_levels(self.data.layout, user, wait_s=self.wait_s)
+            self.on_step("facts")
+            facts, traces = self._traces(user, known)
+            intents.write_intent(intent.model_copy(update={"facts": tuple(dict.fromkeys((*known, *traces.facts)))}))
+            notices = self._erase(user, traces)
+            self.on_step("proof")
+            proof = self._proof(traces, facts)
+            remove(own_folders(self.data.layout, user)[0])  # what kept its place meanwhile
+            if proof.clean:
+                intents.remove_intent(user)
+        return ErasureReport(found, proof, notices)
+
+    def _erase(self, user: UserId, traces: UserTraces) -> tuple[str, ...]:
+        notices: list[str] = []
+        for eraser in self.erasers:
+            self.on_step(eraser.step)
+            notices += eraser.erase(user, traces)
+        return tuple(notices)
+
+    def _traces(self, user: UserId, known: tuple[str, ...]) -> tuple[int, UserTraces]:
+        """The number of facts in the user's documents and in the intent, and the traces: those facts that are neither in another user's
+        documents nor in this program."""
+        found = find_distinctive_facts(self.data.texts(user))
+        facts = tuple(dict.fromkeys((*known, *found)))[: 2 * MOST_FACTS]
+        elsewhere = occurring_facts((*facts, user), self.data.of_others(user))
+        own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST_FACTS]
+        return len(facts), UserTraces(user, own, plain=len(user) >= _PLAIN and user not in elsewhere)
+
+    def _proof(self, traces: UserTraces, facts: int) -> ErasureProof:
+        """Every object that an eraser knows, searched: all files of the store and of Dagster's storage."""
+        files = size = 0
+        hits: list[str] = []
+        for searched in (searched for eraser in self.erasers for searched in eraser.search(traces)):
+            files, size = files + 1, size + searched.size
+            hits += [searched.hit] if searched.hit else []
+        return ErasureProof(files, size, len(traces.facts), facts, tuple(hits[:_SHOWN]))
+
+
+_PLAIN = 5
+"""An id shorter than this occurs as a word in other texts; it counts only where it names the user."""
+
+
+def find_distinctive_facts(texts: Iterable[str]) -> tuple[str, ...]:
+    """Names, numbers with units, identifiers and addresses of the texts, each once, if too long to occur by chance."""
+    found: dict[str, int] = {}
+    for text in texts:
+        for place, fact in enumerate(_searchable(build_ledger(text))):
+            if _is_distinctive(fact):
+                found[fact] = min(found.get(fact, place), place)
+    return tuple(sorted(found, key=lambda fact: (found[fact], fact)))
+
+
+def _searchable(ledger: Ledger) -> Iterator[str]:
+    """The values of a text; names behind one another are one, since each alone may be somebody else's."""
+    facts = sorted((f for f in ledger.facts if f.kind in _KINDS), key=lambda f: f.start)
+    for n, fact in enumerate(facts):
+        before = facts[n - 1] if n else fact
+        start = before.start if _is_one_name(ledger, before, fact) else fact.start
+        if n + 1 == len(facts) or not _is_one_name(ledger, fact, facts[n + 1]):
+            yield ledger.text[start : fact.end]
+
+
+def _is_one_name(ledger: Ledger, one: Fact, other: Fact) -> bool:
+    return one.kind is other.kind is FactKind.NAME and ledger.text[one.end : other.start] == " "
+
+
+def _is_distinctive(fact: str) -> bool:
+    """Whether a search for the bytes of the fact is reliable: on one line, without quotes, not a number that occurs by chance."""
+    if any(character in fact for character in '\n\r"\\') or not SHORTEST <= len(fact.encode(errors="surrogatepass")) <= _LONGEST:
+        return False
+    digits = sum(character.isdigit() for character in fact)
+    return digits >= _DIGITS or any(character.isalpha() or character in "$€£¥%" for character in fact)

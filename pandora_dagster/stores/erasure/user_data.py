@@ -1,0 +1,96 @@
+"""What the files of a store say of one user, and what they say that is of others."""
+
+import io
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.stores.disk.layout import CALLS, MANIFEST, Layout
+from pandora_dagster.stores.erasure.content_search import searchable_contents
+from pandora_dagster.stores.erasure.file_erasure import files_below, own_folders
+
+_DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
+_PIPELINE_FILES = frozenset({MANIFEST, CALLS, "limiter.json"})
+"""Files that are not searched for facts: whatever they state about the user is in the documents too."""
+_WAIT_S = 60.0
+"""Seconds to wait for an index of another user that another process holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserDataFiles:
+    """The data of users below one store root. Raises StoreError."""
+
+    layout: Layout
+    trash: Callable[[UserId], Path]
+    """Where an erasure that was cut off may have moved the user's folder."""
+    notes: tuple[UserId, Path] | None
+    """The user whose notes are in a folder of their own, and that folder."""
+    names: tuple[Path, ...]
+    """Paths whose names are not the user's."""
+    program: tuple[Path, ...]
+    """The files of this program: what is in them is not the user's."""
+    others_queries: Callable[[UserId], Iterable[str]]
+    """What other users asked in batches."""
+
+    def texts(self, user: UserId) -> Iterator[str]:
+        """The user's documents, also those in cold objects; what cannot be read is skipped."""
+        for path in files_below(*own_folders(self.layout, user), self.trash(user)):
+            if path.is_symlink() or path.name in _PIPELINE_FILES:
+                continue
+            if path.name.endswith(".tar.zst"):
+                yield from _originals(path)
+            elif path.suffix in _DOCUMENT_SUFFIXES and "vault" not in path.parts:
+                try:
+                    yield path.read_text(encoding="utf-8", errors="replace")
+                except OSError:
+                    continue
+
+    def of_others(self, user: UserId) -> Iterator[bytes]:
+        """What may state a fact of the user without being theirs: other users' documents, names and queries, this program."""
+        yield " ".join(map(str, self.names)).encode()
+        for line in self.others_queries(user):
+            yield line.encode(errors="surrogatepass")
+        mine = own_folders(self.layout, user)
+        for folder in (self.layout.users, self.layout.cold):
+            for other in sorted(folder.iterdir()) if folder.is_dir() else ():
+                if other not in mine:
+                    yield from _unpacked_bytes(files_below(other))
+        if self.notes and self.notes[0] != user:
+            yield from _unpacked_bytes(files_below(self.notes[1]))
+        yield from _unpacked_bytes(files_below(*self.program))
+
+    def notices(self, user: UserId) -> Iterator[str]:
+        """One sentence for each thing of the user that an erasure leaves."""
+        if self.notes and self.notes[0] == user and not self.notes[1].is_relative_to(self.layout.user(user)):
+            yield f"{self.notes[1]}: notes outside of the store (PANDORA_NOTES): they are not erased"
+        for path in files_below(*own_folders(self.layout, user)):
+            if path.is_symlink():
+                yield f"{path}: a link: it is erased, its target is not"
+
+
+def _originals(path: Path) -> Iterator[str]:
+    """The documents in a cold object; what cannot be read is skipped."""
+    try:
+        with path.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as reader:
+            tar = tarfile.open(fileobj=io.BytesIO(reader.read()), mode="r:")  # noqa: SIM115 - closed with its bytes
+        for about in tar:
+            if about.isreg() and Path(about.name).suffix in _DOCUMENT_SUFFIXES and Path(about.name).name not in _PIPELINE_FILES:
+                file = tar.extractfile(about)
+                yield file.read().decode(errors="replace") if file else ""
+    except (OSError, tarfile.TarError, zstandard.ZstdError):
+        return
+
+
+def _unpacked_bytes(paths: Iterable[Path]) -> Iterator[bytes]:
+    for path in paths:
+        if path.suffix == ".pyc":
+            continue
+        try:
+            yield from (data for _, data in searchable_contents(path, wait_s=_WAIT_S))
+        except PandoraError:
+            continue

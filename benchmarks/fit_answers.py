@@ -24,7 +24,7 @@ from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import WEIGHTS, features
 from pandora_dagster.runtime.extractive.evidence.questions import question
 from pandora_dagster.runtime.extractive.evidence.source_passages import PassageReader
-from pandora_dagster.runtime.extractive.words.empty_texts import asks, repeats
+from pandora_dagster.runtime.extractive.queries.empty_texts import asks, repeats
 from pandora_dagster.settings import load_settings
 
 FOLDS, RIDGE, STEPS, RATE = 6, 5.0, 150, 0.05

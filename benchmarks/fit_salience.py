@@ -31,9 +31,9 @@ from pandora_dagster.compression.salience.text_reading import TextReading, token
 from pandora_dagster.compression.salience.unit_features import LENGTH_FEATURES, unit_features  # noqa: E402
 from pandora_dagster.compression.selection.coverage import Candidates, CoverageChoice  # noqa: E402
 from pandora_dagster.compression.selection.term_weights import TermWeights, weighted_terms  # noqa: E402
-from pandora_dagster.documents.token_counter import TokenCounter  # noqa: E402
 from pandora_dagster.documents.units.unit import Unit, UnitKind  # noqa: E402
 from pandora_dagster.language.detection import language_of  # noqa: E402
+from pandora_dagster.runtime.token_counter import TokenCounter  # noqa: E402
 
 TABLE = ROOT / "pandora_dagster" / "compression" / "salience" / "salience_table.json"
 REGULARIZATION = 0.02

@@ -10,23 +10,25 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import cast
 
 from pandora_dagster.app import App, open_app
-from pandora_dagster.language.dates import display_date
+from pandora_dagster.contracts.turns import FoundMessage
 from pandora_dagster.retrieval.messages.document_numbers import document_number
 from pandora_dagster.retrieval.messages.message_ranking import WEIGHTS, WINDOW, MessageUnit, fused, message_signals
-from pandora_dagster.retrieval.messages.search_results import Piece, pack_pieces
+from pandora_dagster.retrieval.messages.search_results import whole_messages
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.message_search import MessageSearch
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_tables import end_of, user_base
 
 BUDGETS = (1_000, 3_000)
-GROUPS = ("1-4", "multi-hop")
+FIRST = 10
+MEASURES = tuple((name, group) for name in (*map(str, BUDGETS), f"R@{FIRST}") for group in ("1-4", "multi-hop"))
 GRID = {
     "date": (0.5, 1.0, 1.5),
     "session": (0.0, 0.1, 0.2, 0.3),
@@ -38,7 +40,7 @@ GRID = {
 }
 Weights = Mapping[str, float]
 Recalls = list[tuple[float, ...]]
-"""For each question the recall of its evidence at each of `BUDGETS`."""
+"""For each question the recall of its evidence at each of `BUDGETS`, and in the first ten messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +53,24 @@ class Case:
     named: tuple[str, ...]
     units: tuple[MessageUnit, ...]
     signals: Mapping[str, Mapping[int, float]]
-    pieces: Mapping[int, Piece]
+    messages: Mapping[int, FoundMessage]
 
 
 def cases(app: App, questions: Sequence[Mapping[str, object]], window: Mapping[int, float] = WINDOW) -> Iterator[Case]:
     index = cast("DuckTurnIndex", app.turn_index)
-    pieces = {user: _pieces(app, user) for user in {str(q["user_id"]) for q in questions}}
+    messages = {user: _messages(app, user) for user in {str(q["user_id"]) for q in questions}}
     with index.file.reading() as db:
         for question in questions:
             user, evidence = str(question["user_id"]), tuple(map(str, question["evidence"]))  # type: ignore[call-overload]
             base = user_base(db, user) or 0
             found = MessageSearch(db, base, end_of(base), index.reader).gathered(str(question["question"]))
             signals = message_signals(found.question, found.units, found.matches, window=window)
-            yield Case(user, str(question["category"]), evidence, found.question.named, tuple(found.units), signals, pieces[user])
+            yield Case(user, str(question["category"]), evidence, found.question.named, tuple(found.units), signals, messages[user])
 
 
-def _pieces(app: App, user: str) -> dict[int, Piece]:
+def _messages(app: App, user: str) -> dict[int, FoundMessage]:
     return {
-        doc: Piece(message.id, f"{message.name}: {message.text.strip()}", 0.0, (doc,), display_date(message.created_at))
+        doc: FoundMessage(f"turn_{number:06d}", message.created_at, message.id, message.name, message.text, 0.0, doc)
         for number, messages in app.turn_index.messages_by_turn(user).items()
         for doc, message in ((document_number(number, place), message) for place, message in enumerate(messages, 1))
     }
@@ -78,7 +80,7 @@ class Trials:
     """Recalls of the cases by weights, each set of weights measured once."""
 
     def __init__(self, every: Sequence[Case], count: Callable[[str], int]) -> None:
-        self.every, self._count = every, count
+        self.every, self._count = every, cache(count)
         self._known: dict[tuple[float, ...], Recalls] = {}
 
     def recalls(self, weights: Weights) -> Recalls:
@@ -88,10 +90,10 @@ class Trials:
         return self._known[key]
 
     def _recall(self, case: Case, weights: Weights) -> tuple[float, ...]:
-        order = [s.unit.doc for s in fused(case.units, case.signals, case.named, weights) if not s.unit.is_turn]
-        pieces = [replace(case.pieces[doc], score=-float(rank)) for rank, doc in enumerate(order)]
-        packed = ({p.name for p in pack_pieces(pieces, budget=budget, count=self._count).pieces} for budget in BUDGETS)
-        return tuple(fmean(message in names for message in case.evidence) if case.evidence else 0.0 for names in packed)
+        order = [case.messages[s.unit.doc] for s in fused(case.units, case.signals, case.named, weights) if not s.unit.is_turn]
+        found = [*(whole_messages(order, budget, self._count) for budget in BUDGETS), order[:FIRST]]
+        names = ({message.message_id for message in chosen} for chosen in found)
+        return tuple(fmean(message in inside for message in case.evidence) if case.evidence else 0.0 for inside in names)
 
     def chosen(self, users: Sequence[str]) -> Weights:
         """The weights that one ascent over `GRID` finds for these users."""
@@ -108,17 +110,17 @@ class Trials:
 
 
 def percents(every: Sequence[Case], recalls: Recalls, users: Sequence[str]) -> list[float]:
-    """Percent of the evidence by budget and group."""
+    """Percent of the evidence by `MEASURES`."""
     return [100 * fmean(values) for values in _columns(every, recalls, users)]
 
 
 def _columns(every: Sequence[Case], recalls: Recalls, users: Sequence[str]) -> list[list[float]]:
     inside = [(case, found) for case, found in zip(every, recalls, strict=True) if case.user in users and case.category != "adversarial"]
-    return [[f[at] for case, f in inside if group in ("1-4", case.category)] for at in range(len(BUDGETS)) for group in GROUPS]
+    return [[f[place // 2] for case, f in inside if group in ("1-4", case.category)] for place, (_, group) in enumerate(MEASURES)]
 
 
 def difference(every: Sequence[Case], before: Recalls, after: Recalls, users: Sequence[str]) -> str:
-    """Points gained by budget and group, each with its standard error."""
+    """Points gained by `MEASURES`, each with its standard error."""
     changes = [tuple(b - a for a, b in zip(*pair, strict=True)) for pair in zip(before, after, strict=True)]
     return " | ".join(f"{100 * fmean(c):+.1f} ± {100 * stdev(c) / len(c) ** 0.5:.1f}" for c in _columns(every, changes, users))
 
@@ -142,9 +144,18 @@ def report(app: App, questions: Sequence[Mapping[str, object]]) -> None:
     variants["words, speaker and date only"] = trials.recalls(only)
     variants["without windows"] = Trials(list(cases(app, questions, {0: 1.0})), count).recalls(WEIGHTS)
     variants["weights of the other five"] = left_out(trials, users)
-    heads = [f"{budget}, {group}" for budget in BUDGETS for group in GROUPS]
-    print("\n| weights | " + " | ".join(heads) + " | " + " | ".join(f"gain {head}" for head in heads) + " |" + "\n|---" + "|---" * 8 + "|")
-    print("| shipped | " + " | ".join(f"{value:.1f}" for value in percents(every, shipped, users)) + " | | | | |")
+    heads = [", ".join(measure) for measure in MEASURES]
+    print(
+        "\n| weights | "
+        + " | ".join(heads)
+        + " | "
+        + " | ".join(f"gain {head}" for head in heads)
+        + " |"
+        + "\n|---"
+        + "|---" * 2 * len(heads)
+        + "|"
+    )
+    print("| shipped | " + " | ".join(f"{value:.1f}" for value in percents(every, shipped, users)) + " |" + " |" * len(heads))
     for name, found in variants.items():
         values = " | ".join(f"{value:.1f}" for value in percents(every, found, users))
         print(f"| {name} | {values} | {difference(every, shipped, found, users)} |")

@@ -6,8 +6,8 @@ from pathlib import Path
 from time import perf_counter
 
 from pandora_dagster.app import open_app
+from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.language.terms import TermReader
-from pandora_dagster.retrieval.turn_row import build_turn_row
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles

@@ -1,4 +1,4 @@
-"""What the search is held against: BM25 over single messages with stop words, stems and dates as text, packed hit by hit.
+"""What the search is compared with: BM25 over single messages with stop words, stems and dates as text, packed hit by hit.
 
 Knows one user's messages in memory. A hit goes in with its two neighbours in the session, as `docs` describe the baseline.
 """

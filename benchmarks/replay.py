@@ -3,7 +3,7 @@
 python -m benchmarks.replay [--calls 500] [--rounds 3]
 
 Prints calls of both for each second of the processor (the best round of each recipe; on a machine with other work, seconds of the
-clock say something else each time), their ratio (expected: at least 0.9) and how many answers are the same (expected: all).
+clock differ each time), their ratio (expected: at least 0.9) and how many answers are the same (expected: all).
 """
 
 import argparse

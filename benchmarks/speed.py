@@ -1,6 +1,6 @@
 """The three speed ratios, in one run, as a table: `make bench`. Knows how runs are paired; what is measured lies beside it.
 
-Each ratio compares whole runs: ours, then what it is held against, one after the other, so that both meet the same machine.
+Each ratio compares whole runs: ours, then what it is compared with, one after the other, so that both meet the same machine.
 The ratio is the median over the pairs. Exit code 1 where one is over its target.
 """
 
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
     asked = _parser().parse_args(arguments)
     data = asked.data or (GIVEN if GIVEN.is_file() else None)
     print(f"{asked.pairs} pairs each; disk {asked.disk.resolve()}; import of {data or 'generated conversations'}\n")
-    print("| what | held against | ours | theirs | ratio (lowest to highest) | target | |\n|---|---|---|---|---|---|---|")
+    print("| what | compared with | ours | theirs | ratio (lowest to highest) | target | |\n|---|---|---|---|---|---|---|")
     missed = 0
     with _folder_on(asked.disk) as folder:
         for compared in comparisons(folder, data):

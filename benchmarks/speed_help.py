@@ -1,4 +1,4 @@
-"""`pandora --help` as a whole process, held against the help of a typer program with two commands."""
+"""`pandora --help` as a whole process, compared with the help of a typer program with two commands."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""An import of conversations, held against the disk: the same bytes written to as many files, each with fsync.
+"""An import of conversations, compared with the disk: the same bytes written to as many files, each with fsync.
 
 Ours is the whole of `pandora import` in this process: store opened, lines read, turns and sessions written and indexed, partitions
 added. The plain writing makes one flat folder and knows its bytes already.

@@ -1,4 +1,4 @@
-"""A live turn on the embedded runtime, held against the same graph with empty bodies: what the phases cost beside Dagster.
+"""A live turn on the embedded runtime, compared with the same graph with empty bodies: what the phases cost beside Dagster.
 
 Both run in this warm process, on a SQLite home of their own on the same disk with the shipped settings, both instances open.
 """
@@ -12,16 +12,18 @@ from time import perf_counter
 import dagster as dg
 
 from pandora_dagster.app import App, open_app
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.defs.instance import TURNS, add_keys, instance_at, open_instance
 from pandora_dagster.defs.turn.phase_assets import run_tags, turn_assets
 from pandora_dagster.defs.turn.turn_run import run_turn, turn_job
+from pandora_dagster.phases.flow.phase_table import phase_effects
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
 
 QUERY = "Which chair did we order, and what did it cost?"
 USER = "example"
-BRANCHES_NOT_TAKEN = ("clarification", "plan_clarification")
+BRANCHES_NOT_TAKEN = tuple(phase for phase, state in phase_effects().final_states.items() if state is TurnState.CLARIFY)
 """What a turn that is answered skips; the empty chain skips the same."""
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tiktoken
 
-from pandora_dagster.documents.token_counter import TokenCounter
+from pandora_dagster.runtime.token_counter import TokenCounter
 
 _OTHER = re.compile(r"[^a-z0-9$%]+")
 _STOPS = (

@@ -63,8 +63,9 @@ def settings_page() -> str:
     head = (
         "# Settings\n\n"
         + MADE
-        + "All settings are environment variables. A wrong or unknown setting ends the command with exit code 2 and a message that names "
-        "what was expected.\n\n"
+        + "All settings are environment variables. A wrong value, or an unknown name that begins with `PANDORA_`, ends the command with "
+        "exit code 2 and a message that says what was expected. Names that end in `_KEY` are credentials and are not checked: "
+        "`PANDORA_API_KEY` is the key of `pandora api`. Spans go where `OTEL_EXPORTER_OTLP_ENDPOINT` points.\n\n"
     )
     return head + _table(("Setting", "Default", "Meaning", "Expected"), rows)
 
@@ -106,7 +107,7 @@ def assets_page() -> str:
         )
         for key in graph.toposorted_asset_keys
     ]
-    return head + _table(("Asset", "Group", "Made of", "Partitions", "Checks", "What it is"), rows)
+    return head + _table(("Asset", "Group", "Depends on", "Partitions", "Checks", "Description"), rows)
 
 
 def packages_page(modules: Sequence[Module]) -> str:

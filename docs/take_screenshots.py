@@ -38,8 +38,10 @@ SWITCHES = (
 )
 GRAPH_SIZE: ViewportSize = {"width": 1150, "height": 2950}
 """Eleven rows of assets, large enough to read their checks."""
-TURN_SIZE: ViewportSize = {"width": 1160, "height": 760}
-"""Narrow enough to be read at the width of a README."""
+TURN_SIZE: ViewportSize = {"width": 1720, "height": 800}
+"""Wide enough for the lines of the answer beside the list of turns, which the picture leaves out."""
+_MARGIN, _TITLE_HEIGHT = 24, 90
+"""Pixels of the picture left of the turn's materialisation, and above it, where the turn and its state stand."""
 ARCHIVE_SIZE: ViewportSize = {"width": 1500, "height": 1150}
 FIRST_DAY, LAST_DAY, DAY = "2026-09-01", "2026-09-30", "2026-09-21"
 """The example's days, and the one that is shown."""
@@ -178,7 +180,11 @@ def turn(page: Page, address: str, partition: str, picture: Path) -> None:
     page.get_by_text("tokens_output").first.wait_for(timeout=60_000)
     page.get_by_text("Hide navigation").click()
     _settle(page)
-    page.screenshot(path=picture)
+    label = page.get_by_text("Latest materialization").first.bounding_box()
+    if label is None:
+        raise SystemExit(f"{SHOWN}: the page shows no materialization")
+    left, top = label["x"] - _MARGIN, label["y"] - _TITLE_HEIGHT
+    page.screenshot(path=picture, clip={"x": left, "y": top, "width": TURN_SIZE["width"] - left, "height": TURN_SIZE["height"] - top})
 
 
 def archive_day(page: Page, address: str, images: Path) -> None:

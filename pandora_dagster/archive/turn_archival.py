@@ -24,7 +24,7 @@ from pandora_dagster.phases.core.dependencies import PhaseDependencies
 PHASE = "archival"
 CONTEXT = "context.md"
 SMALLEST_TOKENS = 200
-"""Tokens under which a document is not compressed; the lowest target."""
+"""Tokens up to which a document stays whole."""
 _TARGET_FACTORS = (1.0, 1.35, 1.7, 2.0)
 """Multiples of the target that are tried in turn while no sound text fits, as long as they save tokens."""
 _READABLE = (".md", ".txt", ".html")
@@ -111,7 +111,9 @@ def readable_documents(turn: Turn, *, count: Callable[[str], int], over: int) ->
 
 def compression_targets(tokens: int, rules: ArchiveRules) -> tuple[int, ...]:
     """The targets to try for a document of this size, lowest first; () where it stays whole."""
-    return tuple(t for t in dict.fromkeys(max(SMALLEST_TOKENS, int(tokens * rules.ratio * more)) for more in _TARGET_FACTORS) if t < tokens)
+    if tokens <= SMALLEST_TOKENS:
+        return ()
+    return tuple(t for t in dict.fromkeys(int(tokens * rules.ratio * more) for more in _TARGET_FACTORS) if t < tokens)
 
 
 def archive_record(made: PackedTurn, place: ColdLocation, ctx: ArchiveContext) -> ArchiveRecord:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
 
-from jsonschema import Draft202012Validator
-
 from pandora_dagster.contracts.enums import ContentType, InterventionType, ModelLayer
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
@@ -150,11 +148,7 @@ class DryRunExecutor:
 def manual_answer_faults(answer: str, loaded: LoadedRecipe, case: CallCase | None) -> str:
     """Why a manual answer fails its recipe's gates, "" where it passes. `case`: the inputs of the call; None where they are gone."""
     recipe = loaded.recipe
-    schema = recipe.output_schema
-    validator = None if schema is None else Draft202012Validator(dict(schema))
     request = replay_request(case, loaded.path, user=NOBODY) if case else None
-    judged = judge_answer(
-        manual_answer(answer), recipe, validator, request.sources if request else (), intent=request.intent if request else ""
-    )
+    judged = judge_answer(manual_answer(answer), recipe, request.sources if request else (), intent=request.intent if request else "")
     failed = [verdict for verdict in judged.verdicts if not verdict.passed and (request or verdict.gate != "evidence_required")]
     return "; ".join(f"{verdict.gate}: {verdict.reason}" for verdict in failed)

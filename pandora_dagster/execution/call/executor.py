@@ -23,7 +23,7 @@ from pandora_dagster.execution.call.attempts import RetryBudget, attempt_call, f
 from pandora_dagster.execution.call.call_account import CallAccount
 from pandora_dagster.execution.call.input_budget import InputFitter, PackTarget
 from pandora_dagster.execution.call.layer_routing import Routing, routed_layer
-from pandora_dagster.execution.call.prompt_packs import PackContents, RecipeCache, build_pack, pack_text
+from pandora_dagster.execution.call.prompt_packs import PackContents, build_pack, pack_text
 from pandora_dagster.execution.call.quality_gates import AnswerJudgement, confidence_of, judge_answer, states_only_absence
 from pandora_dagster.execution.call.recorded_inputs import recorded_case_text
 from pandora_dagster.execution.call.session_rate_limit import SUMMARIZING_ROLES, SessionRateLimit
@@ -49,7 +49,7 @@ class _Call:
 
 
 class Executor:
-    """Fills the `RecipeExecutor` port. It holds only caches and what it learned about tokenizers."""
+    """Fills the `RecipeExecutor` port. It holds only what it learned about tokenizers."""
 
     def __init__(
         self,
@@ -77,12 +77,11 @@ class Executor:
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
         self._prices, self._routing, self._versions = prices, routing, versions
-        self._cache, self._correction = RecipeCache(counter.count), TokenRatioEstimator(ratios)
-        self._fitting = InputFitter(counter.count, self._cache, fitter)
+        self._correction, self._fitting = TokenRatioEstimator(ratios), InputFitter(counter.count, fitter)
 
     def use_fitter(self, fitter: DocumentFitter) -> None:
         """Give the executor its compression, which itself calls through this executor (DECISIONS 8)."""
-        self._fitting = InputFitter(self._count, self._cache, fitter)
+        self._fitting = InputFitter(self._count, fitter)
 
     async def call(self, request: CallRequest) -> CallResult:
         """Run one recipe; raises HaltError after writing the intervention. One record is logged, failures included.
@@ -250,7 +249,7 @@ class Executor:
         if self._runtime.context_limit(pack.layer) is not None and not pack.images:  # the estimate of an image teaches nothing about words
             counted, served = account.prompt + account.input, answer.usage.prompt
             self._correction.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served)
-        judged = judge_answer(answer, recipe, self._cache.validator(call.loaded), call.request.sources, intent=call.request.intent)
+        judged = judge_answer(answer, recipe, call.request.sources, intent=call.request.intent)
         for verdict in judged.verdicts:
             account.record_verdict(verdict)
         checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation

@@ -15,7 +15,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
 from pandora_dagster.documents.pasted_blocks import PastedBlock, split_pasted
 from pandora_dagster.documents.sections import escape_headings
 from pandora_dagster.errors import BudgetError, FactLossError
-from pandora_dagster.execution.call.prompt_packs import PackContents, RecipeCache, SharedParts, input_parts
+from pandora_dagster.execution.call.prompt_packs import PackContents, SharedParts, input_parts, shared_parts
 from pandora_dagster.execution.call_faults import CallFaultError, unrecoverable_fault
 from pandora_dagster.execution.call_inputs import CallInputs
 from pandora_dagster.execution.fit.call_budget import (
@@ -83,14 +83,13 @@ class InputFitter:
     """Makes calls fit."""
 
     count: TokenCountFunction
-    cache: RecipeCache
     fitter: DocumentFitter | None
 
     async def pack_contents(self, request: CallRequest, loaded: LoadedRecipe, inputs: CallInputs, target: PackTarget) -> PackContents:
         """Everything for a pack within every budget; raises CallFaultError `budget_exceeded` naming the part and the tokens."""
         budget = target.budget or loaded.recipe.token_budget
         room = message_budget(budget, served=target.served, ratio=target.ratio)
-        shared = self.cache.shared_parts(loaded, inputs.prompts)
+        shared = shared_parts(loaded, inputs.prompts, self.count)
         _check_prompt(loaded, shared, room, _served_context_note(target, budget))
         input_room = room.input_tokens_beside(shared.tokens) - image_tokens(request.images)
         inputs = self._attach_blocks(inputs, input_room)

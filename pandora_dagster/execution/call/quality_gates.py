@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
 
 from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType, OutputFormat
@@ -172,9 +174,7 @@ class AnswerJudgement:
         return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
 
 
-def judge_answer(
-    answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], *, intent: str = ""
-) -> AnswerJudgement:
+def judge_answer(answer: ModelAnswer, recipe: Recipe, sources: Sequence[Source], *, intent: str = "") -> AnswerJudgement:
     """Parse and validate an answer and apply its gates; `intent` is the request's."""
     in_time = GateVerdict("timeout_ms", True, value=answer.latency_ms)
     try:
@@ -184,7 +184,7 @@ def judge_answer(
         return AnswerJudgement(answer.text, None, (unreadable, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error)))
     tagged = recipe.output_format is OutputFormat.TAGGED
     written: object = parsed["text"] if tagged else parsed
-    verdicts = tuple(_verdicts(written, recipe, validator, sources, intent))
+    verdicts = tuple(_verdicts(written, recipe, sources, intent))
     text = written if isinstance(written, str) and recipe.output_format is not OutputFormat.JSON else answer.text
     return AnswerJudgement(text, parsed, (*verdicts, in_time), _first_fault(verdicts), tagged)
 
@@ -193,10 +193,11 @@ def _wants_mapping(recipe: Recipe) -> bool:
     return (recipe.output_schema or {}).get("type", "object") == "object"
 
 
-def _verdicts(parsed: object, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], intent: str) -> list[GateVerdict]:
+def _verdicts(parsed: object, recipe: Recipe, sources: Sequence[Source], intent: str) -> list[GateVerdict]:
     """The verdicts of the recipe's gates; an answer that breaks its schema is not judged further."""
-    gates = recipe.quality_gates
-    verdicts = [schema_gate(parsed, validator if gates.schema_validation else None, recipe)]
+    gates, schema = recipe.quality_gates, recipe.output_schema
+    validator = validator_for(schema, default=Draft202012Validator)(dict(schema)) if schema and gates.schema_validation else None
+    verdicts = [schema_gate(parsed, validator, recipe)]
     if not verdicts[0].passed:
         return verdicts
     if gates.evidence_required:

@@ -132,7 +132,7 @@ def test_the_folder_is_updated_of_seconds_now_and_then(tmp_path: Path) -> None:
     supervisor = ServingSupervisor(one, folder, command=lambda service: service.command, environ={}, pace=SupervisionTiming(rewrite_s=0.3))
 
     def output(state: ServerState, says: str) -> ServerStatus:
-        supervisor._report("first", ServerStatus(state=state, says=says))
+        supervisor.report("first", ServerStatus(state=state, says=says))
         return (folder.statuses() or {})["first"]
 
     assert {output(ServerState.STARTING, f"{second} s").says for second in range(20)} == {"0 s"}

@@ -52,30 +52,20 @@ class SupervisionTiming:
     """Seconds between two writes of the progress of a start."""
 
 
-@dataclass(frozen=True, slots=True)
-class SupervisorContext:
-    """Dependencies of a supervisor. `gpu_locks`: one for each GPU of the service, held while a server starts on it."""
-
-    folder: ServingFolder
-    gpu_locks: tuple[asyncio.Lock, ...]
-    command: Callable[[Service], tuple[str, ...]]
-    """Returns the full command when the server starts, since the free memory of the GPU is known only then."""
-    environment: Mapping[str, str]
-    ending: asyncio.Event
-    report: Callable[[str, ServerStatus], None]
-    pace: SupervisionTiming
-
-
 class ServerSupervisor:
-    """Keeps `service` running until `context.ending` is set, or it has failed too often."""
+    """Keeps `service` running until `ending` is set, or it has failed too often.
 
-    def __init__(self, service: Service, context: SupervisorContext) -> None:
-        self._service, self._context = service, context
+    `gpu_locks`: one for each GPU of the service, held while a server starts on it.
+    """
+
+    def __init__(self, service: Service, serving: "ServingSupervisor", gpu_locks: Sequence[asyncio.Lock], ending: asyncio.Event) -> None:
+        self._service, self._serving, self._gpu_locks, self._ending = service, serving, gpu_locks, ending
+        self._folder, self._pace = serving.folder, serving.pace
         self._deaths: deque[float] = deque()
         self._used = 0.0
 
     async def supervise(self) -> None:
-        while not self._context.ending.is_set():
+        while not self._ending.is_set():
             if self._service.launch.cold and not await self._wait_for_call():
                 break
             why = await self._run_once()
@@ -87,20 +77,20 @@ class ServerSupervisor:
         """Wait for a call that needs a cold server; False if the end comes first."""
         since = time.time()
         self._report(ServerState.ASLEEP, "starts at the first call")
-        before = self._used or since - self._context.pace.look_s
-        while self._context.folder.start_requested_at(self._service.name) <= before:
-            if await self._ends_within(self._context.pace.look_while_starting_s):
+        before = self._used or since - self._pace.look_s
+        while self._folder.start_requested_at(self._service.name) <= before:
+            if await self._ends_within(self._pace.look_while_starting_s):
                 return False
         return True
 
     async def _back_off(self, why: str) -> bool:
         """Wait before a restart, longer after each crash; False after too many crashes."""
-        pace, now = self._context.pace, time.monotonic()
+        pace, now = self._pace, time.monotonic()
         self._deaths.append(now)
         while now - self._deaths[0] > pace.within_s:
             self._deaths.popleft()
         if len(self._deaths) >= pace.most_deaths:
-            last = "\n".join(self._context.folder.last_log_lines(self._service.name))
+            last = "\n".join(self._folder.last_log_lines(self._service.name))
             self._report(ServerState.GIVEN_UP, f"{why}; {len(self._deaths)} times within {pace.within_s:g} s; the end of its log:\n{last}")
             return False
         pause = min(pace.longest_pause_s, pace.first_pause_s * 2 ** (len(self._deaths) - 1))
@@ -111,11 +101,11 @@ class ServerSupervisor:
     async def _run_once(self) -> str | None:
         """Run the server once; returns the reason of a crash, None for an intended end."""
         async with AsyncExitStack() as held:
-            if any(gpu_lock.locked() for gpu_lock in self._context.gpu_locks):
+            if any(gpu_lock.locked() for gpu_lock in self._gpu_locks):
                 self._report(ServerState.WAITS, "another server starts on its GPU")
-            for gpu_lock in self._context.gpu_locks:
+            for gpu_lock in self._gpu_locks:
                 await held.enter_async_context(gpu_lock)
-            if self._context.ending.is_set():
+            if self._ending.is_set():
                 return None
             if await asyncio.to_thread(is_port_taken, self._service.server):
                 return f"port {self._service.server.port} is in use by something else"
@@ -126,21 +116,21 @@ class ServerSupervisor:
             try:
                 why = await self._wait_until_ready(process)
                 await held.aclose()
-                return why if why is not None or self._context.ending.is_set() else await self._watch(process)
+                return why if why is not None or self._ending.is_set() else await self._watch(process)
             finally:
                 await self._stop(process)
 
     async def _start(self) -> asyncio.subprocess.Process:
-        context, name = self._context, self._service.name
-        command = await asyncio.to_thread(context.command, self._service)
+        folder, name = self._folder, self._service.name
+        command = await asyncio.to_thread(self._serving.command, self._service)
         return await asyncio.create_subprocess_exec(
             sys.executable,
             *("-I", "-S", str(Path(process_guard.__file__))),
-            *(str(context.folder.log(name)), str(_LOG_BYTES), str(context.folder.process(name)), str(context.pace.grace_s)),
+            *(str(folder.log(name)), str(_LOG_BYTES), str(folder.process(name)), str(self._pace.grace_s)),
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
-            env=dict(context.environment),
+            env=environment(self._service, self._serving.environ),
             start_new_session=True,
         )
 
@@ -149,15 +139,14 @@ class ServerSupervisor:
         if process.stdin is not None:
             process.stdin.close()
         await process.wait()
-        context = self._context
-        await asyncio.to_thread(context.folder.end_leftover, self._service.name, context.pace.grace_s)  # after a guard that was killed
+        await asyncio.to_thread(self._folder.end_leftover, self._service.name, self._pace.grace_s)  # after a guard that was killed
 
     async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> str | None:
         began = time.monotonic()
         timeout = self._service.launch.start_s
         while time.monotonic() - began < timeout:
             self._report(ServerState.STARTING, f"{time.monotonic() - began:.0f} s")
-            if await self._exits_within(process, self._context.pace.look_while_starting_s):
+            if await self._exits_within(process, self._pace.look_while_starting_s):
                 return self._exit_reason(process)
             if await is_ready(self._service.server):
                 self._report(ServerState.READY, f"started in {time.monotonic() - began:.0f} s")
@@ -167,7 +156,7 @@ class ServerSupervisor:
     async def _watch(self, process: asyncio.subprocess.Process) -> str | None:
         self._used = time.time()
         silent_since: float | None = None
-        while not await self._exits_within(process, self._context.pace.look_s):
+        while not await self._exits_within(process, self._pace.look_s):
             if await is_ready(self._service.server):
                 if silent_since is not None:
                     self._report(ServerState.READY, "answers again")
@@ -175,14 +164,14 @@ class ServerSupervisor:
             elif silent_since is None:
                 silent_since = time.monotonic()
                 self._report(ServerState.SILENT, "its /health does not answer")
-            elif time.monotonic() - silent_since >= self._context.pace.silence_s:
-                return f"its /health did not answer for {self._context.pace.silence_s:g} s"
+            elif time.monotonic() - silent_since >= self._pace.silence_s:
+                return f"its /health did not answer for {self._pace.silence_s:g} s"
             if self._service.launch.cold and await self._idle():
                 return None
         return self._exit_reason(process)
 
     def _exit_reason(self, process: asyncio.subprocess.Process) -> str | None:
-        if self._context.ending.is_set():
+        if self._ending.is_set():
             return None
         return f"ended with exit code {process.returncode}"
 
@@ -190,12 +179,12 @@ class ServerSupervisor:
         """Whether no call needed it for `idle_s`; a server that does not report its load counts as busy."""
         if await active_requests(self._service.server) != 0:
             self._used = time.time()
-        self._used = max(self._used, self._context.folder.start_requested_at(self._service.name))
+        self._used = max(self._used, self._folder.start_requested_at(self._service.name))
         return time.time() - self._used > self._service.launch.idle_s
 
     async def _exits_within(self, process: asyncio.subprocess.Process, within_s: float) -> bool:
         """Whether the server or the whole supervision ends within this time."""
-        waits: set[asyncio.Task[object]] = {asyncio.create_task(process.wait()), asyncio.create_task(self._context.ending.wait())}
+        waits: set[asyncio.Task[object]] = {asyncio.create_task(process.wait()), asyncio.create_task(self._ending.wait())}
         done, still = await asyncio.wait(waits, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         for waiting in still:
             waiting.cancel()
@@ -204,13 +193,13 @@ class ServerSupervisor:
 
     async def _ends_within(self, seconds: float) -> bool:
         try:
-            await asyncio.wait_for(self._context.ending.wait(), seconds)
+            await asyncio.wait_for(self._ending.wait(), seconds)
         except TimeoutError:
             return False
         return True
 
     def _report(self, state: ServerState, says: str = "") -> None:
-        self._context.report(self._service.name, ServerStatus(state=state.value, says=says))
+        self._serving.report(self._service.name, ServerStatus(state=state.value, says=says))
 
 
 # All servers of a store until the end is requested. Servers that share a GPU start one after the other.
@@ -221,7 +210,9 @@ OnChange = Callable[[Mapping[str, ServerStatus]], None]
 
 
 class ServingSupervisor:
-    """Keeps `services` running. `command` makes each one's command when it starts; `on_change` receives the states of all.
+    """Keeps `services` running; `on_change` receives the states of all.
+
+    `command` makes each one's command when it starts, since the free memory of the GPU is known only then.
 
     On each of `gpus` one server starts at a time.
     """
@@ -237,10 +228,8 @@ class ServingSupervisor:
         on_change: OnChange = lambda statuses: None,
         pace: SupervisionTiming | None = None,
     ) -> None:
-        self._services, self._folder = tuple(services), folder
-        self._command, self._environ, self._on_change = command, environ, on_change
-        self._gpus = gpus
-        self._pace = pace or SupervisionTiming()
+        self._services, self._gpus, self._on_change = tuple(services), gpus, on_change
+        self.folder, self.command, self.environ, self.pace = folder, command, environ, pace or SupervisionTiming()
         self._written_at = 0.0
         self._statuses = {service.name: ServerStatus(state=ServerState.WAITS) for service in services}
 
@@ -250,17 +239,17 @@ class ServingSupervisor:
         Raises StoreError where this store is served already, ConfigurationError where a port is taken or every server is given up.
         """
         with ExitStack() as held:
-            held.callback(self._folder.lock().release)
-            self._folder.end_orphans(self._pace.grace_s, on_orphan=self._found_orphan)
+            held.callback(self.folder.lock().release)
+            self.folder.end_orphans(self.pace.grace_s, on_orphan=self._found_orphan)
             taken = [service for service in self._services if is_port_taken(service.server)]
             if taken:
                 faults = [f"{s.name}: port {s.server.port} of {s.server.base_url} is in use by something else" for s in taken]
                 raise ConfigurationError("\n".join(faults), hint="End what listens there, or change base_url in the runtime file.")
-            held.callback(self._folder.clear)
+            held.callback(self.folder.clear)
             asyncio.run(self._serve())
         if all(status.state == ServerState.GIVEN_UP for status in self._statuses.values()):
             message = f"{', '.join(self._statuses)}: given up: expected a server that stays up"
-            raise ConfigurationError(message, hint=f"{_REMEDY} Whole logs: {self._folder.path}.")
+            raise ConfigurationError(message, hint=f"{_REMEDY} Whole logs: {self.folder.path}.")
 
     async def _serve(self) -> None:
         ending = asyncio.Event()
@@ -268,32 +257,23 @@ class ServingSupervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, ending.set)
         gpu_locks = {gpu: asyncio.Lock() for gpu in self._gpus}
-        self._folder.write_statuses(self._statuses)
+        self.folder.write_statuses(self._statuses)
         async with asyncio.TaskGroup() as group:
             for service in self._services:
-                group.create_task(ServerSupervisor(service, self._supervisor_context(service, gpu_locks, ending)).supervise())
+                of_service = [gpu_locks[gpu] for gpu in sorted(service.gpus) if gpu in gpu_locks]
+                group.create_task(ServerSupervisor(service, self, of_service, ending).supervise())
 
-    def _supervisor_context(self, service: Service, gpu_locks: Mapping[int, asyncio.Lock], ending: asyncio.Event) -> SupervisorContext:
-        return SupervisorContext(
-            self._folder,
-            tuple(gpu_locks[gpu] for gpu in sorted(service.gpus) if gpu in gpu_locks),
-            self._command,
-            environment(service, self._environ),
-            ending,
-            self._report,
-            self._pace,
-        )
-
-    def _report(self, name: str, status: ServerStatus) -> None:
+    def report(self, name: str, status: ServerStatus) -> None:
+        """Take in the status of one server; progress within a state is written now and then."""
         before = self._statuses[name]
         if before == status:
             return
         self._statuses[name] = status
         now = time.monotonic()
-        if before.state != status.state or now - self._written_at >= self._pace.rewrite_s:
+        if before.state != status.state or now - self._written_at >= self.pace.rewrite_s:
             self._written_at = now
             with suppress(StoreError):  # a full disk ends no server
-                self._folder.write_statuses(self._statuses)
+                self.folder.write_statuses(self._statuses)
         self._on_change(dict(self._statuses))
 
     def _found_orphan(self, name: str) -> None:

@@ -10,7 +10,7 @@ from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.recipes.recipe_paths import POLICY, prompt_files, recipe_files, recipe_names, recipes_root, short_stem, split_name
-from pandora_dagster.recipes.recipe_reader import RecipeFile, read_recipe
+from pandora_dagster.recipes.recipe_reader import read_recipe
 from pandora_dagster.recipes.yaml_source import FileStamp, SourceFault, file_stamp, read_text
 from pandora_dagster.shipped import shipped_folder
 
@@ -26,12 +26,8 @@ class RecipeOverride:
     layer: ModelLayer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedRecipe:
-    """A recipe as it was read, with the stamps of the files it came from."""
-
-    loaded: LoadedRecipe
-    stamps: dict[Path, FileStamp]
+_CachedRecipe = tuple[LoadedRecipe, dict[Path, FileStamp]]
+"""A recipe as it was read, and the stamps of the files it came from."""
 
 
 class RecipeLoader:
@@ -65,7 +61,7 @@ class RecipeLoader:
         """The same with its tests, read again; raises like `load`, also for what is wrong with a test."""
         files = self._list_files()
         path = self._from_file("/".join(split_name(name)), files).path
-        return read_recipe(self._recipe_file(path, files[path]))
+        return read_recipe(files[path], self.prompts, path=path, shown=f"recipes/{path}.yaml")
 
     def _load(self, name: str, files: "_RecipeListing") -> LoadedRecipe:
         path = "/".join(split_name(name))
@@ -84,9 +80,9 @@ class RecipeLoader:
                 [f"recipes/{path}.yaml:1: name: {name} is also the name of {', '.join(others)}: expected a unique name"]
             )
         kept = self._kept.get(path)
-        if kept is None or any(_stamp(file) != stamp for file, stamp in kept.stamps.items()):
+        if kept is None or any(_stamp(file) != stamp for file, stamp in kept[1].items()):
             kept = self._kept[path] = self._read_cached(path, files[path])
-        return kept.loaded
+        return kept[0]
 
     def get(self, phase: str, mode: str) -> LoadedRecipe:
         """The variant for `mode` of `pipeline/phase3_planner`, `phase3_planner` or `planner`, else the recipe without a mode."""
@@ -129,12 +125,9 @@ class RecipeLoader:
     def _read_cached(self, path: str, file: Path) -> _CachedRecipe:
         """Stamps are taken before the reading: a file edited meanwhile is read again."""
         before = {f: _stamp(f) for f in (file, *prompt_files(self.prompts).values())}
-        loaded = read_recipe(self._recipe_file(path, file), with_tests=False)
+        loaded = read_recipe(file, self.prompts, path=path, shown=f"recipes/{path}.yaml", with_tests=False)
         named = [self.prompts / n.removeprefix("prompts/") for n in (POLICY, *(entry.path for entry, _ in loaded.prompts))]
-        return _CachedRecipe(loaded, {f: before.get(f, _NO_FILE) for f in (file, *named)})
-
-    def _recipe_file(self, path: str, file: Path) -> RecipeFile:
-        return RecipeFile(file, f"recipes/{path}.yaml", path, self.prompts)
+        return loaded, {f: before.get(f, _NO_FILE) for f in (file, *named)}
 
     def _recipe_name(self, file: Path) -> str:
         stamp = _stamp(file)
@@ -207,7 +200,7 @@ def check_file(path: Path) -> tuple[str, ...]:
     """Every fault of one recipe file, wherever it lies, without the registry; empty for a sound one."""
     root = recipes_root(path)
     try:
-        read_recipe(RecipeFile(path, str(path), str(path), root / "prompts"))
+        read_recipe(path, root / "prompts", path=str(path), shown=str(path))
     except RecipeValidationError as error:
         return error.faults
     return ()

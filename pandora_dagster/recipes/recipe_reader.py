@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -28,28 +27,19 @@ _KINDS = {"tuple_type": "a list", "model_type": "a mapping", "dict_type": "a map
 """The model checker's names of what YAML calls otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecipeFile:
-    """Where a recipe lies: `shown` is how its faults name it, `path` how its records do, `prompts` where its prompts lie."""
-
-    file: Path
-    shown: str
-    path: str
-    prompts: Path
-
-
-def read_recipe(place: RecipeFile, *, with_tests: bool = True) -> LoadedRecipe:
+def read_recipe(file: Path, prompts: Path, *, path: str, shown: str, with_tests: bool = True) -> LoadedRecipe:
     """Load one recipe; raises RecipeValidationError with every fault as `file:line: field: what: what was expected`.
 
+    `path` is how its records name it, `shown` how its faults do; `prompts` is the folder of its prompts.
     Without its tests a recipe is read in half the time, and no fault of theirs stops a call.
     """
-    text = read_text(place.file)
+    text = read_text(file)
     if not with_tests and not isinstance(text, SourceFault):
         text = _TESTS.sub(lambda block: "\n" * block[0].count("\n"), text)
     source, recipe, faults = (YamlSource(None, (text,)), None, ()) if isinstance(text, SourceFault) else _parse_recipe(text)
     named = _prompt_references(source.data or {})
-    texts = {name: read_prompt(place.prompts, name) for name in named}
-    policy = read_prompt(place.prompts, POLICY)
+    texts = {name: read_prompt(prompts, name) for name in named}
+    policy = read_prompt(prompts, POLICY)
     missing = [
         SourceFault(source.line(named[name]), f"{dotted_path(named[name])}: {t.text}")
         for name, t in texts.items()
@@ -57,8 +47,8 @@ def read_recipe(place: RecipeFile, *, with_tests: bool = True) -> LoadedRecipe:
     ]
     found = [*source.faults, *faults, *missing, *([policy] if isinstance(policy, SourceFault) else [])]
     if found or recipe is None or isinstance(policy, SourceFault):
-        raise RecipeValidationError([f"{place.shown}:{f.line}: {f.text}" for f in sorted(found, key=lambda f: f.line)])
-    return _build_recipe(recipe, place.path, {name: t for name, t in texts.items() if isinstance(t, str)}, policy)
+        raise RecipeValidationError([f"{shown}:{f.line}: {f.text}" for f in sorted(found, key=lambda f: f.line)])
+    return _build_recipe(recipe, path, {name: t for name, t in texts.items() if isinstance(t, str)}, policy)
 
 
 def read_prompt(prompts: Path, name: str) -> str | SourceFault:

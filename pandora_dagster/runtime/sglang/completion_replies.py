@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from pandora_dagster.contracts.model_calls import Usage
 from pandora_dagster.errors import BadAnswerError, ModelError, RuntimeUnreachableError
@@ -20,9 +20,11 @@ class _Message(WireModel):
     reasoning_content: str | None = None
 
 
-class _Choice(WireModel):
+class Choice(WireModel):
+    """An answer, or in a stream a piece of one (`delta`)."""
+
     finish_reason: str | None = None
-    message: _Message | None = None
+    message: _Message | None = Field(None, validation_alias=AliasChoices("message", "delta"))
     text: str | None = None
 
     @property
@@ -30,11 +32,16 @@ class _Choice(WireModel):
         """The text of the answer, from a chat or from a plain completion."""
         return (self.message.content if self.message else self.text) or ""
 
+    @property
+    def is_thought(self) -> bool:
+        """Whether it has thoughts of the model."""
+        return bool(self.message and self.message.reasoning_content)
+
 
 class Completion(WireModel):
     """A whole answer in OpenAI's form."""
 
-    choices: tuple[_Choice, ...] = Field(min_length=1)
+    choices: tuple[Choice, ...] = Field(min_length=1)
     usage: object = None
 
 
@@ -77,8 +84,7 @@ def parse_reply(body: bytes, endpoint: Endpoint) -> Reply:
             hint="Check that base_url in runtime.yaml names an SGLang server.",
         ) from None
     choice = completion.choices[0]
-    thought = bool(choice.message and choice.message.reasoning_content)
-    return complete_reply(choice.words, choice.finish_reason, thought=thought, usage=completion.usage, endpoint=endpoint)
+    return complete_reply(choice.words, choice.finish_reason, thought=choice.is_thought, usage=completion.usage, endpoint=endpoint)
 
 
 def parse_token_count(body: bytes) -> int | None:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from pydantic import ValidationError
 
 from pandora_dagster.errors import EndpointFullError, ModelError, RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.completion_replies import Reply, WireModel, complete_reply, parse_reply
+from pandora_dagster.runtime.sglang.completion_replies import Choice, Reply, WireModel, complete_reply, parse_reply
 from pandora_dagster.runtime.sglang.completion_requests import Request
 from pandora_dagster.runtime.sglang.connections import Connection
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
@@ -18,23 +18,12 @@ from pandora_dagster.runtime.sglang.model_errors import EndpointRefusedError, mo
 _END = b"[DONE]"
 
 
-class _Delta(WireModel):
-    content: str | None = None
-    reasoning_content: str | None = None
-
-
-class _Choice(WireModel):
-    delta: _Delta | None = None
-    text: str | None = None
-    finish_reason: str | None = None
-
-
 class _Error(WireModel):
     code: int = 500
 
 
 class _Event(WireModel):
-    choices: tuple[_Choice, ...] = ()
+    choices: tuple[Choice, ...] = ()
     usage: object = None
     error: _Error | None = None
 
@@ -78,9 +67,13 @@ class ReplyStream:
         if event.error is not None:
             raise EndpointRefusedError(event.error.code, data)
         self._usage = event.usage if event.usage is not None else self._usage
-        words = "".join(self._choice_words(choice) for choice in event.choices[:1])
-        self._words.append(words)
-        return words
+        if not event.choices:
+            return ""
+        choice = event.choices[0]
+        self._reason = choice.finish_reason or self._reason
+        self._thought = self._thought or choice.is_thought
+        self._words.append(choice.words)
+        return choice.words
 
     def reply(self) -> Reply:
         """The whole answer; raises as `answers.reply_in` does, and RuntimeUnreachableError where the stream broke off."""
@@ -99,11 +92,6 @@ class ReplyStream:
                 f"{self._endpoint}: an event of {len(data)} bytes that is no part of an answer: expected OpenAI's form",
                 hint="Check that base_url in runtime.yaml names an SGLang server.",
             ) from None
-
-    def _choice_words(self, choice: _Choice) -> str:
-        self._reason = choice.finish_reason or self._reason
-        self._thought = self._thought or bool(choice.delta and choice.delta.reasoning_content)
-        return (choice.delta.content if choice.delta else choice.text) or ""
 
 
 OnWords = Callable[[str], None]

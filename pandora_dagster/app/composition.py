@@ -30,8 +30,6 @@ from pandora_dagster.execution.call.layer_routing import Routing
 from pandora_dagster.execution.call.session_rate_limit import SessionRateLimit
 from pandora_dagster.execution.fit.call_budget import CallLimit
 from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog, EventLogger, json_lines
-from pandora_dagster.execution.fit.compression_modes import ModelCompression
-from pandora_dagster.execution.fit.compression_plan import BudgetChecker
 from pandora_dagster.execution.fit.section_budgets import SectionBudgets, SoftLimits
 from pandora_dagster.execution.fit.smart_summarizer import SmartSummarizer
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
@@ -163,14 +161,15 @@ def open_executor(
         counter=counter,
         clock=utc_now,
         log=log,
-        model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter, MEANING_RECIPE, layer),
+        model=None if runtime.name == EMBEDDED else execution,
+        meaning=MEANING_RECIPE,
         runtime=runtime.name,
         layer=layer,
         served=runtime.model,
         cache_ttl_s=settings.compression_cache_ttl_s,
     )
     if settings.compression_enabled:
-        execution.use_fitter(SmartSummarizer(engine, BudgetChecker(counter.count), counter, log))
+        execution.use_fitter(SmartSummarizer(engine, counter, log))
     limits = SoftLimits(settings.compression_threshold, settings.min_compression_savings)
     return execution, CompressionStack(engine, SectionBudgets(engine, counter, interventions, log, limits))
 

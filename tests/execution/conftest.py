@@ -29,7 +29,6 @@ from pandora_dagster.errors import DocumentError, ModelTimeoutError, RecipeNotFo
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_log import CompressionLog
-from pandora_dagster.execution.fit.compression_modes import ModelCompression
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
 from pandora_dagster.recipes.recipe_loader import open_recipes
@@ -316,7 +315,8 @@ def open_engine(counter):
             counter=counter,
             clock=lambda: made.now[0],
             log=log,
-            model=ModelCompression(model, counter, MEANING_RECIPE) if model else None,
+            model=model,
+            meaning=MEANING_RECIPE,
             runtime="sglang" if model else "extractive",
             cache_ttl_s=ttl_s,
         )

@@ -19,8 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class PieceTexts:
-    """A text put together from its pieces, and how many of them the model and the structural selection shortened; "" where the model
-    shortened none."""
+    """A text put together from its pieces, and how many of them the model and the structural selection shortened."""
 
     text: str
     by_model: int

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from pandora_dagster.compression.compressor import CompressedText, compress, reference_line
+from pandora_dagster.compression.compressor import compress, reference_line
 from pandora_dagster.compression.content_detection import content_type_of
-from pandora_dagster.compression.verification.facts import Statement, Verdict
+from pandora_dagster.compression.verification.facts import Verdict
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.report import describe_change
 from pandora_dagster.compression.verification.summary_check import SummaryCheck, check_summary
@@ -37,11 +37,6 @@ class CompressionJudgement:
     def ok(self) -> bool:
         return not self.reasons
 
-    @property
-    def for_review(self) -> tuple[Statement, ...]:
-        """Statements that are not verbatim, each beside its sources."""
-        return self.verification.for_review
-
 
 @dataclass(frozen=True)
 class CompressionContract:
@@ -65,10 +60,6 @@ class CompressionContract:
         check = check_summary(candidate, self.ledger, self.request.target, self.counter, reference=reference)
         fits = self.counter.count(candidate) <= self.request.target
         return CompressionJudgement(candidate, found, check, (*check.reasons, *_untrue(found)), fits)
-
-    def compress_to_units(self) -> CompressedText:
-        """Whole units, chosen by structure; HALTs where not one fits."""
-        return compress(self.request, self.counter)
 
 
 def compression_gates(found: Verification, check: SummaryCheck, tokens: int, target: int) -> tuple[GateVerdict, ...]:
@@ -107,7 +98,7 @@ async def compress_in_process(contract: CompressionContract, tokens: int) -> Com
 
 def compress_structurally(contract: CompressionContract, tokens: int) -> CompressionOutcome:
     """Whole units of a text of so many tokens, or a HALT with its reason. Raises InputError for a target under 1."""
-    made = contract.compress_to_units()
+    made = compress(contract.request, contract.counter)
     if made.text is None or made.check is None:
         return CompressionOutcome(made.text, made.tokens, tokens, halted=made.halted or "", runtime=EMBEDDED)
     return verified_outcome(CompressionJudgement(made.text, made.verification, made.check, ()), contract, tokens, runtime=EMBEDDED)

@@ -5,19 +5,20 @@ are not verbatim. A piece that the model does not shorten soundly keeps whole un
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pandora_dagster.compression.compressor import compress
+from pandora_dagster.compression.verification.facts import Statement
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.contracts.model_calls import CallRequest, InputDocument
+from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction
 from pandora_dagster.execution.fit.compression_calls import MAX_CALLS, CompressionCalls, PieceTexts, gather_or_cancel
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, with_original_margins
-from pandora_dagster.execution.fit.meaning_check import MeaningCheck
 from pandora_dagster.execution.fit.text_stretches import text_stretches
 
 _FRAME = 60
@@ -51,15 +52,15 @@ class _Piece:
 
 
 class ModelRewriting:
-    """The rewriting of one text by calls of a compression recipe; `call` is what all its calls share."""
+    """The rewriting of one text by calls of a compression recipe; `call` is what all its calls share, `meaning` the recipe that judges
+    what they wrote."""
 
-    def __init__(
-        self, calls: CompressionCalls, call: CallRequest, loaded: LoadedRecipe, counter: TokenMeasure, meaning: MeaningCheck
-    ) -> None:
-        self._calls, self._call, self._loaded, self._counter, self._meaning = calls, call, loaded, counter, meaning
+    def __init__(self, calls: CompressionCalls, call: CallRequest, loaded: LoadedRecipe, counter: TokenMeasure, meaning: str) -> None:
+        self._calls, self._call, self._loaded, self._counter = calls, call, loaded, counter
+        self._meaning = MeaningCheck(calls, meaning, call.site)
 
     async def compress(self, contract: CompressionContract) -> PieceTexts | None:
-        """The whole; None where the text is none for a model. Raises CallFaultError where the model is down."""
+        """The whole; None where the model shortened nothing. Raises CallFaultError where the model is down."""
         chunks = self._chunks(contract)
         if not 0 < sum(c.way == "model" for c in chunks) <= MAX_CALLS:
             return None
@@ -68,7 +69,9 @@ class ModelRewriting:
         share = max(0.0, contract.request.target - fixed) / max(1, loose)
         pieces = await gather_or_cancel(self._shortened(contract, chunk, int(chunk.tokens * share)) for chunk in chunks)
         ways = [piece.way for piece in pieces]
-        text = "".join(piece.text for piece in pieces) if "model" in ways else ""
+        if "model" not in ways:
+            return None
+        text = "".join(piece.text for piece in pieces)
         return PieceTexts(text, ways.count("model"), ways.count("structure"), tuple(s for piece in pieces for s in piece.unchecked))
 
     def _chunks(self, contract: CompressionContract) -> Sequence[Chunk]:
@@ -91,7 +94,7 @@ class ModelRewriting:
         written = await self._sound_answer(own, whole.request.preserve) if chunk.way == "model" else None
         if written:
             return replace(written, text=with_original_margins(written.text, chunk.text))
-        text = own.compress_to_units().text
+        text = compress(own.request, self._counter).text
         return _Piece(chunk.text, "verbatim") if text is None else _Piece(with_original_margins(text, chunk.text), "structure")
 
     async def _sound_answer(self, own: CompressionContract, preserve: Sequence[str]) -> _Piece | None:
@@ -105,10 +108,12 @@ class ModelRewriting:
         judged = own.judge(result.text)
         if not judged.ok:
             return None
-        verdicts = await self._meaning.verdicts(judged.for_review)
-        if any(found.verdict == "changed" for found in verdicts):
+        statements = judged.verification.for_review
+        verdicts = await self._meaning.verdicts(statements)
+        if "changed" in verdicts:
             return None
-        return _Piece(result.text, "model", tuple(found.statement.text for found in verdicts if found.verdict == "unclear"))
+        unchecked = (one.text for one, verdict in zip(statements, verdicts, strict=True) if verdict == "unclear")
+        return _Piece(result.text, "model", tuple(unchecked))
 
 
 # A text in pieces that fit a compression call, split at structural borders only (DECISIONS 9). Joined again, it is the text. No section,
@@ -161,3 +166,42 @@ def _merge_neighbours(parts: Iterator[str], size: int, count: TokenCountFunction
 def _text_chunk(text: str, tokens: int, size: int) -> Chunk:
     way: ChunkMethod = "structure" if tokens > size else "verbatim" if tokens < _SMALLEST else "model"
     return Chunk(text, tokens, way)
+
+
+# Whether rewritten statements mean what their source says: asked of a model by a recipe that the caller names (DECISIONS 36). Only
+# statements that are not verbatim are asked for, a bounded number of them. What no model judged stays listed as unchecked.
+
+MAX_STATEMENTS = 8
+"""Statements of one call; one rewritten piece is one call, and its further statements stay unchecked."""
+MAX_CALLS_PER_TEXT = 12
+
+
+class MeaningCheck:
+    """Asks for verdicts, at most `MAX_CALLS_PER_TEXT` times."""
+
+    def __init__(self, calls: CompressionCalls, recipe: str, site: CallSite) -> None:
+        self._calls, self._recipe, self._site, self._left = calls, recipe, site, MAX_CALLS_PER_TEXT
+
+    async def verdicts(self, statements: Sequence[Statement]) -> tuple[str, ...]:
+        """`same`, `changed` or `unclear` for each statement, in order; `unclear` also where no model judged it. Raises CallFaultError where
+        the model is down."""
+        asked = statements[:MAX_STATEMENTS] if self._left else ()
+        answers: Mapping[int, str] = {}
+        if asked:
+            self._left -= 1
+            documents = (InputDocument("pairs", _statement_pairs(asked)),)
+            result = await self._calls.ask(CallRequest(recipe=self._recipe, query="", site=self._site, documents=documents))
+            answers = {entry["number"]: entry["verdict"] for entry in result.parsed["verdicts"]} if result else {}
+        return tuple(answers.get(number, "unclear") for number in range(1, len(statements) + 1))
+
+
+def _statement_pairs(statements: Sequence[Statement]) -> str:
+    """The document `pairs`: each statement under its source, numbered; further lines are indented, so that no text looks like a pair."""
+    return "\n".join(
+        f"[{number}] source: {_indented(' '.join(unit.text for unit in one.sources))}\n    statement: {_indented(one.text)}"
+        for number, one in enumerate(statements, start=1)
+    )
+
+
+def _indented(text: str) -> str:
+    return "\n      ".join(text.strip().splitlines())

@@ -44,8 +44,8 @@ class ModelSelection:
         self._counter, self._count = counter, counter.count
 
     async def compress(self, contract: CompressionContract) -> PieceTexts | None:
-        """The text within its target; None where no unit is to be chosen, or the text is too long for it. Raises CallFaultError where the
-        model is down."""
+        """The text within its target; None where the model chose nothing: no unit is to be chosen, the text is too long for it, or no
+        answer is a choice. Raises CallFaultError where the model is down."""
         request = contract.request
         stretches = self._stretches(request.text)
         room = request.target - sum(s.tokens for s in stretches if not s.reading)
@@ -56,7 +56,7 @@ class ModelSelection:
         choices = await gather_or_cancel(self._choice(piece, int(share * piece.tokens)) for piece in pieces)
         by_model = sum(bool(choice.orders) for choice in choices)
         if not by_model:
-            return PieceTexts("", 0, len(pieces))
+            return None
         chosen = dict(zip(pieces, choices, strict=True))
         return PieceTexts("".join(self._shortened(s, chosen, share) for s in stretches), by_model, len(pieces) - by_model)
 

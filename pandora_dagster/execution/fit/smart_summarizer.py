@@ -3,9 +3,11 @@
 Fills the `DocumentFitter` port: the executor calls it where a call's fixed documents exceed its budget.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
 
+from pandora_dagster.compression.content_detection import detect_content_type
 from pandora_dagster.contracts.compression_results import CompressionReport, CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
@@ -15,20 +17,109 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.documents.sections import ContextDocument, Section
 from pandora_dagster.errors import BudgetError, FactLossError
 from pandora_dagster.execution.call_inputs import CONTEXT_DOCUMENT
+from pandora_dagster.execution.fit.call_budget import TokenCountFunction, framed_tokens
 from pandora_dagster.execution.fit.compression_log import CompressionLog, CompressionOutcome
-from pandora_dagster.execution.fit.compression_plan import RATIO_FLOORS, BudgetChecker, CompressionPlan, CompressionStep
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 
 _LONGEST_QUERY = 200
 """Tokens of a query by which documents are focused; a longer one is a text of its own."""
 
 
+# Whether the documents of a call must be compressed, which of them, and to what size (000 sections 21.2 and 24).
+#
+# What is compressed first, and what never (000 section 24.2). What 000 ranks as high, addresses, prices and errors, are facts of the
+# ledger wherever they are.
+
+
+class CompressionPriority(IntEnum):
+    """The lower, the earlier it is compressed."""
+
+    LOW = 1
+    MEDIUM = 2
+    CRITICAL = 4
+
+
+_PRIORITIES = {
+    ContentType.PRIOR_TURN: CompressionPriority.LOW,
+    ContentType.GENERIC: CompressionPriority.LOW,
+    ContentType.PAGE_DOC: CompressionPriority.LOW,
+    ContentType.RESEARCH_DOC: CompressionPriority.MEDIUM,
+    ContentType.TOOL_RESULT: CompressionPriority.MEDIUM,
+    ContentType.CONTEXT_DOC: CompressionPriority.MEDIUM,
+}
+_HISTORY = frozenset({"turn_summaries", "prior_turns", "conversation"})
+_CRITICAL = frozenset({"raw_query", "tools", "command"})
+"""Documents that a call cannot do without: the words of the user, what may be called, what is to be done."""
+
+
+def priority_of(name: str, content_type: ContentType, preserve: Collection[str] = ()) -> CompressionPriority:
+    """The priority of a whole document; one that its recipe's compression policy names in `preserve` is never compressed."""
+    if name in preserve or name in _CRITICAL:
+        return CompressionPriority.CRITICAL
+    return CompressionPriority.LOW if name in _HISTORY else _PRIORITIES[content_type]
+
+
+RATIO_FLOORS = (0.15, 0.4, 0.7, 1.0)
+"""Shares of a document below which it is not compressed; the next one holds where its critical facts needed more."""
+_SMALLEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionStep:
+    """One document to compress to `target` tokens of its own text."""
+
+    name: str
+    content_type: ContentType
+    tokens: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionPlan:
+    """What is to be compressed of documents that do not fit; `over` counts the tokens that no step can save."""
+
+    total_tokens: int
+    steps: tuple[CompressionStep, ...]
+    over: int
+
+
+def plan_compression(
+    documents: Sequence[InputDocument], loaded: LoadedRecipe, floors: Mapping[str, int], *, room: int, count: TokenCountFunction
+) -> CompressionPlan | None:
+    """The plan for `documents` in `room` tokens, None where they fit: lowest priority first, of equals the largest, as little as is enough.
+
+    `floors`: document -> the tokens below which it cannot go.
+    """
+    total = sum(framed_tokens(document, count) for document in documents)
+    over, steps = total - room, list[CompressionStep]()
+    if over <= 0:
+        return None
+    for _, tokens, document, kind in _in_order(documents, loaded.recipe.compression.preserve, count):
+        target = max(floors.get(document.name, int(tokens * RATIO_FLOORS[0])), _SMALLEST, tokens - over)
+        if over > 0 and target < tokens:
+            steps.append(CompressionStep(document.name, kind, tokens, target))
+            over -= tokens - target
+    return CompressionPlan(total, tuple(steps), max(0, over))
+
+
+def _in_order(
+    documents: Sequence[InputDocument], preserve: Collection[str], count: TokenCountFunction
+) -> list[tuple[CompressionPriority, int, InputDocument, ContentType]]:
+    found: list[tuple[CompressionPriority, int, InputDocument, ContentType]] = []
+    for document in documents:
+        kind = detect_content_type(document.name, document.text)
+        priority = priority_of(document.name, kind, preserve)
+        if document.text and priority is not CompressionPriority.CRITICAL:
+            found.append((priority, count(document.text), document, kind))
+    return sorted(found, key=lambda entry: (entry[0], -entry[1]))
+
+
 class SmartSummarizer:
     """Transparent compression of calls. `execution` is the only room that triggers it (DECISIONS 8): what 000 calls
     `invoke_with_budget` is the executor's own `call`, which comes here by itself."""
 
-    def __init__(self, engine: SummarizationEngine, checker: BudgetChecker, counter: TokenMeasure, log: CompressionLog) -> None:
-        self._engine, self._checker, self._counter, self._log = engine, checker, counter, log
+    def __init__(self, engine: SummarizationEngine, counter: TokenMeasure, log: CompressionLog) -> None:
+        self._engine, self._counter, self._log = engine, counter, log
 
     async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> FittedDocuments:
         """`documents` in `room` tokens with their frames; raises BudgetError, FactLossError where only facts stand in the way.
@@ -37,9 +128,9 @@ class SmartSummarizer:
         """
         floors: dict[str, int] = {}
         reason = ""
-        while (plan := self._checker.plan(documents, recipe, room=room, floors=floors)).needed:
+        while plan := plan_compression(documents, recipe, floors, room=room, count=self._counter.count):
             if plan.over:
-                raise self._over_budget_error(plan, recipe, reason, request.site)
+                raise self._over_budget_error(plan, room, recipe, reason, request.site)
             made = await self._apply_plan(plan, documents, recipe, request, floors)
             if isinstance(made, FittedDocuments):
                 return made
@@ -89,9 +180,9 @@ class SmartSummarizer:
         is_chosen = step.content_type in (ContentType.CONTEXT_DOC, ContentType.TOOL_RESULT)
         return "" if is_chosen or self._counter.count(request.query) > _LONGEST_QUERY else request.query
 
-    def _over_budget_error(self, plan: CompressionPlan, recipe: LoadedRecipe, reason: str, site: CallSite) -> BudgetError:
+    def _over_budget_error(self, plan: CompressionPlan, room: int, recipe: LoadedRecipe, reason: str, site: CallSite) -> BudgetError:
         self._log.record_overflow(recipe.name, plan.over, site=site, loaded=recipe)
-        message = f"{plan.total_tokens} tokens of documents are {plan.over} over even when compressed: expected at most {plan.available}"
+        message = f"{plan.total_tokens} tokens of documents are {plan.over} over even when compressed: expected at most {room}"
         hint = "Give the recipe a larger token_budget.input, or shorten what cannot be compressed."
         if reason:
             return FactLossError(f"{message}: {reason}", over=plan.over, hint=hint)

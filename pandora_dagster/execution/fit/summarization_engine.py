@@ -15,29 +15,33 @@ from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.verification.facts import Outcome, Rank, Verdict
 from pandora_dagster.contracts.compression_results import CompressionReport, CompressionRequest, CompressionResult
 from pandora_dagster.contracts.enums import ContentType, ModelLayer
-from pandora_dagster.contracts.model_calls import CallSite
+from pandora_dagster.contracts.model_calls import CallRequest, CallSite
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.execution.fit.compression_calls import AttemptExecutor, CompressionCalls
 from pandora_dagster.execution.fit.compression_contract import (
     CompressionContract,
-    CompressionJudgement,
     CompressionOutcome,
     StructuralCompressor,
     compress_in_process,
     verified_outcome,
 )
 from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog, FinishedCompression
-from pandora_dagster.execution.fit.compression_modes import ModelCompression, ModelCompressionResult
+from pandora_dagster.execution.fit.model_rewriting import ModelRewriting
+from pandora_dagster.execution.fit.model_selection import ModelSelection
 
 MAX_CACHED = 256
 """Compressed texts in memory, for the time that settings give them."""
 _MAX_ROWS = 200
+_LONGEST_QUERY = 60
+"""Tokens of a query that a call on a piece carries; a longer one is a text of its own."""
 
 
 class SummarizationEngine:
-    """Compresses documents while critical facts stay. `model` is None on the embedded runtime."""
+    """Compresses documents while critical facts stay. `model` is None on the embedded runtime; `meaning` is the recipe that judges what
+    a model rewrote."""
 
     def __init__(
         self,
@@ -46,14 +50,15 @@ class SummarizationEngine:
         counter: TokenMeasure,
         clock: Clock,
         log: CompressionLog,
-        model: ModelCompression | None = None,
+        model: AttemptExecutor | None = None,
+        meaning: str = "",
         runtime: str = EMBEDDED,
         layer: ModelLayer = ModelLayer.NERVES,
         served: Callable[[ModelLayer], str] = lambda layer: EMBEDDED,
         cache_ttl_s: int = 300,
     ) -> None:
         self._recipes, self._counter, self._clock, self._log = recipes, counter, clock, log
-        self._model, self._runtime, self._layer, self._served = model, runtime, layer, served
+        self._model, self._meaning, self._runtime, self._layer, self._served = model, meaning, runtime, layer, served
         self._lifetime = timedelta(seconds=cache_ttl_s)
         self._cache: OrderedDict[Hashable, tuple[datetime, CompressionOutcome]] = OrderedDict()
         """Key -> until when the outcome holds, and the outcome; only sound texts."""
@@ -102,23 +107,33 @@ class SummarizationEngine:
     async def _compress_uncached(
         self, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, site: CallSite
     ) -> CompressionOutcome:
-        started = self._clock()
-        asked = await self._model.compress(contract, loaded, site) if self._model and contract.request.target > 0 else None
-        made = (
-            self._model_outcome(asked, asked.judged, contract, tokens)
-            if asked and asked.judged
-            else await self._structure(contract, tokens)
-        )
-        made = replace(made, deferred=asked.deferred if asked else "")
+        started, made, deferred = self._clock(), None, ""
+        if self._model and contract.request.target > 0:
+            calls = CompressionCalls(self._model)
+            made = await self._compress_by_model(calls, contract, tokens, loaded, site)
+            deferred = calls.deferred
+        made = replace(made or await self._structure(contract, tokens), deferred=deferred)
         call_id = self._log.record_compression(FinishedCompression(site, loaded, contract.content_type, started, self._layer, made))
         return replace(made, call_id=call_id)
 
-    def _model_outcome(
-        self, made: ModelCompressionResult, judged: CompressionJudgement, contract: CompressionContract, tokens: int
-    ) -> CompressionOutcome:
-        names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
-        outcome = verified_outcome(judged, contract, tokens, runtime="+".join(names) or self._runtime)
-        return replace(outcome, unchecked=made.unchecked)
+    async def _compress_by_model(
+        self, calls: CompressionCalls, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, site: CallSite
+    ) -> CompressionOutcome | None:
+        """The whole in calls of about 1,000 tokens (000 section 20), in which the model chooses units or rewrites, verified; None where no
+        text of its may stand. Raises CallFaultError where the model is down."""
+        query = contract.request.query
+        query = query if self._counter.count(query) <= _LONGEST_QUERY else ""
+        call = CallRequest(recipe=loaded.path, query=query, site=site, layer=self._layer)
+        is_selection = loaded.recipe.compression.mode == "select"
+        if is_selection:
+            pieces = await ModelSelection(calls, call, loaded, self._counter).compress(contract)
+        else:
+            pieces = await ModelRewriting(calls, call, loaded, self._counter, self._meaning).compress(contract)
+        judged = contract.judge(pieces.text) if pieces and pieces.text else None
+        if pieces is None or judged is None or not (judged.fits if is_selection else judged.ok):
+            return None
+        runtime = f"{self._runtime}+{EMBEDDED}" if pieces.by_structure else self._runtime
+        return replace(verified_outcome(judged, contract, tokens, runtime=runtime), unchecked=pieces.unchecked)
 
     def verify_whole(self, request: CompressionRequest, text: str, parts: Sequence[CompressionReport]) -> CompressionResult:
         """The text of `request`, shortened to `text` by compressions of its `parts` and verified as a whole; unchanged, with the reasons,

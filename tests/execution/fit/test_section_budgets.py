@@ -11,7 +11,6 @@ from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_log import CompressionLog
-from pandora_dagster.execution.fit.compression_modes import ModelCompression
 from pandora_dagster.execution.fit.section_budgets import DOCUMENT_LIMIT, DOCUMENT_TARGET, SectionBudgets, SoftLimits
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
@@ -40,9 +39,13 @@ def budgets(counter):
     def build(limits=SoftLimits(), model=None):  # noqa: B008 - a frozen value
         stores = FakeStores()
         log = CompressionLog(stores, now, lambda: "c", lambda event, **fields: None)
-        made = ModelCompression(model, counter, MEANING_RECIPE) if model else None
         engine = SummarizationEngine(
-            recipes=open_recipes(), counter=counter, clock=lambda: datetime(2026, 1, 4, tzinfo=UTC), log=log, model=made
+            recipes=open_recipes(),
+            counter=counter,
+            clock=lambda: datetime(2026, 1, 4, tzinfo=UTC),
+            log=log,
+            model=model,
+            meaning=MEANING_RECIPE,
         )
         budgets = SectionBudgets(engine, counter, stores, log, limits)
         budgets.stores = stores

@@ -8,8 +8,7 @@ from pandora_dagster.contracts.recipe_schema import CompressionSettings
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.fit.call_budget import CallLimit
 from pandora_dagster.execution.fit.compression_log import CompressionLog
-from pandora_dagster.execution.fit.compression_plan import BudgetChecker
-from pandora_dagster.execution.fit.smart_summarizer import SmartSummarizer
+from pandora_dagster.execution.fit.smart_summarizer import SmartSummarizer, plan_compression
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from tests.execution.conftest import FakeStores
@@ -41,7 +40,7 @@ def fitting_rig(rig, counter, make_recipe):
         logged = FakeStores()
         log = CompressionLog(logged, made.executor._clock, lambda: "call_c", lambda event, **more: None)
         engine = SummarizationEngine(recipes=open_recipes(), counter=counter, clock=made.executor._clock, log=log)
-        made.executor.use_fitter(SmartSummarizer(engine, BudgetChecker(counter.count), counter, log))
+        made.executor.use_fitter(SmartSummarizer(engine, counter, log))
         made.logged = logged.records
         return made
 
@@ -167,10 +166,13 @@ def test_words_that_no_layer_takes_halt(layer, limit, fitting_rig):
 
 def test_the_plan_says_what_it_would_do(counter, make_recipe):
     """Nothing where all fits; else the steps, and the tokens that no step saves."""
-    checker, recipe = BudgetChecker(counter.count), make_recipe()
+
+    def plan_of(*documents):
+        return plan_compression(documents, make_recipe(), {}, room=1_000, count=counter.count)
+
     small = InputDocument("notes", "short")
-    assert not checker.plan([small], recipe, room=1_000).needed
-    plan = checker.plan([small, InputDocument("prior_turns", paragraphs(40))], recipe, room=1_000)
-    assert plan.needed and [step.name for step in plan.steps] == ["prior_turns"] and plan.over == 0
-    assert plan.available == 1_000 < plan.total_tokens
-    assert checker.plan([InputDocument("tools", paragraphs(40))], recipe, room=1_000).over > 0
+    assert plan_of(small) is None
+    plan = plan_of(small, InputDocument("prior_turns", paragraphs(40)))
+    assert [step.name for step in plan.steps] == ["prior_turns"] and plan.over == 0
+    assert plan.total_tokens > 1_000
+    assert plan_of(InputDocument("tools", paragraphs(40))).over > 0

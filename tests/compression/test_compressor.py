@@ -203,3 +203,12 @@ def test_a_repeated_compression_is_made_of_the_original() -> None:
     assert made.text and "61 €" not in made.text and "41 €" in made.text
     again = compress(CompressionRequest(made.text, original=text, target=60), COUNTER)
     assert again.text == made.text
+
+
+def test_rows_of_a_tool_stay_its_own_in_a_shortened_talk() -> None:
+    """Their header names the tool, so that the message before them in the shortened talk is not theirs."""
+    rows = ", ".join(f'{{"flight": "HAT{n:03}", "seats": {n}, "fare": {n + 170}}}' for n in range(20, 60))
+    talk = f"user: A flight to Boston.\nassistant: I look for one on 4 May.\ntool search_flights: [{rows}]\nuser: Then HAT031 for Ann Li."
+    made = compress(CompressionRequest(talk, target=500), COUNTER)
+    assert made.text and "assistant: I look for one on 4 May.\n# search_flights: " in made.text
+    assert made.verification.no_fact_changed and len(made.verification.kept) > 60

@@ -116,9 +116,13 @@ class LineReader:
             self.builder.add_line(UnitKind.ROW, line, needs)
 
     def _listing(self, lines: Sequence[Line]) -> None:
+        """What a header says holds, such as the tool: the message before it in a shortened text is another one's."""
         header: tuple[int, ...] = ()
-        for line in lines:
-            if line.text.startswith("# "):
-                header = (self.builder.add_line(UnitKind.HEADER, line),)
-            else:
-                self.builder.add_line(UnitKind.ROW, line, header)
+        speaker, self.builder.speaker = self.builder.speaker, ""
+        with self.builder.without_context():
+            for line in lines:
+                if line.text.startswith("# "):
+                    header = (self.builder.add_line(UnitKind.HEADER, line),)
+                else:
+                    self.builder.add_line(UnitKind.ROW, line, header)
+        self.builder.speaker = speaker

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pandora_dagster.compression.verification.comparison import Difference
 from pandora_dagster.compression.verification.forms import unit_key
 from pandora_dagster.compression.verification.unit_index import UnitIndex
 
@@ -32,6 +33,14 @@ class Alignment:
     is_verbatim: bool
     label: str = ""
     """The label under which a verbatim unit is in the shortened text and not in the original; "" for none."""
+    differences: tuple[Difference, ...] = ()
+    """What differs between the unit and its nearest source, once they are compared."""
+
+    @property
+    def changes(self) -> list[str]:
+        """What was changed, in words; empty where no form was."""
+        found = [str(d) for d in self.differences if d.is_change]
+        return [*found, f"under another label: {self.label}"] if self.label else found
 
 
 def is_mark(line: str) -> bool:

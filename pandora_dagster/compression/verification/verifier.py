@@ -7,7 +7,7 @@ the meaning of a statement is not judged: such statements are listed in `for_rev
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pandora_dagster.compression.selection.omission_marks import without_marks
@@ -113,34 +113,21 @@ def _read(shortened: str, ledger: Ledger) -> UnitIndex:
     return UnitIndex(plain, ledger.index.language, speakers=ledger.index.speakers, lines_of=shortened)
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    """An alignment with what differs between the statement and its nearest source."""
-
-    alignment: Alignment
-    differences: tuple[Difference, ...] = ()
-
-    @property
-    def is_true(self) -> bool:
-        """Whether no form was changed."""
-        return not self.alignment.label and not any(d.is_change for d in self.differences)
-
-
 class _Verifier:
     def __init__(self, ledger: Ledger, shortened: UnitIndex, reference: str) -> None:
         self._ledger, self._original, self._shortened = ledger, ledger.index, shortened
         self._has_reference = bool(reference) and reference in shortened.text
         self._comparisons = [self._compare(a) for a in align(ledger.index, shortened, reference=reference)]
-        self._whole: dict[int, list[_Comparison]] = defaultdict(list)
-        self._partly: dict[int, list[_Comparison]] = defaultdict(list)
+        self._whole: dict[int, list[Alignment]] = defaultdict(list)
+        self._partly: dict[int, list[Alignment]] = defaultdict(list)
         self._explained: set[tuple[int, int]] = set()
         for one in self._comparisons:
-            for source in one.alignment.sources:
-                (self._whole if one.alignment.is_verbatim else self._partly)[source].append(one)
+            for source in one.sources:
+                (self._whole if one.is_verbatim else self._partly)[source].append(one)
 
-    def _compare(self, one: Alignment) -> _Comparison:
+    def _compare(self, one: Alignment) -> Alignment:
         if one.is_verbatim or not one.sources:
-            return _Comparison(one)
+            return one
         units, near = self._original.units, one.sources[0]
         found = differences(
             units[near].text,
@@ -154,7 +141,7 @@ class _Verifier:
         sources, own = [self._original.forms(source) for source in one.sources], self._shortened.forms(one.order)
         moved = exchanged(sources, own)
         review = (*other_words(sources, own), *self._of_other_things(one.order)) if not found else ()
-        return _Comparison(one, (*found, *other, *moved, *review))
+        return replace(one, differences=(*found, *other, *moved, *review))
 
     def _of_other_things(self, order: int) -> Iterator[Difference]:
         """Values of a statement that the original has only of other things."""
@@ -185,8 +172,8 @@ class _Verifier:
 
     def _verdict(self, fact: Fact) -> Verdict:
         place = self._original.place(fact.start, fact.end)
-        if whole := next((c for c in self._whole.get(fact.unit, ()) if c.is_true), None):
-            order = whole.alignment.order
+        if whole := next((c for c in self._whole.get(fact.unit, ()) if not c.changes), None):
+            order = whole.order
             if fact.kind in STATEMENTS and self._original.keys[fact.unit] not in self._shortened.keys[order]:
                 return self._absent(fact, place, "stands in part")
             here = self._here(order, fact.key)
@@ -198,28 +185,26 @@ class _Verifier:
 
     def _of_statement(self, fact: Fact, place: Place) -> Verdict:
         for one in (*self._whole.get(fact.unit, ()), *self._partly.get(fact.unit, ())):
-            order = one.alignment.order
+            order = one.order
             here, text = self._shortened.place_of(order), self._shortened.units[order].text
-            if one.alignment.sources[0] == fact.unit and not one.is_true:
-                changed = next((str(d) for d in one.differences if d.is_change), f"under another label: {one.alignment.label}")
+            if one.sources[0] == fact.unit and one.changes:
                 self._explained.add((order, fact.unit))
-                return Verdict(Outcome.MUTATED, fact, text, changed, place, here)
+                return Verdict(Outcome.MUTATED, fact, text, one.changes[0], place, here)
             if self._share(fact.unit, order) >= _SAME and self._force(fact.unit, self._original) == self._force(order, self._shortened):
                 return Verdict(Outcome.EQUAL, fact, text, "in other words", place, here)
         return self._absent(fact, place, "")
 
     def _of_value(self, fact: Fact, place: Place) -> Verdict:
         for one in (*self._whole.get(fact.unit, ()), *self._partly.get(fact.unit, ())):
-            order = one.alignment.order
+            order = one.order
             for difference in one.differences:
                 if difference.is_change and any(f.key == fact.key for f in difference.forms):
                     self._explained.add((order, fact.unit))
                     here = self._here_text(order, difference.is_now) or self._shortened.place_of(order)
                     return Verdict(Outcome.MUTATED, fact, difference.is_now, difference.reason, place, here)
-            if one.alignment.label:
+            if one.label:
                 self._explained.add((order, fact.unit))
-                reason = f"under another label: {one.alignment.label}"
-                return Verdict(Outcome.MUTATED, fact, fact.text, reason, place, self._shortened.place_of(order))
+                return Verdict(Outcome.MUTATED, fact, fact.text, one.changes[-1], place, self._shortened.place_of(order))
         bare = None
         for order in self._shortened.holders.get(fact.key, ())[:_MOST_HOLDERS]:
             here = self._here(order, fact.key)
@@ -255,31 +240,30 @@ class _Verifier:
         """Changes that concern no fact of the ledger: a letter, a sign, a negation, a speaker, a label of a plain sentence."""
         named = {v.here.start for v in verdicts if v.outcome is Outcome.MUTATED and v.here}
         for one in self._comparisons:
-            order, sources = one.alignment.order, one.alignment.sources
-            if one.is_true or any((order, source) in self._explained for source in sources):
+            order, sources = one.order, one.sources
+            if not one.changes or any((order, source) in self._explained for source in sources):
                 continue
             here = self._shortened.place_of(order)
-            reasons = [str(d) for d in one.differences if d.is_change] or [f"under another label: {one.alignment.label}"]
             if here.start not in named:
                 place = self._original.place_of(sources[0]) if sources else None
-                yield Verdict(Outcome.MUTATED, None, self._shortened.units[order].text, "; ".join(reasons), place, here)
+                yield Verdict(Outcome.MUTATED, None, self._shortened.units[order].text, "; ".join(one.changes), place, here)
 
     def _invented(self) -> Iterator[Verdict]:
         """Values, codes, links and names that the original does not have, and force that a statement adds; those that replaced another
         one are changes."""
         replaced = {d.is_now for one in self._comparisons for d in one.differences if d.is_change}
         for one in self._comparisons:
-            order = one.alignment.order
-            if one.alignment.is_verbatim:
+            order = one.order
+            if one.is_verbatim:
                 continue
             for form in self._shortened.forms(order):
                 is_known = not self._original.everywhere.isdisjoint((form.key, form.text.lower())) or form.text in replaced
                 if form.is_hard and not is_known and not self._is_spelled(form):
                     here = self._shortened.place(*self._shortened.span(order, form))
-                    yield self._addition(one.alignment, form.text, f"{form.kind.value} that the original does not have", here)
-            if one.alignment.sources and one.is_true and self._adds_force(one.alignment):
+                    yield self._addition(one, form.text, f"{form.kind.value} that the original does not have", here)
+            if one.sources and not one.changes and self._adds_force(one):
                 text, here = self._shortened.units[order].text, self._shortened.place_of(order)
-                yield self._addition(one.alignment, text, "force that its source does not have", here)
+                yield self._addition(one, text, "force that its source does not have", here)
 
     def _addition(self, one: Alignment, text: str, reason: str, here: Place) -> Verdict:
         place = self._original.place_of(one.sources[0]) if one.sources else None
@@ -310,15 +294,15 @@ class _Verifier:
     def _left_out(self) -> Iterator[Omission]:
         for unit in self._original.content:
             parts = self._partly.get(unit.order, ())
-            if unit.order not in self._whole and not any(self._share(unit.order, c.alignment.order) >= _COVERED for c in parts):
+            if unit.order not in self._whole and not any(self._share(unit.order, c.order) >= _COVERED for c in parts):
                 yield self._original.shown(unit.order)
 
     def _for_review(self) -> Iterator[Statement]:
         for one in self._comparisons:
-            if not one.alignment.is_verbatim:
-                order = one.alignment.order
+            if not one.is_verbatim:
+                order = one.order
                 text = labelled(self._shortened.units[order])
-                sources = tuple(self._original.shown(source) for source in one.alignment.sources)
+                sources = tuple(self._original.shown(source) for source in one.sources)
                 yield Statement(text, self._shortened.place_of(order), sources, tuple(map(str, one.differences)))
 
     # places

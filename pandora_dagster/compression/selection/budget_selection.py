@@ -1,7 +1,9 @@
 """The best text of a reading that a budget holds."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from pandora_dagster.compression.selection.coverage import Candidates, CoverageChoice
 from pandora_dagster.compression.selection.omission_marks import Omission
@@ -33,19 +35,16 @@ def select(
     """The longest prefix of the choice whose text fits, then what else still fits. Empty where not one unit does."""
     order = CoverageChoice(candidates, forced=forced).fill(int(target * 1.15) + 8, forced_share=forced_share)
     write = _Writer(candidates, counter, earlier or {})
-    low, high = 0, len(order)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if write.tokens(_units(order[:middle])) <= target:
-            low = middle
-        else:
-            high = middle - 1
-    kept = _units(order[:low])
-    return write.filled(kept, target)
+    return write.filled(longest_prefix(order, target, lambda kept: counter.count(write.text(kept))), target)
 
 
-def _units(order: Sequence[tuple[int, ...]]) -> frozenset[int]:
-    return frozenset(k for needs in order for k in needs)
+def longest_prefix(order: Sequence[Iterable[int]], target: int, tokens: Callable[[frozenset[int]], int]) -> frozenset[int]:
+    """The units of the longest prefix of a choice that takes at most `target` tokens."""
+
+    def units(number: int) -> frozenset[int]:
+        return frozenset(chain.from_iterable(order[:number]))
+
+    return units(bisect_right(range(1, len(order) + 1), target, key=lambda number: tokens(units(number))))
 
 
 class _Writer:
@@ -56,9 +55,6 @@ class _Writer:
 
     def text(self, kept: frozenset[int]) -> str:
         return render(self._given.units, kept, self._earlier)
-
-    def tokens(self, kept: frozenset[int]) -> int:
-        return self._count(self.text(kept))
 
     def filled(self, kept: frozenset[int], target: int) -> Selection:
         """With what still fits, best first: a choice estimates what it takes, here the text itself is counted."""

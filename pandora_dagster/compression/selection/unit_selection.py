@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pandora_dagster.compression.salience.salience import reading_salience
 from pandora_dagster.compression.salience.text_reading import TextReading
-from pandora_dagster.compression.selection.budget_selection import select
+from pandora_dagster.compression.selection.budget_selection import longest_prefix, select
 from pandora_dagster.compression.selection.coverage import Candidates, closure
 from pandora_dagster.compression.selection.omission_marks import Omission
 from pandora_dagster.compression.selection.rendering import render
@@ -27,14 +27,9 @@ def select_units(
     What is over `target` goes from the end of the order. `earlier`: what earlier compressions left out before each unit.
     """
     units, marks = reading.units, earlier or {}
-    needs = [frozenset(closure(units, place)) for place in order]
-    low, high = 0, len(needs)
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = counter.count(render(units, frozenset[int]().union(*needs[:middle]), marks)) <= target
-        low, high = (middle, high) if fits else (low, middle - 1)
+    needs = [closure(units, place) for place in order]
+    chosen = longest_prefix(needs, target, lambda kept: counter.count(render(units, kept, marks)))
     costs = [counter.count(unit.text) + 1 for unit in units]
     scores = salience if salience is not None else reading_salience(reading)
     candidates = Candidates(units, weighted_terms(reading, TermWeights()), costs, scores)
-    chosen = frozenset[int]().union(*needs[:low])
     return select(replace(candidates, always=chosen), target, counter, earlier=marks).text

@@ -1,12 +1,11 @@
 """How much a reader needs each unit: a linear model over general features, fitted by `benchmarks/fit_salience.py`."""
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+
+from pydantic import BaseModel
 
 from pandora_dagster.compression.salience.text_reading import TextReading, tokenized
 from pandora_dagster.compression.salience.unit_features import unit_features
@@ -15,8 +14,7 @@ from pandora_dagster.documents.units.unit import Unit
 _LEAST = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class LinearModel:
+class LinearModel(BaseModel, frozen=True):
     """The logit of a probability: a bias, and a weight for each feature."""
 
     bias: float
@@ -27,8 +25,7 @@ class LinearModel:
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
 
 
-@dataclass(frozen=True, slots=True)
-class SalienceTable:
+class SalienceTable(BaseModel, frozen=True):
     """Two models: a unit is needed at one third, and a unit is needed at one sixth as well."""
 
     needed: LinearModel
@@ -36,17 +33,11 @@ class SalienceTable:
     power: float
     """Contrast: a score is raised to this power."""
 
-    @classmethod
-    def from_json(cls, table: dict[str, Any]) -> "SalienceTable":
-        models = (LinearModel(float(table[k]["bias"]), dict(table[k]["weights"])) for k in ("needed", "needed_most"))
-        return cls(*models, power=float(table["power"]))
-
 
 @cache
 def shipped_table() -> SalienceTable:
     """The table that comes with the package; its provenance is in the file."""
-    text = files("pandora_dagster.compression.salience").joinpath("salience_table.json").read_text(encoding="utf-8")
-    return SalienceTable.from_json(json.loads(text))
+    return SalienceTable.model_validate_json(files("pandora_dagster.compression.salience").joinpath("salience_table.json").read_bytes())
 
 
 def salience(units: Sequence[Unit], language: str) -> list[float]:
@@ -61,9 +52,11 @@ def reading_salience(reading: TextReading, table: SalienceTable | None = None) -
     for features in unit_features(reading):
         score = table.needed.probability(features) + table.needed_most.probability(features) if features else 0.0
         scores.append(max(score, _LEAST))
+    return _levelled([s**table.power for s in _levelled(scores, reading)], reading)
+
+
+def _levelled(scores: list[float], reading: TextReading) -> list[float]:
+    """The scores over their mean, context aside."""
     own = [s for s, u in zip(scores, reading.units, strict=True) if not u.is_context] or scores
     mean = sum(own) / max(1, len(own)) or 1.0
-    raised = [(s / mean) ** table.power for s in scores]
-    own = [s for s, u in zip(raised, reading.units, strict=True) if not u.is_context] or raised
-    mean = sum(own) / max(1, len(own)) or 1.0
-    return [s / mean for s in raised]
+    return [s / mean for s in scores]

@@ -42,8 +42,8 @@ class Run:
         if result.text != text:
             self.outputs += 1
             self.over += self.tokens.count(result.text) > target
-            self.no_summaries += check_summary(result.text, text, target, self.tokens).reasons
-            self.invented += sum(v.outcome in (Outcome.INVENTED, Outcome.MUTATED) for v in result.verdicts)
+            self.no_summaries += check_summary(result.text, text, target, self.tokens)
+            self.invented += sum(v.outcome in (Outcome.INVENTED, Outcome.MUTATED) for v in result.verification.verdicts)
         return result.text
 
 
@@ -123,7 +123,7 @@ def _lost(text: str, target: int, passes: int, run: Run) -> int:
         if latest.text is None:
             return 0
         latest = compress(CompressionRequest(latest.text, target=target), run.tokens, ledger=first.ledger)
-    return len(set(latest.missing) - set(first.missing))
+    return len({f.text for f in latest.verification.lost} - {f.text for f in first.verification.lost})
 
 
 def speed_figures(data: Path, run: Run) -> Iterator[Figure]:

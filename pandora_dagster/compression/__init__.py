@@ -4,7 +4,7 @@ from pandora_dagster.compression.compressor import CompressedText, compress
 from pandora_dagster.compression.content_detection import detect_content_type
 from pandora_dagster.compression.verification.facts import Fact, FactKind, Outcome, Rank, Verdict, count_verdicts
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
-from pandora_dagster.compression.verification.summary_check import SummaryCheck, check_summary
+from pandora_dagster.compression.verification.summary_check import check_summary
 from pandora_dagster.compression.verification.verifier import Verification, verify
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Ledger",
     "Outcome",
     "Rank",
-    "SummaryCheck",
     "Verdict",
     "Verification",
     "build_ledger",

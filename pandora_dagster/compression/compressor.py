@@ -19,9 +19,8 @@ from pandora_dagster.compression.selection.omission_marks import omissions_by_un
 from pandora_dagster.compression.selection.passage_relevance import relevance
 from pandora_dagster.compression.selection.term_weights import Term, TermWeights, first_terms, weighted_terms
 from pandora_dagster.compression.selection.unnamed_values import has_tools, last_line, unnamed_values
-from pandora_dagster.compression.verification.facts import Verdict
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
-from pandora_dagster.compression.verification.summary_check import SummaryCheck, check_summary
+from pandora_dagster.compression.verification.summary_check import check_summary
 from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
@@ -82,25 +81,11 @@ class CompressedText:
         return reference_line(self.request.name, content_type_of(self.request))
 
     @cached_property
-    def check(self) -> SummaryCheck | None:
-        """Whether the text is a condensed one; None where there is none, and where it came back unchanged."""
+    def check(self) -> tuple[str, ...] | None:
+        """The reasons why the text is no condensed one; None where there is none, and where it came back unchanged."""
         if self.text is None or self.is_unchanged:
             return None
         return check_summary(self.text, self.ledger, self.request.target, self.counter, reference=self._reference)
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        return self.verification.verdicts
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """`total`, and a number for each outcome."""
-        return self.verification.counts
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The texts of facts that are missing or changed."""
-        return tuple(f.text for f in self.verification.lost)
 
 
 def reference_line(name: str, content_type: ContentType) -> str:
@@ -124,24 +109,18 @@ def compress(request: CompressionRequest, counter: TokenMeasure, *, ledger: Ledg
     result = CompressedText(text, tokens, tokens, None, request, counter, original_ledger=ledger)
     if tokens <= target and (not request.is_repeated or result.verification.no_fact_changed):
         return result
-    made = _Compression(redact(request.source), request.query.strip(), counter).within(target, _last_line(request, counter))
-    if made.text:
-        return replace(result, text=made.text, tokens=counter.count(made.text))
+    made, smallest = _Compression(redact(request.source), request.query.strip(), counter).within(target, _last_line(request, counter))
+    if made:
+        return replace(result, text=made, tokens=counter.count(made))
     name = request.name or content_type_of(request).value
     halted = f"compress: {name}: not one unit fits in {target} tokens"
-    return replace(result, text=None, tokens=0, halted=halted, smallest_target=made.smallest_target)
+    return replace(result, text=None, tokens=0, halted=halted, smallest_target=smallest)
 
 
 def _last_line(request: CompressionRequest, counter: TokenMeasure) -> str:
     """The reference to the original, where it leaves room for more than itself."""
     line = reference_line(request.name, content_type_of(request))
     return line if line and 4 * counter.count(line) <= request.target else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    text: str
-    smallest_target: int = 0
 
 
 class _Compression:
@@ -155,11 +134,12 @@ class _Compression:
         self._head = document.preamble + first.text if first and document.sections[0] is first else ""
         self._body, self._earlier = without_marks(text[len(self._head) :])
 
-    def within(self, target: int, last_line: str) -> _Attempt:
+    def within(self, target: int, last_line: str) -> tuple[str, int]:
+        """The text; "" where not one unit fits, and a target with which one does."""
         tail = f"\n{last_line}" if last_line else ""
         left = target - self._counter.count(self._head) - self._counter.count(tail)
         if left < 1:
-            return _Attempt("", target - left + 1)
+            return "", target - left + 1
         reading = read_text(self._body)
         always = frozenset[int]()
         if self._head:
@@ -170,8 +150,8 @@ class _Compression:
             made = self._selected(replace(reading, units=units), costs, left, always)
             text = f"{self._head}{made.text}{tail}"
             if made.text and self._counter.count(text) <= target:
-                return _Attempt(text)
-        return _Attempt("", target - left + min((c for c, u in zip(costs, reading.units, strict=True) if not u.is_context), default=1) + 8)
+                return text, target
+        return "", target - left + min((c for c, u in zip(costs, reading.units, strict=True) if not u.is_context), default=1) + 8
 
     def _selected(self, reading: TextReading, costs: Sequence[int], target: int, always: frozenset[int]) -> Selection:
         relevant = relevance(reading, self._query, costs) if self._query else None

@@ -180,12 +180,12 @@ def _supported_lines(
     One sentence is taken out where that is enough, else the first ones: a reply to the reader stands in front.
     """
     prose, most = [u for u in units if u.field == "summary"], counter.count(source.text)
-    reasons = check_summary(_prose(prose), source, most, counter).reasons
+    reasons = check_summary(_prose(prose), source, most, counter)
     if not reasons:
         return units, (), ()
     alone = [[u] for u in prose] if len(prose) > 1 else []
     for out in (*alone, *(prose[:n] for n in range(2, len(prose)))):
-        if check_summary(_prose([u for u in prose if u not in out]), source, most, counter).ok:
+        if not check_summary(_prose([u for u in prose if u not in out]), source, most, counter):
             return tuple(u for u in units if u not in out), tuple(f"{u.text[:80]}: {reasons[0]}" for u in out), ()
     return units, (), reasons
 

@@ -40,7 +40,7 @@ def test_never_over_the_target(text: str, target: int, content_type: ContentType
         assert COUNTER.count(result.text) <= target
     if COUNTER.count(text) <= target:
         assert result.text == text
-        assert result.counts["missing"] == result.counts["mutated"] == result.counts["invented"] == 0
+        assert result.verification.counts["missing"] == result.verification.counts["mutated"] == result.verification.counts["invented"] == 0
 
 
 @given(texts, st.integers(1, 60))
@@ -51,13 +51,13 @@ def test_compressing_again_changes_nothing(text: str, target: int) -> None:
     if first.text is not None:
         again = compress(CompressionRequest(first.text, target=target), COUNTER, ledger=first.ledger)
         assert again.text == first.text
-        assert set(again.missing) <= set(first.missing)
+        assert {f.text for f in again.verification.lost} <= {f.text for f in first.verification.lost}
 
 
 def test_the_same_call_gives_the_same_text(transcript: str) -> None:
     """Nothing depends on chance or on what ran before."""
     one, other = (compress(CompressionRequest(transcript, target=300), TokenCounter(VOCABULARY)) for _ in range(2))
-    assert (one.text, one.verdicts) == (other.text, other.verdicts)
+    assert (one.text, one.verification) == (other.text, other.verification)
 
 
 def test_section_0_stays_byte_for_byte_and_the_rest_stays_a_document() -> None:
@@ -127,8 +127,8 @@ def test_what_is_stored_may_rest_on_its_original(kind: ContentType, before: str,
     result = compress(CompressionRequest(text, name=name, content_type=kind, target=200), COUNTER)
     assert result.text
     assert result.text.endswith(f"whole text: {name}")
-    assert result.counts["recoverable"] > 0
-    assert result.counts["missing"] == 0
+    assert result.verification.counts["recoverable"] > 0
+    assert result.verification.counts["missing"] == 0
 
 
 PARAGRAPHS = [

@@ -18,7 +18,7 @@ def test_a_condensed_text_leaves_it_out(counter: TokenCounter, query: str | None
     made = compress(CompressionRequest(TEXT, query=query or "", target=90), counter)
     assert made.text
     assert "[redacted]" in made.text and "$40" in made.text and SECRET not in made.text
-    assert not any(SECRET in v.text + v.evidence + v.reason for v in made.verdicts)
+    assert not any(SECRET in v.text + v.evidence + v.reason for v in made.verification.verdicts)
 
 
 def test_no_verdict_of_a_models_text_holds_it() -> None:
@@ -30,8 +30,8 @@ def test_no_verdict_of_a_models_text_holds_it() -> None:
 def test_a_text_that_copies_one_is_refused(counter: TokenCounter) -> None:
     """With its reason, which does not hold it."""
     check = check_summary(f"The password is {SECRET}; the ticket TX-881 may cost $40.", TEXT, 90, counter)
-    assert not check.ok
-    assert any("credential" in r for r in check.reasons) and not any(SECRET in r for r in check.reasons)
+    assert check
+    assert any("credential" in r for r in check) and not any(SECRET in r for r in check)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def _supported_lines(
         return [], (), ("nothing of it is supported by the entries",)
 
     def reasons_against(found: list[list[str]]) -> tuple[str, ...]:
-        return check_summary(_joined(_prose(found) or found), source, limit, counter).reasons
+        return check_summary(_joined(_prose(found) or found), source, limit, counter)
 
     reasons = reasons_against(lines)
     if not reasons:

@@ -5,7 +5,6 @@ Judges by what the source has, not by phrases: a first or last sentence whose wo
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.alignment import Alignment, align, is_mark
@@ -30,26 +29,15 @@ _REPEATS, _SHORTEST_LINE = 3, 20
 _BREAKS = frozenset('.,;:!?|()[]{}"\n=\u2013\u2014\u3001\u3002')
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryCheck:
-    """`reasons` say why a text is no condensed text; empty for a sound one."""
-
-    reasons: tuple[str, ...]
-
-    @property
-    def ok(self) -> bool:
-        return not self.reasons
-
-
-def check_summary(candidate: str, source: str | Ledger, target: int, counter: TokenMeasure, *, reference: str = "") -> SummaryCheck:
-    """Whether `candidate` can replace `source` in `target` tokens; every reason against it. `reference` leads to the original."""
+def check_summary(candidate: str, source: str | Ledger, target: int, counter: TokenMeasure, *, reference: str = "") -> tuple[str, ...]:
+    """Every reason why `candidate` cannot replace `source` in `target` tokens; none for a sound one. `reference` leads to the original."""
     text = source.text if isinstance(source, Ledger) else source
     if not candidate.strip():
-        return SummaryCheck(() if not text.strip() else ("empty: expected a text",))
+        return () if not text.strip() else ("empty: expected a text",)
     tokens = counter.count(candidate)
     over = (f"inflated: {tokens} tokens: expected at most {target}",) if tokens > target else ()
     if candidate == text:
-        return SummaryCheck(tuple(f"echo: the source itself, {reason}" for reason in over))
+        return tuple(f"echo: the source itself, {reason}" for reason in over)
     original = source.index if isinstance(source, Ledger) else UnitIndex(text, language_of(text))
     found = _Candidate(original, UnitIndex(without_marks(candidate)[0], original.language), reference)
     reasons = (
@@ -61,7 +49,7 @@ def check_summary(candidate: str, source: str | Ledger, target: int, counter: To
         _repeated(candidate, text),
         "credential: it contains a key or a password" if credential_spans(candidate) else "",
     )
-    return SummaryCheck(tuple(reason for reason in reasons if reason))
+    return tuple(filter(None, reasons))
 
 
 class _Candidate:

@@ -12,7 +12,7 @@ from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.verification.facts import Verdict
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.report import describe_change
-from pandora_dagster.compression.verification.summary_check import SummaryCheck, check_summary
+from pandora_dagster.compression.verification.summary_check import check_summary
 from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest, GateVerdict
 from pandora_dagster.contracts.enums import ContentType
@@ -28,7 +28,8 @@ class CompressionJudgement:
 
     text: str
     verification: Verification
-    check: SummaryCheck
+    check: tuple[str, ...]
+    """Why it is no condensed text."""
     reasons: tuple[str, ...]
     fits: bool = True
     """Whether it is within its target."""
@@ -59,16 +60,16 @@ class CompressionContract:
         found = verify(self.ledger, candidate, reference=reference)
         check = check_summary(candidate, self.ledger, self.request.target, self.counter, reference=reference)
         fits = self.counter.count(candidate) <= self.request.target
-        return CompressionJudgement(candidate, found, check, (*check.reasons, *_untrue(found)), fits)
+        return CompressionJudgement(candidate, found, check, (*check, *_untrue(found)), fits)
 
 
-def compression_gates(found: Verification, check: SummaryCheck, tokens: int, target: int) -> tuple[GateVerdict, ...]:
+def compression_gates(found: Verification, check: tuple[str, ...], tokens: int, target: int) -> tuple[GateVerdict, ...]:
     """The three checks of a text that a compression made, from what was found about it."""
     over = "" if tokens <= target else f"{tokens} tokens: expected at most {target}"
     return (
         GateVerdict("no_fact_changed", found.no_fact_changed, "; ".join(_untrue(found)[:_MAX_REASONS]), float(found.counts["total"])),
         GateVerdict("within_budget", not over, over, float(tokens)),
-        GateVerdict("is_a_summary", check.ok, "; ".join(check.reasons)),
+        GateVerdict("is_a_summary", not check, "; ".join(check)),
     )
 
 

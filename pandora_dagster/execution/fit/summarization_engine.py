@@ -169,7 +169,7 @@ class SummarizationEngine:
             target=request.target,
             tokens_before=made.original_tokens,
             tokens_after=made.tokens,
-            counts=made.counts,
+            counts=made.verification.counts,
             facts=fact_rows(made.verification.verdicts),
             before=request.text,
             after=made.text,

@@ -24,8 +24,8 @@ SOURCE = "\n".join(f"Shop {n} sells the blue lamp for ${n}.50 and ships it to Be
 def test_no_condensed_text(counter: TokenCounter, candidate: str, reason: str) -> None:
     """Each failure is refused with its reason."""
     check = check_summary(candidate, SOURCE, 200, counter)
-    assert not check.ok
-    assert any(reason in r for r in check.reasons)
+    assert check
+    assert any(reason in r for r in check)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_no_condensed_text(counter: TokenCounter, candidate: str, reason: str) -
 )
 def test_a_condensed_text(counter: TokenCounter, candidate: str) -> None:
     """Sentences and tables pass."""
-    assert check_summary(candidate, SOURCE, 200, counter).ok
+    assert not check_summary(candidate, SOURCE, 200, counter)
 
 
 @pytest.mark.parametrize(("values", "ok"), [(3, True), (6, False), (10, False)])
@@ -47,7 +47,7 @@ def test_a_tenth_of_a_text_may_be_bare_values(counter: TokenCounter, values: int
     """Six sentences of 150 tokens bear three values at their end, of 12 tokens; not six, of 24."""
     candidate = " ".join(SOURCE.split("\n")[:6]) + "\n" + "; ".join(f"${n}.50" for n in range(20, 20 + values))
     check = check_summary(candidate, SOURCE, 400, counter)
-    assert check.ok is ok and all(reason.startswith("bare list of values: ") for reason in check.reasons)
+    assert (not check) is ok and all(reason.startswith("bare list of values: ") for reason in check)
 
 
 @pytest.mark.parametrize("mark", ["", "options: ", "also seen: ", "earlier ", "call "])
@@ -55,7 +55,7 @@ def test_no_mark_makes_a_bag_of_words_a_list(counter: TokenCounter, mark: str) -
     """Words thrown together are none the better for a mark in front."""
     source = "The tenant pays the rent on the first of May. " * 3 + "Keys, lamps, chairs and carpets belong to the landlord in Bergen. " * 3
     bag = "landlord first carpets tenant Bergen rent chairs keys lamps pays belong carpets first landlord rent tenant " * 2
-    assert "heap of words" in " ".join(check_summary(mark + bag, source, 500, counter).reasons)
+    assert "heap of words" in " ".join(check_summary(mark + bag, source, 500, counter))
 
 
 REPORT = (
@@ -82,7 +82,7 @@ REPORT = (
 )
 def test_what_the_source_does_not_bear_is_refused(counter: TokenCounter, candidate: str) -> None:
     """Refusals, questions, prefaces, other matters, words in a heap: by what the source has, not by phrases."""
-    assert not check_summary(candidate, REPORT, 200, counter).ok
+    assert check_summary(candidate, REPORT, 200, counter)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_the_source_does_not_bear_is_refused(counter: TokenCounter, candida
 )
 def test_an_honest_paraphrase_stays(counter: TokenCounter, candidate: str) -> None:
     """Other words, with the content, the values and the names of the source."""
-    assert check_summary(candidate, REPORT, 200, counter).reasons == ()
+    assert check_summary(candidate, REPORT, 200, counter) == ()
 
 
 VALUES = (
@@ -121,4 +121,4 @@ def test_no_sign_between_makes_values_a_text(counter: TokenCounter, between: str
     """Twelve values one after the other say nothing, however they are set apart."""
     source = "".join(f"The thing with number {n} was said to be {value} by everybody who was there.\n" for n, value in enumerate(VALUES))
     check = check_summary(before + between.join(VALUES), source, 200, counter)
-    assert any(reason.startswith("bare list of values") for reason in check.reasons), check.reasons
+    assert any(reason.startswith("bare list of values") for reason in check), check

@@ -30,7 +30,7 @@ _WORDS = {0: ("query", "user"), 4: ("results", "tool"), 5: ("answer", "assistant
 _TOLD = (0, 4, 5)
 """The words of the user, tool results, the answer."""
 _BEFORE = 2
-"""In a recorded turn: what stood before the first words of the user."""
+"""In a recorded turn: the text before the first words of the user."""
 _QUOTING = "extractive"
 """The runtime whose answers are verbatim spans, each with its citation, under fixed sentences (DECISIONS 25)."""
 
@@ -40,7 +40,7 @@ def build_turn_row(
 ) -> TurnRow:
     """The row of a turn (004 section 3.3) from its manifest, its context.md and its other documents.
 
-    `preamble` is what stood before the first turn of a recorded conversation, given for that turn only.
+    `preamble` is the text before the first turn of a recorded conversation, given for that turn only.
     """
     bodies = informative_sections(manifest, ContextDocument.parse(context), files or {})
     lines = (files or {}).get(MESSAGES, "")
@@ -92,7 +92,7 @@ def informative_sections(manifest: Manifest, document: ContextDocument, files: M
     """What later turns learn from a turn: section -> text, without what only repeats an older source.
 
     A recorded turn tells all it holds. A live turn's sections 1 to 3 and 6 tell of its own work; a result that leads to
-    earlier turns is theirs; and an answer of the embedded runtime is made of quotations, each of which stands at its source.
+    earlier turns is theirs; and an answer of the embedded runtime is made of quotations, each of which is in its source.
     An answer over section 5's budget is told whole, from `files`.
     """
     if manifest.recorded:

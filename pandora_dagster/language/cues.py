@@ -132,7 +132,7 @@ _ASKS = re.compile(r"[?？][\"'”’»)*_\s]*$")
 
 @cache
 def _pattern(cue: Cue, language: str) -> re.Pattern[str]:
-    """The words of the language with the English ones, which stand in texts of all languages; of all languages where none is known."""
+    """The words of the language with the English ones, which occur in texts of all languages; of all languages where none is known."""
     lists = _LISTS[cue]
     chosen = [lists["en"], *([lists[language]] if language in lists and language != "en" else [] if language else list(lists.values()))]
     return re.compile(rf"(?<![\w'’])(?:{'|'.join(chosen)})(?!\w)", re.IGNORECASE)
@@ -145,5 +145,5 @@ def cues(text: str, language: str = "") -> frozenset[Cue]:
 
 
 def negations(text: str) -> int:
-    """How many negations stand in `text`, in any of the languages."""
+    """How many negations occur in `text`, in any of the languages."""
     return len(_pattern(Cue.NEGATION, "").findall(text))

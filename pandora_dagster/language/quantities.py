@@ -51,7 +51,7 @@ _LETTER_UNITS = frozenset("ghlmkvw")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number as it stands in `text[start:end]`, unit included."""
+    """A number, verbatim from `text[start:end]`, unit included."""
 
     start: int
     end: int

@@ -21,7 +21,7 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a text, `text` being what stands at `start:end` of it."""
+    """A token of a text, `text` being its slice `start:end`."""
 
     kind: TokenKind
     key: str

@@ -106,7 +106,7 @@ def add_config(builder: UnitBuilder, lines: Sequence[Line]) -> None:
 
 
 def _short_list_end(lines: Sequence[Line], place: int) -> int:
-    """Where the few plain values end that a key opens, as in `matchers:`; `place` where more stands below it."""
+    """Where the few plain values end that a key opens, as in `matchers:`; `place` where more follows below it."""
     end = place + 1
     while end < len(lines) and _ELEMENT.match(lines[end].text) and not _KEY.match(lines[end].text):
         end += 1

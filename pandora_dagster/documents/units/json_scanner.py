@@ -14,14 +14,14 @@ _TOKEN = re.compile(
 
 @dataclass(slots=True)
 class JsonValue:
-    """A value and where it stands; `value` is the text of a scalar."""
+    """A value and its position; `value` is the text of a scalar."""
 
     start: int
     end: int
     value: "str | dict[str, JsonValue] | list[JsonValue]"
     is_text: bool = False
     call: str = ""
-    """The tool whose arguments it holds, where a name stands before it."""
+    """The tool whose arguments it holds, where a name precedes it."""
     name_start: int = -1
     """Where the name of a member begins."""
 

@@ -150,7 +150,7 @@ class _Division:
         return [value] if value and value.value and following else []
 
     def _take(self, at: int, value: JsonValue) -> int:
-        """What stands before the value is prose; the line in which it ends goes on behind it."""
+        """The text before the value is prose; the line in which it ends goes on behind it."""
         while self.lines[at].end <= value.start:
             self.prose.append(self.lines[at])
             at += 1

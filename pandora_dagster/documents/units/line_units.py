@@ -51,7 +51,7 @@ class LineReader:
             self._listing(stretch.lines)
 
     def code(self, lines: Sequence[Line], needs: Sequence[int] = ()) -> None:
-        """Whole where it is short, else by what stands between empty lines; a line that names an error is a unit of its own."""
+        """Whole where it is short, else at its empty lines; a line that names an error is a unit of its own."""
         lines = trimmed(lines)
         whole = sum(len(line.text) for line in lines) <= _SHORT_CODE
         held: list[Line] = []

@@ -14,7 +14,7 @@ from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.documents.units.unit_builder import UnitBuilder
 
 _MARKDOWN = MarkdownIt("commonmark", {"maxNesting": 20}).disable(["code", "lheading", "html_block", "reference", "inline", "text_join"])
-"""Blocks only: what stands inside a line is not read, and tables are a format of lines."""
+"""Blocks only: the content of a line is not parsed, and tables are a format of lines."""
 _LEAVES = ("heading_open", "fence", "paragraph_open")
 _QUOTE = re.compile(r"(?:\s{0,3}> ?)+")
 _MARKED = re.compile(r"\s*(?:[-*+#>|`~=:_]|\d{1,9}[.)])|.{0,400}\|")
@@ -24,7 +24,7 @@ _SHORT_ITEM = 240
 _LONGEST_LABEL = 160
 _LONGEST_SHORT = 40
 _TITLE_LEVEL = 8
-"""A title without a mark of its own stands below all headings; that of the document above those."""
+"""A title without a mark of its own ranks below all headings; that of the document above those."""
 
 
 class MarkdownReader:

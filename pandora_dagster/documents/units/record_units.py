@@ -126,7 +126,7 @@ class RecordReader:
             self.builder.add(UnitKind.ROW, " | ".join(texts).rstrip(" |"), start, end, (header,), block=self.builder.units[header].block)
 
     def _header(self, columns: Sequence[str], start: int, end: int, tool: str, title: str) -> int:
-        """The header unit of a table; the same columns again are the same table, wherever they stand."""
+        """The header unit of a table; the same columns again are the same table, wherever they are."""
         name = " ".join(filter(None, (tool, title)))
         known = (name, "" if tool else self.builder.speaker, *columns)
         if known not in self._tables:

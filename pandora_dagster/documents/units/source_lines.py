@@ -67,7 +67,7 @@ class LineLayout:
                 self._widths += [max(self._lengths[i:end])] * (end - i)
 
     def width(self, line: Line) -> int:
-        """Length of the longest line of the block in which the line stands."""
+        """Length of the longest line of the block that contains the line."""
         return self._widths[self._index(line)]
 
     def is_wrapped(self, before: Line, line: Line) -> bool:
@@ -110,7 +110,7 @@ class JoinedLines:
         self.text, self.shown = "".join(parts), "".join(shown)
 
     def place(self, position: int) -> int:
-        """Where the character at `position` stands in the source."""
+        """The position in the source of the character at `position`."""
         part = bisect_right(self._at, position) - 1 if len(self._at) > 1 else 0
         return self._source[part] + position - self._at[part]
 

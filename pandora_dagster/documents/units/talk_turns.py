@@ -49,7 +49,7 @@ class Turn:
 
     label: str
     text: str
-    """The label as it stands, with the time before it."""
+    """The label verbatim, with the time before it."""
     start: int
     """Where the label begins in the source, and where it ends."""
     end: int
@@ -57,7 +57,7 @@ class Turn:
     in_document: bool = False
     """Whether the headings of the text hold for it too."""
     resumes: int = -1
-    """The turn that goes on here, by its number, where a quotation stood between."""
+    """The turn that goes on here, by its number, where a quotation interrupts it."""
 
 
 def turns(lines: Sequence[Line]) -> list[Turn]:

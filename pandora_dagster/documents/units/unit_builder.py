@@ -78,7 +78,7 @@ class UnitBuilder:
         return order
 
     def add_line(self, kind: UnitKind, line: Line, needs: Iterable[int] = (), *, level: int = 0) -> int:
-        """A line as it stands."""
+        """A line, unchanged."""
         bare = line.stripped()
         return self.add(kind, line.text.rstrip(), bare.start, bare.end, needs, level=level)
 
@@ -96,7 +96,7 @@ class UnitBuilder:
         ]
 
     def add_joined(self, kind: UnitKind, lines: Iterable[Line], needs: Iterable[int] = (), *, level: int = 0) -> int | None:
-        """Lines that belong together as one unit; None where nothing stands in them."""
+        """Lines that belong together as one unit; None where they are empty."""
         joined = JoinedLines(lines, self.layout)
         if not _SUBSTANCE.search(joined.text):
             return None

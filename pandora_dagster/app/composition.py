@@ -132,7 +132,7 @@ def open_executor(
     ratios: TokenRatios | None = None,
     routing: Routing | None = None,
     versions: RecipeVersionStore | None = None,
-    allowance: SessionRateLimit | None = None,
+    rate_limit: SessionRateLimit | None = None,
 ) -> tuple[Executor, CompressionStack]:
     """The executor of recipe calls and the compression over it, which compresses the documents of its calls unless it is switched off."""
     served = served_endpoints(runtime)
@@ -152,7 +152,7 @@ def open_executor(
         prices=served.prices if served else {},
         routing=routing,
         versions=versions,
-        allowance=allowance,
+        rate_limit=rate_limit,
     )
     log = CompressionLog(calls, utc_now, new_call_id, log_event or json_lines())
     layer = ModelLayer(settings.compression_model_layer)
@@ -207,7 +207,7 @@ def open_app(
         ratios=TokenRatioFile(settings.root),
         routing=_checked_routing(runtime, recipes),
         versions=versions,
-        allowance=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if limited else None,
+        rate_limit=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if limited else None,
     )
     dependencies = _phase_dependencies(settings, stores, execution, recipes, counter, lineage, runtime.name, priority)
     return App(

@@ -161,7 +161,7 @@ def test_the_embedded_runtime_makes_no_calls_and_has_no_limit(opened):
         )
     ).report
     assert report.runtime == "extractive" and not report.deferred
-    assert not list(app.settings.root.rglob("limiter.json")) and app.dependencies.execution._allowance is None
+    assert not list(app.settings.root.rglob("limiter.json")) and app.dependencies.execution._rate_limit is None
 
 
 def test_with_a_model_its_runtime_compresses(opened):

@@ -150,7 +150,7 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
         vault=vault,
         interventions=interventions,
         new_call_id=_new_call_id,
-        allowance=None if runtime.name == EMBEDDED else SessionRateLimit(MemoryRateLimitStates(), clock=utc_now, sleep=asyncio.sleep),
+        rate_limit=None if runtime.name == EMBEDDED else SessionRateLimit(MemoryRateLimitStates(), clock=utc_now, sleep=asyncio.sleep),
     )
     dependencies = PhaseDependencies(
         recipes,

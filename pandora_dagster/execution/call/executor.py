@@ -67,7 +67,7 @@ class Executor:
         tools: Set[str] = frozenset(),
         limit: CallLimit = CallLimit(),  # noqa: B008 - a frozen value
         ratios: TokenRatios | None = None,
-        allowance: SessionRateLimit | None = None,
+        rate_limit: SessionRateLimit | None = None,
         prices: Mapping[ModelLayer, Price] = MappingProxyType({}),
         routing: Routing | None = None,
         versions: RecipeVersionStore | None = None,
@@ -75,7 +75,7 @@ class Executor:
         self._recipes, self._runtime, self._log = recipes, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
-        self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
+        self._tools, self._count, self._limit, self._rate_limit = tools, counter.count, limit, rate_limit
         self._prices, self._routing, self._versions = prices, routing, versions
         self._correction, self._fitting = TokenRatioEstimator(ratios), InputFitter(counter.count, fitter)
 
@@ -200,7 +200,7 @@ class Executor:
 
     async def _attempt_once(self, call: _Call, packable: PackContents, feedback: str, target: PackTarget) -> AnswerJudgement | CallFault:
         """Steps 4 to 6 once. Feedback that the served model has no room for is left out."""
-        allowance = self._rate_limit_of(call)
+        rate_limit = self._rate_limit_of(call)
         pack = build_pack(packable, call.account.call_id, feedback, self._count)
         if feedback and await served_tokens_if_over(self._runtime, pack, room=_served_room(call, target)):
             pack = build_pack(packable, call.account.call_id, "", self._count)
@@ -219,29 +219,29 @@ class Executor:
             call.retry_budget.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000
             prompt, output, cached = error.tokens
             call.account.add_usage(Usage(prompt=prompt, output=output, cached=cached), error.queued_ms, self._prices.get(packable.layer))
-            if allowance and isinstance(error, RateLimitedError):
-                allowance.record_refusal(call.request.site)
+            if rate_limit and isinstance(error, RateLimitedError):
+                rate_limit.record_refusal(call.request.site)
             fault = fault_of(error)
             if fault.type is InterventionType.TIMEOUT:
                 call.account.record_verdict(GateVerdict("timeout_ms", False, fault.message))
             return fault
         call.retry_budget.spent_s += answer.latency_ms / 1_000
         call.account.add_usage(answer.usage, answer.queued_ms, self._prices.get(packable.layer))
-        if allowance:
-            allowance.record_success(call.request.site)
+        if rate_limit:
+            rate_limit.record_success(call.request.site)
         return self._judge(call, pack, answer)
 
     async def _rate_limit_fault(self, call: _Call) -> CallFault | None:
         """Why the limits of the session put the next attempt off; None where they do not."""
-        allowance = self._rate_limit_of(call)
-        reason = await allowance.admit(call.request.site) if allowance else ""
+        rate_limit = self._rate_limit_of(call)
+        reason = await rate_limit.admit(call.request.site) if rate_limit else ""
         return CallFault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True) if reason else None
 
     def _rate_limit_of(self, call: _Call) -> SessionRateLimit | None:
         """The rate limit of the call: only summarising calls of live sessions have one. Archival runs have their own."""
         site = call.request.site
         is_live = bool(site.session) and site.priority is not Priority.BATCH
-        return self._allowance if is_live and call.loaded.recipe.role in SUMMARIZING_ROLES else None
+        return self._rate_limit if is_live and call.loaded.recipe.role in SUMMARIZING_ROLES else None
 
     def _judge(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> AnswerJudgement | CallFault:
         account, recipe = call.account, call.loaded.recipe

@@ -40,8 +40,8 @@ def time():
 
 
 @pytest.fixture
-def allowance(tmp_path, time):
-    """`allowance(**limits)`: over the files of one store, as every process of it opens them."""
+def rate_limit(tmp_path, time):
+    """`rate_limit(**limits)`: over the files of one store, as every process of it opens them."""
 
     def build(**limits: float) -> SessionRateLimit:
         return SessionRateLimit(LimiterFiles(tmp_path), clock=time.clock, sleep=time.sleep, config=SummarizationConfig(**limits))
@@ -49,21 +49,21 @@ def allowance(tmp_path, time):
     return build
 
 
-def admitted(allowance: SessionRateLimit, site: CallSite = SITE) -> str:
-    return asyncio.run(allowance.admit(site))
+def admitted(rate_limit: SessionRateLimit, site: CallSite = SITE) -> str:
+    return asyncio.run(rate_limit.admit(site))
 
 
-def test_ten_calls_a_minute_then_deferred_with_the_time(allowance, time):
+def test_ten_calls_a_minute_then_deferred_with_the_time(rate_limit, time):
     """The eleventh would wait for 60 s, longer than a user should: it is put off and says until when."""
-    made = allowance()
+    made = rate_limit()
     assert [admitted(made) for _ in range(10)] == [""] * 10
     assert admitted(made) == "deferred: session s1 may make its next summarisation call in 60 s"
     assert time.slept == []
 
 
-def test_a_short_wait_is_waited(allowance, time):
+def test_a_short_wait_is_waited(rate_limit, time):
     """With the first call about to leave the window, the next one waits for that and goes."""
-    made = allowance()
+    made = rate_limit()
     admitted(made)
     time.passes(60 - LONGEST_WAIT_S)
     for _ in range(9):
@@ -71,9 +71,9 @@ def test_a_short_wait_is_waited(allowance, time):
     assert admitted(made) == "" and time.slept == [LONGEST_WAIT_S]
 
 
-def test_two_hundred_calls_a_session_whatever_the_time(allowance, time):
+def test_two_hundred_calls_a_session_whatever_the_time(rate_limit, time):
     """The session's own limit never comes back; another session and another user have theirs."""
-    made = allowance()
+    made = rate_limit()
     for _ in range(200):
         time.passes(7)
         assert admitted(made) == ""
@@ -82,16 +82,16 @@ def test_two_hundred_calls_a_session_whatever_the_time(allowance, time):
     assert admitted(made, CallSite("tool_results", "anna", "s2")) == admitted(made, CallSite("tool_results", "bob", "s1")) == ""
 
 
-def test_a_restart_forgets_no_call(allowance):
+def test_a_restart_forgets_no_call(rate_limit):
     """A second process of the same store goes on where the first one stood."""
     for _ in range(10):
-        admitted(allowance())
-    assert admitted(allowance()).startswith("deferred")
+        admitted(rate_limit())
+    assert admitted(rate_limit()).startswith("deferred")
 
 
-def test_the_servers_429_is_a_pause_that_success_ends(allowance, time):
+def test_the_servers_429_is_a_pause_that_success_ends(rate_limit, time):
     """2 s after the first, 4 s after the second; after an answer none."""
-    made = allowance()
+    made = rate_limit()
     made.record_refusal(SITE)
     assert admitted(made) == "" and time.slept == [2.0]
     made.record_refusal(SITE)
@@ -99,9 +99,9 @@ def test_the_servers_429_is_a_pause_that_success_ends(allowance, time):
     assert admitted(made) == "" and time.slept == [2.0]
 
 
-def test_limits_that_cannot_be_kept_defer(allowance, tmp_path):
+def test_limits_that_cannot_be_kept_defer(rate_limit, tmp_path):
     """A damaged state is no licence: no call is made, and the file is named."""
-    made = allowance()
+    made = rate_limit()
     admitted(made)
     next(tmp_path.rglob("limiter.json")).write_text("{")
     assert admitted(made).startswith("deferred: the limits of session s1 cannot be stored: ") and "limiter.json" in admitted(made)
@@ -112,9 +112,9 @@ def summarizer(make_recipe):
     return make_recipe(role="session_summarizer")
 
 
-def test_a_deferred_call_is_no_failure_of_a_turn(rig, summarizer, allowance):
+def test_a_deferred_call_is_no_failure_of_a_turn(rig, summarizer, rate_limit):
     """`call` raises DeferredError, `attempt` gives a fault; the record says why; no intervention, no pack, no answer asked for."""
-    made = rig(recipe=summarizer, allowance=allowance(max_calls_per_session=1))
+    made = rig(recipe=summarizer, rate_limit=rate_limit(max_calls_per_session=1))
     assert made.call(site=SITE).passed
     with pytest.raises(DeferredError, match="has made its 1 summarisation calls"):
         made.call(site=SITE)
@@ -135,25 +135,25 @@ def test_a_deferred_call_is_no_failure_of_a_turn(rig, summarizer, allowance):
         ("conversation_summarizer", "s1", 1),
     ],
 )
-def test_only_what_a_live_session_summarises_is_limited(role, session, calls, rig, make_recipe, allowance):
+def test_only_what_a_live_session_summarises_is_limited(role, session, calls, rig, make_recipe, rate_limit):
     """A turn's own calls, and those of no session, have no limit."""
-    made = rig(recipe=make_recipe(role=role), allowance=allowance(max_calls_per_session=1))
+    made = rig(recipe=make_recipe(role=role), rate_limit=rate_limit(max_calls_per_session=1))
     for _ in range(3):
         asyncio.run(made.executor.attempt(request(site=CallSite("task_plan", "anna", session))))
     assert len(made.runtime.packs) == calls
 
 
-def test_every_attempt_counts_and_a_429_is_reported(rig, summarizer, allowance, tmp_path, time):
+def test_every_attempt_counts_and_a_429_is_reported(rig, summarizer, rate_limit, tmp_path, time):
     """A retry is a call at the server too; the pause that it asks for is kept for the next process."""
-    made = rig(RateLimitedError("429"), recipe=summarizer, allowance=allowance())
+    made = rig(RateLimitedError("429"), recipe=summarizer, rate_limit=rate_limit())
     asyncio.run(made.executor.attempt(request(site=SITE)))
     state = LimiterFiles(tmp_path).load(UserId("anna"), SessionId("s1"))
     assert state.session_calls == len(made.runtime.packs) == state.errors == 3
     assert time.slept == [2.0, 4.0] and state.backoff_until == time.now.timestamp() + 8
 
 
-def test_an_attempt_that_met_nobody_is_no_call(rig, summarizer, allowance, tmp_path):
+def test_an_attempt_that_met_nobody_is_no_call(rig, summarizer, rate_limit, tmp_path):
     """A server that is away is waited for without using up what a session may ask for."""
-    made = rig(RuntimeUnreachableError("refused"), recipe=summarizer, allowance=allowance())
+    made = rig(RuntimeUnreachableError("refused"), recipe=summarizer, rate_limit=rate_limit())
     asyncio.run(made.executor.attempt(request(site=SITE)))
     assert len(made.runtime.packs) == 5 and LimiterFiles(tmp_path).load(UserId("anna"), SessionId("s1")).session_calls == 1

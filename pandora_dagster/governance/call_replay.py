@@ -19,6 +19,7 @@ from pandora_dagster.contracts.recipe_schema import CallCase
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import BadAnswerError, DocumentError
 from pandora_dagster.execution.call.answer_parser import read_answer
+from pandora_dagster.governance.call_metrics import Share
 from pandora_dagster.governance.dry_run import DryRunExecutor, DryRunResult
 
 T = TypeVar("T")
@@ -37,11 +38,9 @@ class ReplayMetrics:
     """Sums over the logged calls, or over the replayed ones."""
 
     calls: int = 0
-    passed: int = 0
-    schema_valid: int = 0
-    schema_checked: int = 0
-    evidence_held: int = 0
-    evidence_checked: int = 0
+    passed: Share = field(default_factory=Share)
+    schema_valid: Share = field(default_factory=Share)
+    evidence_held: Share = field(default_factory=Share)
     retries: int = 0
     tokens: int = 0
     latency_ms: float = 0.0
@@ -53,12 +52,11 @@ class ReplayMetrics:
     def add(self, record: CallRecord) -> None:
         self.calls += 1
         self.layers[record.model_layer.value] += 1
-        self.passed += record.success
-        self.schema_checked += record.schema_valid is not None
-        self.schema_valid += record.schema_valid is True
-        verdict = record.gates.get("evidence_required")
-        self.evidence_checked += verdict is not None
-        self.evidence_held += verdict is True
+        self.passed.add(record.success)
+        if record.schema_valid is not None:
+            self.schema_valid.add(record.schema_valid)
+        if (held := record.gates.get("evidence_required")) is not None:
+            self.evidence_held.add(held)
         self.retries += record.retries
         self.tokens += record.tokens.total
         self.latency_ms += record.latency_ms
@@ -70,9 +68,9 @@ class ReplayMetrics:
         """The metrics by name; None where nothing was measured."""
         return {
             "calls": self.calls,
-            "passed": _share(self.passed, self.calls),
-            "schema_valid": _share(self.schema_valid, self.schema_checked),
-            "evidence_held": _share(self.evidence_held, self.evidence_checked),
+            "passed": _share(self.passed.good, self.calls),
+            "schema_valid": self.schema_valid.value,
+            "evidence_held": self.evidence_held.value,
             "mean_confidence": _share(self.confidence, self.confidences),
             "retries": self.retries,
             "tokens_a_call": _share(self.tokens, self.calls),

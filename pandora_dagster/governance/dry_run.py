@@ -11,11 +11,9 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
 from pandora_dagster.contracts.model_calls import CallRecord, CallResult, TurnUsage
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.contracts.recipe_schema import CallCase, CallInput, LoadedRecipe
+from pandora_dagster.contracts.recipe_schema import CallInput, LoadedRecipe
 from pandora_dagster.errors import DocumentError, HaltError, InputError
-from pandora_dagster.execution.call.attempts import manual_answer
 from pandora_dagster.execution.call.executor import Executor
-from pandora_dagster.execution.call.quality_gates import judge_answer
 from pandora_dagster.execution.call.recorded_inputs import replay_request
 from pandora_dagster.execution.call_faults import CallFault
 
@@ -143,12 +141,3 @@ class DryRunExecutor:
         if isinstance(result, CallResult):
             return DryRunResult(record, raw, result)
         return DryRunResult(record, raw, None, f"{result.type}: {result.message}")
-
-
-def manual_answer_faults(answer: str, loaded: LoadedRecipe, case: CallCase | None) -> str:
-    """Why a manual answer fails its recipe's gates, "" where it passes. `case`: the inputs of the call; None where they are gone."""
-    recipe = loaded.recipe
-    request = replay_request(case, loaded.path, user=NOBODY) if case else None
-    judged = judge_answer(manual_answer(answer), recipe, request.sources if request else (), intent=request.intent if request else "")
-    failed = [verdict for verdict in judged.verdicts if not verdict.passed and (request or verdict.gate != "evidence_required")]
-    return "; ".join(f"{verdict.gate}: {verdict.reason}" for verdict in failed)

@@ -9,7 +9,10 @@ from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallHistory, Interventions, Vault
 from pandora_dagster.contracts.recipe_schema import CallCase
 from pandora_dagster.errors import DocumentError, InputError
-from pandora_dagster.governance.dry_run import manual_answer_faults
+from pandora_dagster.execution.call.attempts import manual_answer
+from pandora_dagster.execution.call.quality_gates import judge_answer
+from pandora_dagster.execution.call.recorded_inputs import replay_request
+from pandora_dagster.governance.dry_run import NOBODY
 
 
 def check_manual_answer(intervention: Intervention, answer: str, recipes: RecipeCatalog, calls: CallHistory, vault: Vault) -> None:
@@ -17,7 +20,11 @@ def check_manual_answer(intervention: Intervention, answer: str, recipes: Recipe
     loaded = next((one for one in map(recipes.load, recipes.names()) if one.name == intervention.recipe), None)
     if loaded is None:
         raise InputError(f"intervention {intervention.id}: recipe {intervention.recipe} is gone: expected one of pandora recipes list")
-    if reason := manual_answer_faults(answer, loaded, halted_call_case(intervention, calls, vault)):
+    case = halted_call_case(intervention, calls, vault)
+    sources, intent = (replay_request(case, loaded.path, user=NOBODY).sources, case.intent) if case else ((), "")
+    judged = judge_answer(manual_answer(answer), loaded.recipe, sources, intent=intent)
+    failed = [verdict for verdict in judged.verdicts if not verdict.passed and (case or verdict.gate != "evidence_required")]
+    if reason := "; ".join(f"{verdict.gate}: {verdict.reason}" for verdict in failed):
         raise InputError(f"answer: {reason}", hint=f"pandora interventions show {intervention.id} shows the prompt and its schema")
 
 

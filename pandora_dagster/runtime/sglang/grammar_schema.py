@@ -127,6 +127,3 @@ def _both_named(one: Schema, other: Schema) -> dict[str, object]:
     """Both sides' names; a name on both sides must fit both, as an `allOf` that is merged when its turn comes."""
     shared = {name: {"allOf": [one[name], other[name]]} for name in one if name in other and one[name] != other[name]}
     return {**one, **other, **shared}
-
-
-# A prompt pack -> the body of one request. Knows SGLang's fields; knows no socket.

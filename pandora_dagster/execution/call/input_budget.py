@@ -15,7 +15,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
 from pandora_dagster.documents.pasted_blocks import PastedBlock, split_pasted
 from pandora_dagster.documents.sections import escape_headings
 from pandora_dagster.errors import BudgetError, FactLossError
-from pandora_dagster.execution.call.prompt_packs import PackContents, SharedParts, input_parts, shared_parts
+from pandora_dagster.execution.call.prompt_packs import PackContents, input_parts, shared_parts
 from pandora_dagster.execution.call_faults import CallFaultError, unrecoverable_fault
 from pandora_dagster.execution.call_inputs import CallInputs
 from pandora_dagster.execution.fit.call_budget import (
@@ -89,9 +89,9 @@ class InputFitter:
         """Everything for a pack within every budget; raises CallFaultError `budget_exceeded` naming the part and the tokens."""
         budget = target.budget or loaded.recipe.token_budget
         room = message_budget(budget, served=target.served, ratio=target.ratio)
-        shared = shared_parts(loaded, inputs.prompts, self.count)
-        _check_prompt(loaded, shared, room, _served_context_note(target, budget))
-        input_room = room.input_tokens_beside(shared.tokens) - image_tokens(request.images)
+        shared, prompt_tokens = shared_parts(loaded, inputs.prompts, self.count)
+        _check_prompt(loaded, prompt_tokens, room, _served_context_note(target, budget))
+        input_room = room.input_tokens_beside(prompt_tokens) - image_tokens(request.images)
         inputs = self._attach_blocks(inputs, input_room)
         around = sum(part.tokens for part in input_parts(inputs.variables, (), inputs.query, self.count))
         fitted = await self._fit_documents(request, loaded, inputs, input_room - around, _served_context_note(target, budget))
@@ -104,11 +104,11 @@ class InputFitter:
             layer=target.layer,
             temperature=target.temperature,
             tools=target.tools,
-            shared=shared.parts,
+            shared=shared,
             input=parts,
-            prompt_tokens=shared.tokens,
+            prompt_tokens=prompt_tokens,
             input_tokens=tokens,
-            feedback_room=room.both - shared.tokens - tokens,
+            feedback_room=room.both - prompt_tokens - tokens,
             left_out=choice.left_out,
             tokens_saved=fitted.tokens_saved,
             compressions=fitted.reports,
@@ -160,10 +160,10 @@ class InputFitter:
         )
 
 
-def _check_prompt(loaded: LoadedRecipe, shared: SharedParts, room: MessageBudget, served: str) -> None:
+def _check_prompt(loaded: LoadedRecipe, tokens: int, room: MessageBudget, served: str) -> None:
     allowed = min(room.prompt, max(0, room.both))
-    if shared.tokens > allowed:
-        message = f"{loaded.name}: prompt: {shared.tokens} tokens are {shared.tokens - allowed} over{served}: expected at most {allowed}"
+    if tokens > allowed:
+        message = f"{loaded.name}: prompt: {tokens} tokens are {tokens - allowed} over{served}: expected at most {allowed}"
         raise unrecoverable_fault(InterventionType.BUDGET_EXCEEDED, message, hint=f"Shorten the prompt files, or {_LARGER_CONTEXT_HINT}.")
 
 

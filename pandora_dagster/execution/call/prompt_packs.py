@@ -113,18 +113,10 @@ def _image_fields(image: ImagePart) -> dict[str, object]:
     return {"name": image.name, "media_type": image.media_type, "tokens": image.tokens, "reference": image.reference}
 
 
-@dataclass(frozen=True, slots=True)
-class SharedParts:
-    """The parts that stand first in every pack of a recipe, with their tokens and the blank line after them."""
-
-    parts: tuple[Part, ...]
-    tokens: int
-
-
-def shared_parts(loaded: LoadedRecipe, prompts: Iterable[str], count: TokenCountFunction) -> SharedParts:
-    """Policy, role prompts and IO schema, in this order (000 section 6)."""
+def shared_parts(loaded: LoadedRecipe, prompts: Iterable[str], count: TokenCountFunction) -> tuple[tuple[Part, ...], int]:
+    """Policy, role prompts and IO schema, in this order (000 section 6), and their tokens with the blank line after them."""
     texts: list[tuple[PartKind, str, str]] = [("policy", "policy", loaded.policy)]
     texts.extend(("role", "role", text) for text in prompts)
     texts.append(("schema", "schema", io_schema(loaded.recipe)))
     parts = tuple(Part(kind, name, text, count(text)) for kind, name, text in texts if text.strip())
-    return SharedParts(parts, count("\n\n".join(part.text for part in parts) + "\n\n") if parts else 0)
+    return parts, count("\n\n".join(part.text for part in parts) + "\n\n") if parts else 0

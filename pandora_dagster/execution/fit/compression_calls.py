@@ -12,6 +12,8 @@ from pandora_dagster.execution.call_faults import CallFault, CallFaultError
 MAX_CALLS = 48
 """Pieces of one text at most; a longer text is compressed without a model."""
 MAX_CONCURRENT_CALLS = 4
+FRAME_TOKENS = 60
+"""Tokens of the frames around document, query and variables."""
 _RUNTIME_DOWN = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.TIMEOUT, InterventionType.CONFIG_ERROR})
 """Faults that the next piece would meet too: the compression stops, and its caller HALTs."""
 Result = TypeVar("Result")

@@ -50,18 +50,6 @@ class CompressionOutcome:
         return self.verification.counts if self.verification else {}
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedCompression:
-    """One compression that ended, for its record."""
-
-    site: CallSite
-    loaded: LoadedRecipe
-    content_type: ContentType
-    started: datetime
-    layer: ModelLayer
-    outcome: CompressionOutcome
-
-
 def json_lines() -> EventLogger:
     """Says each event as one JSON line through standard logging: shown where the process turns INFO on."""
     logger = structlog.wrap_logger(
@@ -78,11 +66,33 @@ class CompressionLog:
     def __init__(self, calls: CallLog, clock: Clock, new_call_id: Callable[[], str], say: EventLogger) -> None:
         self._calls, self._clock, self._new_call_id, self._say = calls, clock, new_call_id, say
 
-    def record_compression(self, finished: FinishedCompression) -> str:
-        """Record a compression, also one that HALTed; returns the id of its call record."""
-        latency = round((self._clock() - finished.started).total_seconds() * 1_000, 3)
-        self._say("smart_summarization", **_event(finished, latency))
-        record = _record(finished, latency, self._new_call_id())
+    def record_compression(
+        self,
+        made: CompressionOutcome,
+        content_type: ContentType,
+        *,
+        site: CallSite,
+        loaded: LoadedRecipe,
+        layer: ModelLayer,
+        started: datetime,
+    ) -> str:
+        """Record a compression, also one that HALTed; returns the id of its call record, whose checks distinguish it from the records of
+        the model calls that it made."""
+        record = CallRecord(
+            **record_identity(self._new_call_id(), site, loaded, started),
+            model_layer=layer,
+            runtime=made.runtime,
+            model=made.runtime,
+            tokens=_tokens(made),
+            latency_ms=round((self._clock() - started).total_seconds() * 1_000, 3),
+            success=not made.halted,
+            error=made.halted or made.deferred,
+            gates=_NO_TEXT | {verdict.gate: verdict.passed for verdict in made.gates},
+            finish_reason="" if made.halted else "stop",
+            compression_applied=not made.halted,
+            compression_savings=0 if made.halted else made.original_tokens - made.tokens,
+        )
+        self._say("smart_summarization", **_event(made, content_type, record))
         self._record(record)
         return record.call_id
 
@@ -109,43 +119,23 @@ class CompressionLog:
             self._say("not_logged", call_id=record.call_id, error=str(error))
 
 
-def _event(finished: FinishedCompression, latency: float) -> dict[str, Any]:
+def _event(made: CompressionOutcome, content_type: ContentType, record: CallRecord) -> dict[str, Any]:
     """The fields of 000 section 27's example; `outcome` holds its `event`, a name that the logger uses for the line."""
-    made = finished.outcome
     ratio = round(made.tokens / made.original_tokens, 4) if made.original_tokens else 1.0
     return {
         "outcome": "halted" if made.halted else "compressed",
         "original_tokens": made.original_tokens,
         "compressed_tokens": made.tokens,
         "compression_ratio": ratio,
-        "content_type": finished.content_type.value,
-        "recipe": finished.loaded.name,
-        "model_layer": finished.layer.value,
+        "content_type": content_type.value,
+        "recipe": record.recipe,
+        "model_layer": record.model_layer.value,
         "runtime": made.runtime,
-        "latency_ms": latency,
+        "latency_ms": record.latency_ms,
         **({"reason": made.halted} if made.halted else {}),
         **({"deferred": made.deferred} if made.deferred else {}),
         **({"unchecked": list(made.unchecked)} if made.unchecked else {}),
     }
-
-
-def _record(finished: FinishedCompression, latency: float, call_id: str) -> CallRecord:
-    """The record of a whole compression. Its checks distinguish it from the records of the model calls that it made."""
-    made = finished.outcome
-    return CallRecord(
-        **record_identity(call_id, finished.site, finished.loaded, finished.started),
-        model_layer=finished.layer,
-        runtime=made.runtime,
-        model=made.runtime,
-        tokens=_tokens(made),
-        latency_ms=latency,
-        success=not made.halted,
-        error=made.halted or made.deferred,
-        gates=_NO_TEXT | {verdict.gate: verdict.passed for verdict in made.gates},
-        finish_reason="" if made.halted else "stop",
-        compression_applied=not made.halted,
-        compression_savings=0 if made.halted else made.original_tokens - made.tokens,
-    )
 
 
 def record_identity(call_id: str, site: CallSite, loaded: LoadedRecipe, at: datetime) -> dict[str, Any]:

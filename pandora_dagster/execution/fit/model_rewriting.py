@@ -6,7 +6,7 @@ are not verbatim. A piece that the model does not shorten soundly keeps whole un
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pandora_dagster.compression.compressor import compress
@@ -17,12 +17,10 @@ from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDo
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction
-from pandora_dagster.execution.fit.compression_calls import MAX_CALLS, CompressionCalls, PieceTexts, gather_or_cancel
+from pandora_dagster.execution.fit.compression_calls import FRAME_TOKENS, MAX_CALLS, CompressionCalls, PieceTexts, gather_or_cancel
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, with_original_margins
 from pandora_dagster.execution.fit.text_stretches import text_stretches
 
-_FRAME = 60
-"""Tokens of the frames around document, query and variables."""
 _LEAST_ROOM = 80
 _SMALLEST = 40
 """Tokens below which a piece stays unchanged: a call would not make it shorter."""
@@ -35,20 +33,14 @@ _SENTENCE = re.compile(r".+?(?:[.!?]\s+|\Z)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One piece of a text and its method of compression."""
+    """One piece of a text and its method of compression: the one it is for, or once it is shortened, the one that was used."""
 
     text: str
     tokens: int
+    """Before it is shortened."""
     way: ChunkMethod
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A piece as it became."""
-
-    text: str
-    way: ChunkMethod
-    unchecked: tuple[str, ...] = field(default=())
+    unchecked: tuple[str, ...] = ()
+    """Rewritten statements whose meaning nobody judged."""
 
 
 class ModelRewriting:
@@ -78,27 +70,28 @@ class ModelRewriting:
         """Pieces for one call each; none of a text that would take too many calls."""
         budget, text = self._loaded.recipe.token_budget, contract.request.text
         hints = self._counter.count("; ".join(contract.request.preserve))
-        room = budget.input - _FRAME - hints - self._counter.count(self._call.query)
+        room = budget.input - FRAME_TOKENS - hints - self._counter.count(self._call.query)
         tokens = self._counter.count(text)
         share = contract.request.target / max(1, tokens)
         size = max(_LEAST_ROOM, min(room, int(budget.output * 0.9 / share)))
         return split_text(text, size=size, count=self._counter.count) if tokens <= 2 * MAX_CALLS * size else ()
 
-    async def _shortened(self, whole: CompressionContract, chunk: Chunk, target: int) -> _Piece:
+    async def _shortened(self, whole: CompressionContract, chunk: Chunk, target: int) -> Chunk:
         if chunk.way == "verbatim" or chunk.tokens <= target:
-            return _Piece(chunk.text, "verbatim")
+            return replace(chunk, way="verbatim")
         # a piece of context.md is no context.md: its section 0 is elsewhere
         kind = ContentType.GENERIC if whole.content_type is ContentType.CONTEXT_DOC else whole.content_type
         request = CompressionRequest(chunk.text, content_type=kind, query=whole.request.query, target=max(1, target))
         own = CompressionContract(request, self._counter)
-        written = await self._sound_answer(own, whole.request.preserve) if chunk.way == "model" else None
-        if written:
-            return replace(written, text=with_original_margins(written.text, chunk.text))
+        if chunk.way == "model" and (written := await self._sound_answer(chunk, own, whole.request.preserve)):
+            return written
         text = compress(own.request, self._counter).text
-        return _Piece(chunk.text, "verbatim") if text is None else _Piece(with_original_margins(text, chunk.text), "structure")
+        if text is None:
+            return replace(chunk, way="verbatim")
+        return replace(chunk, text=with_original_margins(text, chunk.text), way="structure")
 
-    async def _sound_answer(self, own: CompressionContract, preserve: Sequence[str]) -> _Piece | None:
-        """An answer that neither changes nor invents anything, and of which no statement was found to be turned."""
+    async def _sound_answer(self, chunk: Chunk, own: CompressionContract, preserve: Sequence[str]) -> Chunk | None:
+        """The chunk as an answer that neither changes nor invents anything, and of which no statement was found to be turned."""
         recipe = self._loaded.recipe
         document = InputDocument(recipe.input_docs[0], own.request.text)
         variables = {"target_tokens": str(own.request.target), "preserve": "; ".join(preserve) or "nothing more"}
@@ -112,8 +105,8 @@ class ModelRewriting:
         verdicts = await self._meaning.verdicts(statements)
         if "changed" in verdicts:
             return None
-        unchecked = (one.text for one, verdict in zip(statements, verdicts, strict=True) if verdict == "unclear")
-        return _Piece(result.text, "model", tuple(unchecked))
+        unchecked = tuple(one.text for one, verdict in zip(statements, verdicts, strict=True) if verdict == "unclear")
+        return replace(chunk, text=with_original_margins(result.text, chunk.text), unchecked=unchecked)
 
 
 # A text in pieces that fit a compression call, split at structural borders only (DECISIONS 9). Joined again, it is the text. No section,

@@ -15,12 +15,10 @@ from pandora_dagster.compression.selection.unit_selection import select_units
 from pandora_dagster.contracts.model_calls import CallRequest, InputDocument
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
-from pandora_dagster.execution.fit.compression_calls import MAX_CALLS, CompressionCalls, PieceTexts, gather_or_cancel
+from pandora_dagster.execution.fit.compression_calls import FRAME_TOKENS, MAX_CALLS, CompressionCalls, PieceTexts, gather_or_cancel
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, with_original_margins
 from pandora_dagster.execution.fit.text_stretches import text_stretches
 
-_FRAME = 60
-"""Tokens of the frames around document, query and variables."""
 _SMALLEST = 40
 """Tokens below which a stretch stays whole: marks would take what is saved."""
 
@@ -61,7 +59,7 @@ class ModelSelection:
         return PieceTexts("".join(self._shortened(s, chosen, share) for s in stretches), by_model, len(pieces) - by_model)
 
     def _stretches(self, text: str) -> tuple[_Stretch, ...]:
-        size = self._loaded.recipe.token_budget.input - _FRAME - self._count(self._call.query)
+        size = self._loaded.recipe.token_budget.input - FRAME_TOKENS - self._count(self._call.query)
         found: list[_Stretch] = []
         for stretch in text_stretches(text):
             tokens = self._count(stretch.text)

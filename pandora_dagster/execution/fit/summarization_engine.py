@@ -28,7 +28,7 @@ from pandora_dagster.execution.fit.compression_contract import (
     compress_in_process,
     verified_outcome,
 )
-from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog, FinishedCompression
+from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog
 from pandora_dagster.execution.fit.model_rewriting import ModelRewriting
 from pandora_dagster.execution.fit.model_selection import ModelSelection
 
@@ -113,7 +113,7 @@ class SummarizationEngine:
             made = await self._compress_by_model(calls, contract, tokens, loaded, site)
             deferred = calls.deferred
         made = replace(made or await self._structure(contract, tokens), deferred=deferred)
-        call_id = self._log.record_compression(FinishedCompression(site, loaded, contract.content_type, started, self._layer, made))
+        call_id = self._log.record_compression(made, contract.content_type, site=site, loaded=loaded, layer=self._layer, started=started)
         return replace(made, call_id=call_id)
 
     async def _compress_by_model(

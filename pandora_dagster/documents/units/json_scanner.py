@@ -38,7 +38,7 @@ class _Container:
 
 
 def scan_json(text: str, start: int, limit: int = -1) -> tuple[JsonValue | None, list[JsonValue], int]:
-    """The value that begins at `start`; where it is broken None, the whole records and lists in it, and where it broke."""
+    """The record or list at `start`; None where it is broken or a scalar; the whole records and lists in it, and where it broke."""
     whole: list[JsonValue] = []
     stack: list[_Container] = []
     expected = "value"
@@ -67,7 +67,7 @@ def scan_json(text: str, start: int, limit: int = -1) -> tuple[JsonValue | None,
         elif token["string"] and expected in ("key", "key or end"):
             stack[-1].key, stack[-1].key_start = _decoded(token["string"]), token.start("string")
             expected = "colon"
-        elif (token["string"] or token["bare"]) and expected.startswith("value"):
+        elif stack and (token["string"] or token["bare"]) and expected.startswith("value"):
             content = _decoded(token["string"]) if token["string"] else token["bare"]
             begin = token.start("string") if token["string"] else token.start("bare")
             if not _put(stack[-1], JsonValue(begin, at, content, is_text=bool(token["string"]))):

@@ -1,5 +1,7 @@
 """Texts that nobody reads: every word is in a unit, and nothing raises."""
 
+import json
+
 import pytest
 
 from pandora_dagster.documents.units.unit import UnitKind
@@ -38,6 +40,13 @@ def test_a_truncated_record_gives_what_is_whole() -> None:
     units = read_units('[{"id": "A1", "n": 1},\n {"id": "A2", "n": 2},\n {"id": "A3", "n"')
     assert [u.text for u in units if u.kind is UnitKind.ROW] == ["A1 | 1", "A2 | 2"]
     assert any("A3" in u.text for u in units)
+
+
+@pytest.mark.parametrize("given", ["12", '"abc"', "null", "x", "}"])
+def test_arguments_that_are_no_record_stand_as_they_are(given: str) -> None:
+    """A call whose arguments are one value in a string."""
+    units = read_units("user: hi\nassistant: " + json.dumps([{"name": "f", "arguments": given}]))
+    assert [u.text for u in units if u.kind is UnitKind.CALL] == [f"f(arguments={given})"]
 
 
 def test_a_table_with_broken_quoting_keeps_its_rows() -> None:

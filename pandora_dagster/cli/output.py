@@ -30,6 +30,12 @@ def print_note(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def shortened(text: str, limit: int) -> str:
+    """At most `limit` characters of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[:limit]}\u2026"
+
+
 def display_path(path: str) -> str:
     """A path as a user types it: relative to the current folder where it is below it."""
     here = Path.cwd()

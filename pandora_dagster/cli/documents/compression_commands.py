@@ -6,7 +6,7 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, settings_of
 from pandora_dagster.cli.documents.text_input import read_bytes, read_text
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_json_line, print_line, print_note
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_json_line, print_line, print_note, shortened
 
 if TYPE_CHECKING:
     from pandora_dagster.settings import Settings
@@ -74,17 +74,11 @@ def _compress_file(
         print_note(f"pandora: {file}: broken JSON from line {broken} on: read as text")
     print_note(_summary(answer, count_tokens(request.text, settings)))
     for name in ("changed", "missing") if answer["text"] is not None else ():
-        if shown := [_short(fact) for fact in answer[name][:_MAX_FACTS]]:
+        if shown := [shortened(fact, _MAX_CHARACTERS) for fact in answer[name][:_MAX_FACTS]]:
             more = len(answer[name]) - len(shown)
             print_note(f"pandora: {name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}")
     if answer["halted"]:
         raise typer.Exit(EXIT_HALTED)
-
-
-def _short(fact: str) -> str:
-    """The beginning of a fact, on one line."""
-    line = " ".join(fact.split())
-    return line if len(line) <= _MAX_CHARACTERS else f"{line[:_MAX_CHARACTERS]}\u2026"
 
 
 def _compress_lines(jsonl: str, settings: "Settings") -> None:

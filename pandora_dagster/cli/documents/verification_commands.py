@@ -7,7 +7,7 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson
 from pandora_dagster.cli.documents.text_input import read_text
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note, shortened
 
 _SHOWN, _MAX_CHARACTERS = 20, 160
 """Entries of a list that the report shows, and characters of each; `--json` has all."""
@@ -66,7 +66,7 @@ def _print_report(answer: dict[str, Any]) -> None:
         if entries:
             print_line(f"\n{name.replace('_', ' ')} ({len(answer[name])})")
         for entry in entries[:_SHOWN]:
-            print_line(f"  {_where(entry)}: {_short(_describe(entry))}")
+            print_line(f"  {_where(entry)}: {shortened(_describe(entry), _MAX_CHARACTERS)}")
         if len(entries) > _SHOWN:
             print_line(f"  and {len(entries) - _SHOWN} more; --json has all")
 
@@ -92,9 +92,3 @@ def _describe(entry: dict[str, Any]) -> str:
     reason = f" ({entry['reason']})" if entry.get("reason") else ""
     of = f", in: {entry['of']}" if entry.get("of") and not entry["of"].endswith(fact) and not instead else ""
     return f"{fact}{instead}{reason}{of}"
-
-
-def _short(text: str) -> str:
-    """The beginning of a text, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_CHARACTERS else f"{line[:_MAX_CHARACTERS]}\u2026"

@@ -9,9 +9,10 @@ from pandora_dagster.app import open_app
 from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles
-from pandora_dagster.stores.search.turn_tables import search_documents
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA, search_documents
 
 SESSION_TURNS = 20
 
@@ -35,7 +36,7 @@ def rebuild_parts(root: Path, turns: int) -> None:
     reader = TermReader()
     posting_count = sum(len(p.bag) > 0 for row in rows for p in search_documents(row, reader))
     times.append(perf_counter())
-    DuckTurnIndex.at(root / "again.duckdb").put(rows)
+    DuckTurnIndex(DuckDBFile(root / "again.duckdb", TURN_SCHEMA)).put(rows)
     times.append(perf_counter())
     app.indexes.rebuild()
     times.append(perf_counter())

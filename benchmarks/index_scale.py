@@ -18,7 +18,9 @@ from time import perf_counter, process_time
 
 from benchmarks.index_rebuild_parts import rebuild_parts
 from pandora_dagster.contracts.turns import IndexedMessage, TurnRow
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 
 VOCABULARY, EXPONENT = 200_000, 1.07
 COMMONEST = 100
@@ -134,7 +136,7 @@ class Fts5:
 
 def grown(folder: Path, users: int, sizes: tuple[int, ...], asked: int) -> Iterator[tuple[int, dict[str, Times], float]]:
     """(size, milliseconds by what was done, seconds of filling) after each size."""
-    writer, index, other = Writer(), DuckTurnIndex.at(folder / f"{users}.duckdb"), Fts5(folder / f"{users}.sqlite")
+    writer, index, other = Writer(), DuckTurnIndex(DuckDBFile(folder / f"{users}.duckdb", TURN_SCHEMA)), Fts5(folder / f"{users}.sqlite")
     number, sample, filling = 0, list[TurnRow](), 0.0
     for size in sizes:
         while number < size:

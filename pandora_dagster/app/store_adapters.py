@@ -24,11 +24,12 @@ from pandora_dagster.phases.flow.phase_table import phase_effects
 from pandora_dagster.runtime.call_spans import exporting_spans, is_exporter_configured
 from pandora_dagster.settings import Settings, process_environment
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.stores.calls.call_index import DuckCallIndex
+from pandora_dagster.stores.calls.call_index import CALL_SCHEMA, DuckCallIndex
 from pandora_dagster.stores.calls.call_index_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls.call_log import CallFiles, IndexedCallLog
 from pandora_dagster.stores.calls.metrics_file import MetricsFile, metrics_listener
 from pandora_dagster.stores.calls.vault_files import VaultFiles
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.files import read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
@@ -40,14 +41,15 @@ from pandora_dagster.stores.erasure.record_folder import SqliteRecordFolder
 from pandora_dagster.stores.erasure.row_erasure import IndexEraser
 from pandora_dagster.stores.erasure.user_data import UserDataFiles
 from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts, source_readers
-from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
+from pandora_dagster.stores.lineage.lineage_index import LINEAGE_SCHEMA, DuckLineageIndex
 from pandora_dagster.stores.lineage.lineage_index_rebuild import ExpectedLineage, rebuild_lineage, verify_lineage
 from pandora_dagster.stores.records.batch_files import BatchFiles, Inbox
 from pandora_dagster.stores.records.intervention_files import InterventionFiles
 from pandora_dagster.stores.records.recipe_feedback import CorrectionFiles, RecipeTestFiles
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles, document_rows, rebuild_turns, verify_turns
-from pandora_dagster.stores.search.turn_vectors import TurnVectors
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
+from pandora_dagster.stores.search.turn_vectors import VECTOR_SCHEMA, TurnVectors
 from pandora_dagster.stores.turns.archive_folders import HoldFiles, TurnArchiveFolders
 from pandora_dagster.stores.turns.cold_files import ColdFiles
 from pandora_dagster.stores.turns.turn_files import TurnFiles
@@ -55,10 +57,11 @@ from pandora_dagster.stores.user.fact_files import FactFiles
 from pandora_dagster.stores.user.level_files import LevelFiles
 from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
-from pandora_dagster.stores.user.note_index import DuckNoteIndex
+from pandora_dagster.stores.user.note_index import NOTE_SCHEMA, DuckNoteIndex
 from pandora_dagster.stores.user.session_files import ConversationSummaryFiles, SessionFiles
 from pandora_dagster.stores.user.source_files import (
     MAX_RECORD_BYTES,
+    RESEARCH_SCHEMA,
     DuckResearchIndex,
     SourceFiles,
     read_record,
@@ -98,7 +101,8 @@ def open_store_adapters(
     """The adapters of the store of `settings`. `report` receives one sentence for each fault that loses nothing."""
     root, wait_s = settings.root, settings.index_lock_wait_s
     indexes = root / "indexes"
-    vectors = TurnVectors.at(indexes / "turn_vectors.duckdb", embeddings, report=report, wait_s=wait_s) if embeddings else None
+    vector_file = DuckDBFile(indexes / "turn_vectors.duckdb", VECTOR_SCHEMA, wait_s)
+    vectors = TurnVectors(vector_file, embeddings, report=report) if embeddings else None
     turns = TurnFiles(root, counter=counter, clock=clock, phases=phase_effects())
     sessions = SessionFiles(root)
 
@@ -106,9 +110,9 @@ def open_store_adapters(
         report("the turn index is of an older design: it is rebuilt from the documents")
         rebuild_turns(turns, index, Preambles(sessions))
 
-    index = DuckTurnIndex.at(indexes / "turn_index.duckdb", wait_s=wait_s, vectors=vectors, clock=clock, remake=remake)
-    research_index = DuckResearchIndex.at(indexes / "research_index.duckdb", wait_s=wait_s)
-    note_index = DuckNoteIndex.at(indexes / "note_index.duckdb", index.reader, wait_s=wait_s)
+    index = DuckTurnIndex(DuckDBFile(indexes / "turn_index.duckdb", TURN_SCHEMA, wait_s, remake), vectors=vectors, clock=clock)
+    research_index = DuckResearchIndex(DuckDBFile(indexes / "research_index.duckdb", RESEARCH_SCHEMA, wait_s))
+    note_index = DuckNoteIndex(DuckDBFile(indexes / "note_index.duckdb", NOTE_SCHEMA, wait_s), index.reader)
     return StoreAdapters(
         turns=turns,
         index=index,
@@ -145,7 +149,7 @@ def _open_archive_ports(settings: Settings, counter: TokenMeasure, sessions: Ses
 def _open_call_log(root: Path, wait_s: float, metrics: MetricsFile, report: Report) -> IndexedCallLog:
     """The call log; its listeners count metrics, and export spans where an exporter is configured."""
     listeners: tuple[Callable[[CallRecord], None], ...] = (metrics_listener(metrics),)
-    index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=wait_s)
+    index = DuckCallIndex(DuckDBFile(root / "indexes" / "call_index.duckdb", CALL_SCHEMA, wait_s))
     if not is_exporter_configured(process_environment()):
         return IndexedCallLog(CallFiles(root), index, report=report, listeners=listeners)
     spans = exporting_spans()
@@ -154,7 +158,7 @@ def _open_call_log(root: Path, wait_s: float, metrics: MetricsFile, report: Repo
 
 def open_lineage_service(settings: Settings, stores: StoreAdapters, counter: TokenMeasure, clock: Clock) -> LineageService:
     """The lineage of the store, with its summary levels."""
-    index = DuckLineageIndex.at(settings.root / "indexes" / "lineage.duckdb", wait_s=settings.index_lock_wait_s)
+    index = DuckLineageIndex(DuckDBFile(settings.root / "indexes" / "lineage.duckdb", LINEAGE_SCHEMA, settings.index_lock_wait_s))
     levels, turns = stores.archive.levels, stores.turns
     readers = source_readers(settings.root, levels, stores.sources, stores.notes)
 

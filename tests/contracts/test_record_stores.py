@@ -8,9 +8,10 @@ import pytest
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.errors import DocumentError, InputError
-from pandora_dagster.stores.calls.call_index import DuckCallIndex
+from pandora_dagster.stores.calls.call_index import CALL_SCHEMA, DuckCallIndex
 from pandora_dagster.stores.calls.call_log import CallFiles, IndexedCallLog
 from pandora_dagster.stores.calls.vault_files import VaultFiles
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.records.intervention_files import InterventionFiles
 from tests.fakes.record_stores import MemoryCallLog, MemoryInterventions, MemoryVault
 from tests.stores.calls.test_call_log import call as record
@@ -33,7 +34,7 @@ def calls(is_fake, tmp_path):
     if is_fake:
         return MemoryCallLog()
     (tmp_path / "users" / "ann" / "turns" / "turn_000001").mkdir(parents=True)
-    return IndexedCallLog(CallFiles(tmp_path), DuckCallIndex.at(tmp_path / "calls.duckdb"), report=pytest.fail)
+    return IndexedCallLog(CallFiles(tmp_path), DuckCallIndex(DuckDBFile(tmp_path / "calls.duckdb", CALL_SCHEMA)), report=pytest.fail)
 
 
 @pytest.fixture

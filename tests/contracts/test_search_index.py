@@ -11,14 +11,18 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex
 from pandora_dagster.contracts.turns import Manifest, SearchFilters, TurnRow
 from pandora_dagster.errors import InputError
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 from tests.fakes.search_index import MemorySearchIndex
 from tests.stores.search.index_rig import message_row, text_row
 
 
 @pytest.fixture(params=["memory", "duckdb"])
 def index(request: pytest.FixtureRequest, tmp_path: Path) -> SearchIndex:
-    return MemorySearchIndex() if request.param == "memory" else DuckTurnIndex.at(tmp_path / "turn_index.duckdb", wait_s=10.0)
+    return (
+        MemorySearchIndex() if request.param == "memory" else DuckTurnIndex(DuckDBFile(tmp_path / "turn_index.duckdb", TURN_SCHEMA, 10.0))
+    )
 
 
 ANN, BOB = UserId("ann"), UserId("bob")

@@ -15,7 +15,8 @@ from pandora_dagster.contracts.ports.record_storage import LineageWriter
 from pandora_dagster.contracts.ports.user_storage import Sessions
 from pandora_dagster.contracts.user.conversations import SessionRecord
 from pandora_dagster.phases.flow.phase_table import phase_effects
-from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex, LineageIndexWriter
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.lineage.lineage_index import LINEAGE_SCHEMA, DuckLineageIndex, LineageIndexWriter
 from pandora_dagster.stores.user.session_files import LimiterFiles, SessionFiles
 from tests.fakes.record_stores import MemoryLineageWriter, MemoryRateLimitStates
 from tests.fakes.user_stores import MemorySessions
@@ -60,7 +61,7 @@ def lineage(is_fake: bool, tmp_path: Path) -> Written:
     if is_fake:
         fake = MemoryLineageWriter()
         return fake, lambda document: fake.rows[document]
-    index = DuckLineageIndex.at(tmp_path / "lineage.duckdb", wait_s=10.0)
+    index = DuckLineageIndex(DuckDBFile(tmp_path / "lineage.duckdb", LINEAGE_SCHEMA, 10.0))
 
     def no_texts() -> None:
         raise AssertionError("rows of a level need no text")

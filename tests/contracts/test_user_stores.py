@@ -7,12 +7,13 @@ from pandora_dagster.contracts.user.sources import Research, Visit
 from pandora_dagster.contracts.user.user_memory import FactChange, MemoryEntry, NotableFact
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.language.terms import TermReader
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.user.fact_files import FactFiles
 from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
-from pandora_dagster.stores.user.note_index import DuckNoteIndex
+from pandora_dagster.stores.user.note_index import NOTE_SCHEMA, DuckNoteIndex
 from pandora_dagster.stores.user.session_files import ConversationSummaryFiles
-from pandora_dagster.stores.user.source_files import DuckResearchIndex, SourceFiles
+from pandora_dagster.stores.user.source_files import RESEARCH_SCHEMA, DuckResearchIndex, SourceFiles
 from tests.fakes.user_stores import (
     MemoryConversationSummaries,
     MemoryEntryStore,
@@ -50,7 +51,11 @@ def summaries(is_fake, tmp_path):
 
 @pytest.fixture
 def sources(is_fake, tmp_path):
-    return MemorySourceStore() if is_fake else SourceFiles(tmp_path, DuckResearchIndex.at(tmp_path / "research.duckdb"))
+    return (
+        MemorySourceStore()
+        if is_fake
+        else SourceFiles(tmp_path, DuckResearchIndex(DuckDBFile(tmp_path / "research.duckdb", RESEARCH_SCHEMA)))
+    )
 
 
 @pytest.fixture
@@ -61,7 +66,7 @@ def notes(is_fake, tmp_path):
         path = tmp_path / "users" / "ann" / "notes" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return NoteFiles(tmp_path, {}, DuckNoteIndex.at(tmp_path / "notes.duckdb", TermReader()))
+    return NoteFiles(tmp_path, {}, DuckNoteIndex(DuckDBFile(tmp_path / "notes.duckdb", NOTE_SCHEMA), TermReader()))
 
 
 def entry(key, value, *, at="2026-01-04T14:30:00Z", kind="preference"):

@@ -7,7 +7,8 @@ import pytest
 from pandora_dagster.contracts.ports.turn_storage import VectorIndex
 from pandora_dagster.errors import ModelError
 from pandora_dagster.retrieval.messages.document_numbers import document_number
-from pandora_dagster.stores.search.turn_vectors import TurnVectors
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.search.turn_vectors import VECTOR_SCHEMA, TurnVectors
 from tests.fakes.vector_index import MemoryVectorIndex
 from tests.stores.search.fake_embedding import FakeEmbedder
 from tests.stores.search.index_rig import message_row
@@ -24,7 +25,7 @@ def model() -> FakeEmbedder:
 def vectors(request: pytest.FixtureRequest, tmp_path: Path, model: FakeEmbedder) -> VectorIndex:
     if request.param == "memory":
         return MemoryVectorIndex(model)
-    return TurnVectors.at(tmp_path / "turn_vectors.duckdb", model, report=lambda sentence: None)
+    return TurnVectors(DuckDBFile(tmp_path / "turn_vectors.duckdb", VECTOR_SCHEMA), model, report=lambda sentence: None)
 
 
 def best(vectors: VectorIndex, user: str, query: str) -> int:

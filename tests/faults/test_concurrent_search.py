@@ -4,12 +4,14 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 from tests.stores.search.index_rig import message_row
 
 
 def _work(path: str, worker: int, turns: int) -> int:
-    index = DuckTurnIndex.at(Path(path), wait_s=120.0)
+    index = DuckTurnIndex(DuckDBFile(Path(path), TURN_SCHEMA, 120.0))
     seen = 0
     for turn in range(turns):
         number = worker * turns + turn + 1
@@ -24,6 +26,6 @@ def test_eight_processes_index_and_search_at_once(tmp_path: Path) -> None:
     with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
         seen = [pool.submit(_work, str(path), worker, 4) for worker in range(8)]
     assert [one.result() for one in seen] == [4] * 8
-    index = DuckTurnIndex.at(path)
+    index = DuckTurnIndex(DuckDBFile(path, TURN_SCHEMA))
     assert sorted(row.number for row in index.rows()) == list(range(1, 33))
     assert len(index.messages("ann", "desk", limit=100)) == 32

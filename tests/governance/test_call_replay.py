@@ -15,7 +15,8 @@ from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.governance.call_replay import replay_calls
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.calls.call_index import DuckCallIndex
+from pandora_dagster.stores.calls.call_index import CALL_SCHEMA, DuckCallIndex
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from tests.governance.recipe_copies import copied, edit
 from tests.phases.vocabulary import vocabulary
 
@@ -156,7 +157,7 @@ RECORD = (
 
 def filled_index(path, calls):
     """An index of this many calls, every second one of the recipe `gate`."""
-    index = DuckCallIndex.at(path)
+    index = DuckCallIndex(DuckDBFile(path, CALL_SCHEMA))
     with index.file.reading():
         pass
     with duckdb.connect(str(path)) as db:

@@ -15,8 +15,10 @@ from pandora_dagster.contracts.user.conversations import SessionRecord
 from pandora_dagster.documents.sections import parse_context
 from pandora_dagster.errors import StoreError, UnknownTurnError
 from pandora_dagster.language.terms import TermReader
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles, verify_turns
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 from pandora_dagster.transfer.conversation_export import export_conversations
 from pandora_dagster.transfer.conversation_import import ImportContext, ImportReport, import_conversations
 
@@ -88,7 +90,7 @@ def disk() -> _Disk:
 
 @pytest.fixture
 def index(tmp_path: Path) -> DuckTurnIndex:
-    return DuckTurnIndex.at(tmp_path / "turn_index.duckdb", wait_s=10.0)
+    return DuckTurnIndex(DuckDBFile(tmp_path / "turn_index.duckdb", TURN_SCHEMA, 10.0))
 
 
 def _import_context(disk: _Disk, index: DuckTurnIndex) -> ImportContext:

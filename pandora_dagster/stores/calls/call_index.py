@@ -49,7 +49,7 @@ _COLUMNS = {
     "error": "VARCHAR",
     "record": "VARCHAR",
 }
-SCHEMA = Schema(
+CALL_SCHEMA = Schema(
     version=2,
     statements=(
         f"CREATE TABLE calls ({', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})",
@@ -98,10 +98,6 @@ class DuckCallIndex:
     """The `calls` table in one DuckDB file. Every method opens, works and closes; raises StoreError."""
 
     file: DuckDBFile
-
-    @classmethod
-    def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckCallIndex":
-        return cls(DuckDBFile(path, SCHEMA, wait_s))
 
     def index_files(self, paths: Iterable[Path], *, report: Callable[[str], None] | None = None) -> int:
         """Read what is new in files of call records; returns the calls added. A half-written last line waits for its end.

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pandora_dagster.contracts.ids import TurnKey
@@ -42,7 +41,7 @@ _COLUMNS: dict[str, str] = {
 }
 _NAMES = ", ".join(_COLUMNS)
 _PLAIN = [name for name in _COLUMNS if name not in ("span_start", "span_end", "verdicts", "made_at")]
-SCHEMA = Schema(
+LINEAGE_SCHEMA = Schema(
     version=1,
     statements=(
         f"CREATE TABLE lineage (owner VARCHAR, {', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})",
@@ -58,10 +57,6 @@ class DuckLineageIndex:
     """The rows by user and document. Every method opens, works and closes; raises StoreError."""
 
     file: DuckDBFile
-
-    @classmethod
-    def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckLineageIndex":
-        return cls(DuckDBFile(path, SCHEMA, wait_s))
 
     def put(self, edges: Sequence[LineageEdge], *, owners: Collection[str] = ()) -> None:
         """Store rows in the place of all rows of the same children, and of all rows of `owners`; all of them or none."""

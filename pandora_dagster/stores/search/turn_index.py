@@ -27,7 +27,6 @@ from pandora_dagster.stores.search.turn_tables import (
     ALL_TURNS,
     KEY,
     NEWEST,
-    SCHEMA,
     TIERS,
     TURN_NAMES,
     allocate_bases,
@@ -99,19 +98,6 @@ class DuckTurnIndex:
     """Similarity by meaning, beside the words; None: the search uses words only."""
     clock: Callable[[], datetime] | None = None
     """The day of a query, in UTC as all times of turns; None: `yesterday` and the like are plain words."""
-
-    @classmethod
-    def at(
-        cls,
-        path: Path,
-        *,
-        wait_s: float = 30.0,
-        vectors: TurnVectors | None = None,
-        clock: Callable[[], datetime] | None = None,
-        remake: Callable[[], object] | None = None,
-    ) -> "DuckTurnIndex":
-        """`remake` rebuilds an index of an older design from the documents."""
-        return cls(DuckDBFile(path, SCHEMA, wait_s, remake), vectors=vectors, clock=clock)
 
     @property
     def today(self) -> date | None:

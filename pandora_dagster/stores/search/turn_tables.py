@@ -132,7 +132,7 @@ def _columns(columns: dict[str, str]) -> str:
     return ", ".join(f"{column} {kind}" for column, kind in columns.items())
 
 
-SCHEMA = Schema(
+TURN_SCHEMA = Schema(
     version=5,
     statements=(
         *(f"CREATE TABLE turns{tier} (doc BIGINT, {_columns(TURN_COLUMNS)})" for tier in TIERS),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite, sqrt
-from pathlib import Path
 from time import monotonic
 
 import duckdb
@@ -21,7 +20,7 @@ from pandora_dagster.errors import BadAnswerError, DamagedIndexError, ModelError
 from pandora_dagster.retrieval.messages.document_numbers import PLACE_BITS, document_number, turn_number
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema, batches
 
-SCHEMA = Schema(
+VECTOR_SCHEMA = Schema(
     version=1,
     statements=(
         "CREATE TABLE model (name VARCHAR)",
@@ -67,25 +66,15 @@ class _MessageText:
 class TurnVectors:
     """The VectorIndex port, and similarities for a search. `report` receives one sentence per error, each sentence once."""
 
-    def __init__(self, file: DuckDBFile, embeds: EmbeddingModel, *, report: Callable[[str], None], timer: Callable[[], float]) -> None:
+    def __init__(
+        self, file: DuckDBFile, embeds: EmbeddingModel, *, report: Callable[[str], None], timer: Callable[[], float] = monotonic
+    ) -> None:
         self.file = file
         self._embeds = embeds
         self._report = report
         self._timer = timer
         self._reported: set[str] = set()
         self._quiet_until = float("-inf")
-
-    @classmethod
-    def at(
-        cls,
-        path: Path,
-        embeds: EmbeddingModel,
-        *,
-        report: Callable[[str], None],
-        wait_s: float = 30.0,
-        timer: Callable[[], float] = monotonic,
-    ) -> "TurnVectors":
-        return cls(DuckDBFile(path, SCHEMA, wait_s), embeds, report=report, timer=timer)
 
     @property
     def name(self) -> str:

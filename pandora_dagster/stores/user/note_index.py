@@ -6,7 +6,6 @@ It can be rebuilt: a note that differs from its row is read again, and a damaged
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import TypeAdapter
 
@@ -17,7 +16,7 @@ from pandora_dagster.language.bm25 import K1, B, idf
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
-SCHEMA = Schema(
+NOTE_SCHEMA = Schema(
     version=2,
     statements=(
         "CREATE TABLE notes (user_id VARCHAR, name VARCHAR, mark VARCHAR, header VARCHAR, fault VARCHAR)",
@@ -82,10 +81,6 @@ class DuckNoteIndex:
 
     file: DuckDBFile
     reader: TermReader
-
-    @classmethod
-    def at(cls, path: Path, reader: TermReader, *, wait_s: float = 30.0) -> "DuckNoteIndex":
-        return cls(DuckDBFile(path, SCHEMA, wait_s), reader)
 
     def indexed_notes(self, user: str) -> dict[str, IndexedNote]:
         """Every note of a user by name; none where no index was made yet, or where it is damaged: then it is deleted."""

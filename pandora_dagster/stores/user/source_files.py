@@ -34,7 +34,7 @@ def _columns(shape: type[ResearchRow] | type[VisitRow]) -> dict[str, str]:
     return {field.name: _KINDS.get(field.name, "VARCHAR") for field in fields(shape)}
 
 
-SCHEMA = Schema(
+RESEARCH_SCHEMA = Schema(
     version=1,
     statements=tuple(
         f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in _columns(shape).items())})"
@@ -48,10 +48,6 @@ class DuckResearchIndex:
     """Rows by user and file. Every method opens, works and closes; raises StoreError."""
 
     file: DuckDBFile
-
-    @classmethod
-    def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckResearchIndex":
-        return cls(DuckDBFile(path, SCHEMA, wait_s))
 
     def put(self, rows: Sequence[ResearchRow | VisitRow]) -> None:
         """Store rows, each in the place of an older one of the same file; all of them or none."""

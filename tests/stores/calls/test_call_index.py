@@ -9,7 +9,8 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.model_calls import CallRecord, CallTokens
 from pandora_dagster.contracts.ports.record_storage import CallTotals, SumBy
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.calls.call_index import DuckCallIndex
+from pandora_dagster.stores.calls.call_index import CALL_SCHEMA, DuckCallIndex
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 
 _KEY = TurnKey(UserId("ann"), 1)
 
@@ -39,7 +40,7 @@ def _lines(*records: CallRecord) -> str:
 
 @pytest.fixture
 def index(tmp_path: Path) -> DuckCallIndex:
-    return DuckCallIndex.at(tmp_path / "calls.duckdb", wait_s=10.0)
+    return DuckCallIndex(DuckDBFile(tmp_path / "calls.duckdb", CALL_SCHEMA, 10.0))
 
 
 def test_records_come_back_oldest_first(index: DuckCallIndex, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.model_calls import CallRecord, CallTokens
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.calls.call_index import DuckCallIndex
+from pandora_dagster.stores.calls.call_index import CALL_SCHEMA, DuckCallIndex
 from pandora_dagster.stores.calls.call_index_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls.call_log import CallFiles, IndexedCallLog
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 
 _KEY = TurnKey(UserId("ann"), 1)
 
@@ -38,7 +39,7 @@ class _Store:
     """A turn with two revisions, a day's file, and the index over them."""
 
     def __init__(self, root: Path) -> None:
-        self.files, self.index = CallFiles(root), DuckCallIndex.at(root / "calls.duckdb", wait_s=5.0)
+        self.files, self.index = CallFiles(root), DuckCallIndex(DuckDBFile(root / "calls.duckdb", CALL_SCHEMA, 5.0))
         self.state = TurnState.SAVED
         self.messages: list[str] = []
         (root / "users/ann/turns/turn_000001/revisions/1").mkdir(parents=True)

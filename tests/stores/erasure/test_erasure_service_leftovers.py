@@ -17,8 +17,9 @@ from tests.stores.erasure.two_user_store import BEN, HIS, RUBEN, erasure, opened
 SPILLS = """
 import os, signal, sys
 from pathlib import Path
-from pandora_dagster.stores.search.turn_index import DuckTurnIndex
-with DuckTurnIndex.at(Path(sys.argv[1]) / "indexes" / "turn_index.duckdb").file.reading() as db:
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
+with DuckDBFile(Path(sys.argv[1]) / "indexes" / "turn_index.duckdb", TURN_SCHEMA).reading() as db:
     db.execute("SET memory_limit = '60MB'")
     said = "'Zephyrine Quillfeather ' || md5(range::VARCHAR)"
     db.execute(f"CREATE TEMP TABLE sorted AS SELECT {said} AS s FROM range(900000) ORDER BY s")

@@ -7,7 +7,8 @@ import pytest
 
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
 from pandora_dagster.errors import BadIdError, DamagedIndexError
-from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.lineage.lineage_index import LINEAGE_SCHEMA, DuckLineageIndex
 
 
 def _edge(child: str, parent: str, *, user: str = "ann", **more: object) -> LineageEdge:
@@ -17,7 +18,7 @@ def _edge(child: str, parent: str, *, user: str = "ann", **more: object) -> Line
 
 @pytest.fixture
 def index(tmp_path: Path) -> DuckLineageIndex:
-    return DuckLineageIndex.at(tmp_path / "lineage.duckdb", wait_s=10.0)
+    return DuckLineageIndex(DuckDBFile(tmp_path / "lineage.duckdb", LINEAGE_SCHEMA, 10.0))
 
 
 def test_a_row_comes_back_as_it_was(index: DuckLineageIndex) -> None:

@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.turns import SearchFilters, TurnRow
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search import turn_tables
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 from tests.stores.search.index_rig import message_row
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> DuckTurnIndex:
-    return DuckTurnIndex.at(tmp_path / "turn_index.duckdb", wait_s=30.0)
+    return DuckTurnIndex(DuckDBFile(tmp_path / "turn_index.duckdb", TURN_SCHEMA, 30.0))
 
 
 def _ids(index: DuckTurnIndex, query: str, *, user: str = "ann", limit: int = 10, **filters: object) -> list[str]:
@@ -135,7 +137,7 @@ def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str,
     rows = [message_row(n, " ".join(a), " ".join(b), user=user, session=session) for n, (user, session, a, b) in enumerate(turns, 1)]
     answers = []
     for name, kept in (("shared", rows), ("alone", [row for row in rows if row.user_id == "ann"])):
-        index = DuckTurnIndex.at(tmp_path / f"{name}.duckdb")
+        index = DuckTurnIndex(DuckDBFile(tmp_path / f"{name}.duckdb", TURN_SCHEMA))
         index.file.path.unlink(missing_ok=True)
         index.put(kept)
         answers.append(index.messages("ann", " ".join(query), limit=20))

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import SearchFilters
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search import turn_index, turn_tables
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 from tests.stores.search.index_rig import message_row, text_row
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> DuckTurnIndex:
-    return DuckTurnIndex.at(tmp_path / "turn_index.duckdb", wait_s=10.0)
+    return DuckTurnIndex(DuckDBFile(tmp_path / "turn_index.duckdb", TURN_SCHEMA, 10.0))
 
 
 def _found(index: DuckTurnIndex, query: str, *, user: str = "ann", limit: int = 10, before: int | None = None) -> list[int]:
@@ -192,11 +194,11 @@ _TURNS = st.lists(
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str, list[str]]], query: list[str]) -> None:
     """Users share session names and words; each finds what an index of their turns alone would find, scores included."""
-    shared = DuckTurnIndex.at(tmp_path / "shared.duckdb")
+    shared = DuckTurnIndex(DuckDBFile(tmp_path / "shared.duckdb", TURN_SCHEMA))
     shared.file.path.unlink(missing_ok=True)
     rows = [text_row(n, " ".join(words), user=user, session=session) for n, (user, session, words) in enumerate(turns, 1)]
     shared.put(rows)
-    alone = DuckTurnIndex.at(tmp_path / "alone.duckdb")
+    alone = DuckTurnIndex(DuckDBFile(tmp_path / "alone.duckdb", TURN_SCHEMA))
     alone.file.path.unlink(missing_ok=True)
     alone.put([row for row in rows if row.user_id == "ann"])
     found = shared.candidates("ann", " ".join(query), limit=20)

@@ -10,8 +10,10 @@ from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.documents.sections import new_context
 from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import rebuild_turns, verify_turns
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 
 
 def _turn(number: int, words: str, *, user: str = "ann", summary: str = "") -> Turn:
@@ -53,7 +55,7 @@ class _Documents:
 
 @pytest.fixture
 def index(tmp_path: Path) -> DuckTurnIndex:
-    return DuckTurnIndex.at(tmp_path / "turn_index.duckdb", wait_s=10.0)
+    return DuckTurnIndex(DuckDBFile(tmp_path / "turn_index.duckdb", TURN_SCHEMA, 10.0))
 
 
 def _put(index: DuckTurnIndex, *turns: Turn) -> None:
@@ -65,7 +67,7 @@ def test_a_rebuilt_index_answers_as_the_incremental_one(index: DuckTurnIndex, tm
     """The same rows and the same candidates with the same scores."""
     turns = [_turn(n, f"laptop {'cheap ' * n}", user=("ann", "bob")[n % 2], summary=f"turn {n}") for n in range(1, 9)]
     _put(index, *turns)
-    again = DuckTurnIndex.at(tmp_path / "again.duckdb")
+    again = DuckTurnIndex(DuckDBFile(tmp_path / "again.duckdb", TURN_SCHEMA))
     assert rebuild_turns(_Documents(*turns), again).turns == 8
     assert again.rows() == index.rows()
     assert again.candidates("ann", "cheap laptop", limit=9) == index.candidates("ann", "cheap laptop", limit=9)

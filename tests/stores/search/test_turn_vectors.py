@@ -7,8 +7,10 @@ import pytest
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.turns import IndexedMessage, SearchFilters, TurnRow
 from pandora_dagster.errors import DamagedIndexError
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
-from pandora_dagster.stores.search.turn_vectors import LONGEST, TurnVectors
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
+from pandora_dagster.stores.search.turn_vectors import LONGEST, VECTOR_SCHEMA, TurnVectors
 from tests.stores.search.fake_embedding import FakeEmbedder
 
 _FILLER = tuple(f"note {word} about nothing else" for word in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"))
@@ -38,8 +40,10 @@ class _Rig:
         self.index, self.vectors = self.opened(self.embeds)
 
     def opened(self, embeds: FakeEmbedder) -> tuple[DuckTurnIndex, TurnVectors]:
-        vectors = TurnVectors.at(self.folder / "turn_vectors.duckdb", embeds, report=self.notices.append, timer=lambda: self.now)
-        return DuckTurnIndex.at(self.folder / "turn_index.duckdb", vectors=vectors), vectors
+        vectors = TurnVectors(
+            DuckDBFile(self.folder / "turn_vectors.duckdb", VECTOR_SCHEMA), embeds, report=self.notices.append, timer=lambda: self.now
+        )
+        return DuckTurnIndex(DuckDBFile(self.folder / "turn_index.duckdb", TURN_SCHEMA), vectors=vectors), vectors
 
     def put(self, *rows: TurnRow) -> None:
         self.index.put(rows)

@@ -10,7 +10,7 @@ from pandora_dagster.errors import DocumentError
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 from pandora_dagster.stores.user.note_files import MAX_NOTE_BYTES, NoteFiles, read_note
-from pandora_dagster.stores.user.note_index import DuckNoteIndex
+from pandora_dagster.stores.user.note_index import NOTE_SCHEMA, DuckNoteIndex
 
 ANNA, BEN = user_id("anna"), user_id("ben")
 NOTE = """---
@@ -43,7 +43,7 @@ def notes(tmp_path, folder) -> NoteStore:
 
 def opened(tmp_path, folder):
     """The store as another process opens it."""
-    index = DuckNoteIndex.at(tmp_path / "store/indexes/note_index.duckdb", TermReader())
+    index = DuckNoteIndex(DuckDBFile(tmp_path / "store/indexes/note_index.duckdb", NOTE_SCHEMA), TermReader())
     return NoteFiles(tmp_path / "store", {ANNA: folder}, index)
 
 

@@ -11,7 +11,9 @@ from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.user_storage import SourceStore
 from pandora_dagster.contracts.user.sources import Provenance, Research, ResearchRow, Visit
 from pandora_dagster.errors import BadIdError, DocumentError, StoreError
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.user.source_files import (
+    RESEARCH_SCHEMA,
     DuckResearchIndex,
     SourceFiles,
     read_record,
@@ -54,7 +56,7 @@ def visit(**changed):
 
 @pytest.fixture
 def index(tmp_path):
-    return DuckResearchIndex.at(tmp_path / "indexes" / "research_index.duckdb")
+    return DuckResearchIndex(DuckDBFile(tmp_path / "indexes" / "research_index.duckdb", RESEARCH_SCHEMA))
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from pathlib import Path
 import typer
 from import_graph import drawing, layers_of
 from package_listing import Module, read_package, top_level_imports, without_implied
+from prompt_decisions import DECISIONS
 
 from pandora_dagster.cli.program import command_line
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
-from pandora_dagster.phases.flow.phase_table import decision_points
 from pandora_dagster.recipes.generated_files import answer_shape
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.settings import settings_table
@@ -158,7 +158,7 @@ def _decisions() -> str:
             " + ".join(layer.value for layer in (point.layer, *point.also)),
             point.decides,
         )
-        for point in decision_points()
+        for point in DECISIONS
     )
     text = (
         "These decisions belong to prompts, never to code (000 section 7). Where each mode has a recipe of its own, the common part of the "

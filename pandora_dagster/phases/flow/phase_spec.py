@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from pandora_dagster.contracts.enums import SECTION_BUDGETS, ModelLayer, TurnState
+from pandora_dagster.contracts.enums import SECTION_BUDGETS, TurnState
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
 
@@ -23,21 +23,6 @@ class PhaseRecipe:
     name: str
     answer: type[BaseModel] | None = None
     """The model that the phase reads the parsed answer as; None where the answer is a text."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionPoint:
-    """A decision that a prompt takes, not the code: one row of 000 section 7. `row`: its place there, from 1."""
-
-    row: int
-    decision: str
-    layer: ModelLayer
-    decides: str
-    recipe: str = ""
-    """The recipe that takes it: `{category}/{name}` or a stem; a category where the content selects the recipe; "" where there is none."""
-    without: str = ""
-    """Why there is no recipe."""
-    also: tuple[ModelLayer, ...] = ()
 
 
 class PhaseRole(Enum):
@@ -81,7 +66,6 @@ class PhaseSpec:
     role: PhaseRole | None = None
     gates: tuple[str, ...] = ()
     """Gates that the phase judges itself, beside those of its recipes."""
-    decisions: tuple[DecisionPoint, ...] = ()
     revision: str = "1"
     """The version of the phase's code: raise it when the code changes what it writes (DECISIONS 29)."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from pandora_dagster.contracts.enums import ModelLayer, TurnState
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.phase_outputs import (
     ExecutorStep,
     GatheredContext,
@@ -19,7 +19,7 @@ from pandora_dagster.contracts.phase_outputs import (
 from pandora_dagster.contracts.turns import PhaseEffects
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.contracts.user.user_memory import FactsDiff
-from pandora_dagster.phases.flow.phase_spec import DecisionPoint, PhaseRecipe, PhaseRole, PhaseSpec, when
+from pandora_dagster.phases.flow.phase_spec import PhaseRecipe, PhaseRole, PhaseSpec, when
 from pandora_dagster.phases.gather import context_gatherer
 from pandora_dagster.phases.steps import (
     answer_synthesis,
@@ -55,9 +55,6 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(PhaseRecipe(query_analysis.REFLECTION, Reflection),),
         section=1,
         files=("reflection.json",),
-        decisions=(
-            DecisionPoint(1, "Reflection Gate", ModelLayer.REFLEX, "PROCEED, or CLARIFY with a question.", query_analysis.REFLECTION),
-        ),
     ),
     PhaseSpec(
         "clarification",
@@ -81,15 +78,6 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(PhaseRecipe(context_gatherer.RETRIEVAL, RetrievalPlan),),
         files=("retrieval_plan.json",),
         condition=when("reflection.json", Reflection, lambda answer: answer.decision != "CLARIFY"),
-        decisions=(
-            DecisionPoint(
-                4,
-                "Research Strategy",
-                ModelLayer.MIND,
-                "Which turns, memory, cached research, pages and notes are read, and whether research is reused.",
-                context_gatherer.RETRIEVAL,
-            ),
-        ),
         revision="3",
     ),
     PhaseSpec(
@@ -102,15 +90,6 @@ PHASES: tuple[PhaseSpec, ...] = (
         section=2,
         files=("gathered_context.json",),
         gates=("sources_linked", "caches_fresh", "relevant_source"),
-        decisions=(
-            DecisionPoint(
-                6,
-                "Extraction Validation",
-                ModelLayer.MIND,
-                "What of the loaded sources goes into section 2; the rest is left out.",
-                context_gatherer.SYNTHESIS,
-            ),
-        ),
         revision="3",
     ),
     PhaseSpec(
@@ -122,7 +101,6 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(PhaseRecipe(task_plan.PLANNER, TaskPlan),),
         section=3,
         files=("task_plan.json", "ticket.md"),
-        decisions=(DecisionPoint(2, "Planner", ModelLayer.MIND, "The next step and the order of the tasks.", task_plan.PLANNER),),
         revision="2",
     ),
     PhaseSpec(
@@ -148,17 +126,6 @@ PHASES: tuple[PhaseSpec, ...] = (
         section=4,
         files=("toolresults.md",),
         condition=when("task_plan.json", TaskPlan, lambda answer: answer.next_step != "clarify"),
-        decisions=(
-            DecisionPoint(3, "Coordinator", ModelLayer.MIND, "One command becomes one tool with its arguments.", coordination.COORDINATOR),
-            DecisionPoint(
-                5,
-                "Web Navigation",
-                ModelLayer.MIND,
-                "What a page is, and what to do on it.",
-                without="no tool of this project opens a page; one that does brings its recipe",
-                also=(ModelLayer.EYES,),
-            ),
-        ),
         revision="2",
     ),
     PhaseSpec(
@@ -171,7 +138,6 @@ PHASES: tuple[PhaseSpec, ...] = (
         section=5,
         files=("response.md",),
         role=PhaseRole.ANSWER,
-        decisions=(DecisionPoint(7, "Synthesis", ModelLayer.VOICE, "The answer as the user sees it.", answer_synthesis.SYNTHESIZER),),
         revision="2",
     ),
     PhaseSpec(
@@ -184,9 +150,6 @@ PHASES: tuple[PhaseSpec, ...] = (
         section=6,
         files=("validation.json",),
         role=PhaseRole.VALIDATION,
-        decisions=(
-            DecisionPoint(8, "Validation", ModelLayer.MIND, "APPROVE, REVISE or FAIL: the final gate.", answer_synthesis.VALIDATOR),
-        ),
         revision="2",
     ),
     PhaseSpec(
@@ -230,8 +193,6 @@ PHASES: tuple[PhaseSpec, ...] = (
 )
 """In the order in which they run (DECISIONS 10)."""
 
-COMPRESSION = DecisionPoint(9, "Compression", ModelLayer.NERVES, "What a text says in fewer tokens.", "compression")
-"""The one decision that belongs to no phase: any text over its budget is compressed; its content type selects the recipe."""
 MEANING_RECIPE = "compression/verify_meaning"
 """Judges whether what a model rewrote means what its source says (DECISIONS 36)."""
 
@@ -283,8 +244,3 @@ def answer_model(recipe: str) -> type[BaseModel] | None:
     """The model that a phase reads the answer of `{category}/{name}` as; None where the answer is a text, or no phase runs the recipe."""
     names = (recipe, recipe.removesuffix("_chat").removesuffix("_code"))
     return next((known.answer for spec in PHASES for known in spec.recipes if known.name in names), None)
-
-
-def decision_points() -> tuple[DecisionPoint, ...]:
-    """The decisions that belong to prompts, in the order of 000 section 7."""
-    return tuple(sorted((*(point for spec in PHASES for point in spec.decisions), COMPRESSION), key=lambda point: point.row))

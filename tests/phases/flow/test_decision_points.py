@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 from collections.abc import Iterator, Set
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 
 from pandora_dagster.contracts import phase_outputs
 from pandora_dagster.contracts.enums import Mode
-from pandora_dagster.phases.flow.phase_table import COMPRESSION, decision_points
+from pandora_dagster.phases.flow.phase_table import PHASES
 from pandora_dagster.recipes.recipe_loader import open_recipes
 
 PACKAGE = Path(__file__).parents[3] / "pandora_dagster"
+DECISIONS = runpy.run_path(str(PACKAGE.parent / "docs" / "prompt_decisions.py"))["DECISIONS"]
+"""The table that docs/reference/recipes.md shows."""
 RECIPES = open_recipes()
 RECIPE_NAME = re.compile(r"(?:pipeline|memory|compression)/[a-z]\w*|phase\d+_\w+")
 COMPRESSORS = {name.partition("/")[2] for name in RECIPES.names() if name.startswith("compression/")}
@@ -55,19 +58,20 @@ WORDS = {"session_facts.py": {"_QUESTION.match(s)", "s.rstrip().endswith('?')"}}
 """The conditions on words that there are: a question states nothing to remember. It decides nothing about the turn."""
 
 
-def test_the_nine_rows_stand_in_the_code():
+def test_the_nine_rows_are_listed():
     """In their order, each with a recipe or the reason why none is needed yet."""
-    assert tuple(point.decision for point in decision_points()) == NINE
-    assert all(bool(point.recipe) != bool(point.without) for point in decision_points())
+    assert tuple(point.decision for point in DECISIONS) == NINE
+    assert all(bool(point.recipe) != bool(point.without) for point in DECISIONS)
 
 
-@pytest.mark.parametrize("point", [p for p in decision_points() if p.recipe], ids=lambda p: p.decision)
+@pytest.mark.parametrize("point", [p for p in DECISIONS if p.recipe], ids=lambda p: p.decision)
 def test_a_decision_runs_on_its_layer(point):
-    """In both modes, as the recipe itself says."""
-    if point is COMPRESSION:
-        loaded = [RECIPES.load(name) for name in RECIPES.names() if name.startswith(f"{COMPRESSION.recipe}/")]
+    """In both modes, as the recipe itself says; a phase runs it, or the content of a text selects it."""
+    if point.recipe == "compression":
+        loaded = [RECIPES.load(name) for name in RECIPES.names() if name.startswith(f"{point.recipe}/")]
         found = [one for one in loaded if one.recipe.content_type]
     else:
+        assert point.recipe in {recipe.name for spec in PHASES for recipe in spec.recipes}
         found = [RECIPES.get(point.recipe, mode.value) for mode in Mode]
     assert found and {loaded.recipe.model_layer for loaded in found} == {point.layer}
 

@@ -17,7 +17,6 @@ from pandora_dagster.contracts.archive_records import (
     ArchivedTurn,
     ArchiveOutcome,
     ArchiveReport,
-    DocumentRow,
     DueTurn,
     NotDueReason,
     TurnActivity,
@@ -281,5 +280,4 @@ def _archived_row(turn: Turn, seconds: float) -> ArchivedTurn:
     record = turn.manifest.archive
     if record is None:
         raise ValueError(f"{turn.key}: not archived: expected an archived turn")
-    documents = tuple(DocumentRow(d.name, d.tokens_before, d.tokens_after, d.facts, d.facts_kept, d.whole) for d in record.documents)
-    return ArchivedTurn(turn.key, record.day, ArchiveOutcome.ARCHIVED, documents, record.cold, record.size, seconds=seconds)
+    return ArchivedTurn(turn.key, record.day, ArchiveOutcome.ARCHIVED, record.documents, record.cold, record.size, seconds=seconds)

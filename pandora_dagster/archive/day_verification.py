@@ -28,7 +28,6 @@ from pandora_dagster.errors import PandoraError
 
 MOST_ROWS = 500
 """Documents of a day that its table shows; `pandora archive --json` and the manifests have all."""
-_FAULTS = 20
 _BATCH = 200
 _UNSOUND_OUTCOMES = ("mutated", "invented")
 
@@ -47,7 +46,9 @@ def verify_days(days: Collection[date], ctx: ArchiveContext, *, originals: bool 
     for day, keys in turns.items():
         due = [one for one in selected.due if one.day == day]
         stays = [one for one in selected.not_due if one.day == day]
-        yield _verify_day(_DayTally(originals, ArchivedDay(day=day)), sorted(keys), due, stays, failed, ctx)
+        judged = (check for check in DayCheck if originals or check is not DayCheck.ORIGINALS_RESTORABLE)
+        tally = _DayTally(ArchivedDay(day=day), {check: DayVerdict(check) for check in judged})
+        yield _verify_day(tally, sorted(keys), due, stays, failed, ctx)
 
 
 def archived_turns(days: Collection[date], index: TurnIndex, zone: ZoneInfo) -> Iterator[tuple[date, TurnKey]]:
@@ -65,81 +66,54 @@ def archived_turns(days: Collection[date], index: TurnIndex, zone: ZoneInfo) -> 
 
 
 @dataclass(slots=True)
-class _CheckTally:
-    """Running counts of one check."""
-
-    check: DayCheck
-    judged: int = 0
-    faulty: int = 0
-    by_rule: int = 0
-    faults: list[str] = field(default_factory=list[str])
-
-    def add(self, fault: str) -> None:
-        """Count one more judged item; "" for one without fault."""
-        self.judged += 1
-        if fault:
-            self.faulty += 1
-            if len(self.faults) < _FAULTS:
-                self.faults.append(fault)
-
-    @property
-    def verdict(self) -> DayVerdict:
-        return DayVerdict(self.check, self.judged, self.faulty, tuple(self.faults), self.by_rule)
-
-
-@dataclass(slots=True)
 class _DayTally:
-    """Running sums, shown rows and checks of a day."""
+    """Running sums, shown rows and verdicts of a day."""
 
-    originals: bool
     day: ArchivedDay
     """The sums so far."""
+    verdicts: dict[DayCheck, DayVerdict]
     rows: list[ArchivedDayRow] = field(default_factory=list[ArchivedDayRow])
-    checks: dict[DayCheck, _CheckTally] = field(init=False)
 
-    def __post_init__(self) -> None:
-        judged = (check for check in DayCheck if self.originals or check is not DayCheck.ORIGINALS_RESTORABLE)
-        self.checks = {check: _CheckTally(check) for check in judged}
+    def judge(self, check: DayCheck, fault: str, *, by_rule: bool = False) -> None:
+        self.verdicts[check] = self.verdicts[check].plus(fault, by_rule=by_rule)
 
     def add(self, key: TurnKey, record: ArchiveRecord) -> None:
         self.day = replace(self.day.plus(record.documents, record.size), turns=self.day.turns + 1)
+        self.rows += [ArchivedDayRow(key, document, record.cold) for document in record.documents[: MOST_ROWS - len(self.rows)]]
         for document in record.documents:
-            if len(self.rows) < MOST_ROWS:
-                self.rows.append(ArchivedDayRow(key, document, record.cold))
-            self.checks[DayCheck.WITHIN_TARGET].add(_target_fault(key, document))
-            self.checks[DayCheck.NO_FACT_CHANGED].add(_fact_fault(key, document))
+            self.judge(DayCheck.WITHIN_TARGET, _target_fault(key, document))
+            self.judge(DayCheck.NO_FACT_CHANGED, _fact_fault(key, document))
 
 
 def _verify_day(
-    tally: "_DayTally",
+    tally: _DayTally,
     keys: Sequence[TurnKey],
     due: Sequence[DueTurn],
     stays: Sequence[NotDueTurn],
     failed: Mapping[TurnKey, str],
     ctx: ArchiveContext,
 ) -> ArchivedDay:
-    leftovers = tally.checks[DayCheck.NOTHING_LEFT_BEHIND]
     for start in range(0, len(keys), _BATCH):
         known: list[Manifest] = []
         for key in keys[start : start + _BATCH]:
             if manifest := _verify_turn(key, tally, ctx):
                 known.append(manifest)
-                leftovers.add("")
+                tally.judge(DayCheck.NOTHING_LEFT_BEHIND, "")
         outdated = {m.key for m in ctx.deps.index.outdated(known)}
         for m in known:
             fault = f"{m.key}: its row is out of date: expected the state of turn.json; run: pandora index rebuild"
-            tally.checks[DayCheck.INDEX_AGREES].add(fault if m.key in outdated else "")
+            tally.judge(DayCheck.INDEX_AGREES, fault if m.key in outdated else "")
     for one in due:
-        leftovers.add(f"{one.key}: due, and not archived")
+        tally.judge(DayCheck.NOTHING_LEFT_BEHIND, f"{one.key}: due, and not archived")
     for one in (*due, *stays):
         if is_archived(one.key, ctx):
-            tally.checks[DayCheck.INDEX_AGREES].add(f"{one.key}: turn.json says archived, its row does not: pandora index rebuild")
+            tally.judge(DayCheck.INDEX_AGREES, f"{one.key}: turn.json says archived, its row does not: pandora index rebuild")
     for one in stays:
+        fault = f"{one.key}: {one.reason}" if one.kept is NotDueReason.UNREADABLE else ""
         if one.key in failed:
-            leftovers.add(f"{one.key}: it could not be archived: intervention {failed[one.key]} says why")
-        else:
-            leftovers.add(f"{one.key}: {one.reason}" if one.kept is NotDueReason.UNREADABLE else "")
-    return replace(tally.day, rows=tuple(tally.rows), stays=tuple(stays), verdicts=tuple(c.verdict for c in tally.checks.values()))
+            fault = f"{one.key}: it could not be archived: intervention {failed[one.key]} says why"
+        tally.judge(DayCheck.NOTHING_LEFT_BEHIND, fault)
+    return replace(tally.day, rows=tuple(tally.rows), stays=tuple(stays), verdicts=tuple(tally.verdicts.values()))
 
 
 def _verify_turn(key: TurnKey, tally: _DayTally, ctx: ArchiveContext) -> Manifest | None:
@@ -147,18 +121,16 @@ def _verify_turn(key: TurnKey, tally: _DayTally, ctx: ArchiveContext) -> Manifes
     try:
         manifest = ctx.deps.turns.load(key).manifest
     except PandoraError as error:
-        tally.checks[DayCheck.NO_FACT_CHANGED].add(f"{key}: {error}")
+        tally.judge(DayCheck.NO_FACT_CHANGED, f"{key}: {error}")
         return None
     if manifest.archive is None:
-        tally.checks[DayCheck.INDEX_AGREES].add(f"{key}: the index says archived, turn.json {manifest.state}")
+        tally.judge(DayCheck.INDEX_AGREES, f"{key}: the index says archived, turn.json {manifest.state}")
         return None
     tally.add(key, manifest.archive)
-    if not tally.originals:
-        return manifest
-    fault = ctx.cold.verify(manifest.archive)
-    originals = tally.checks[DayCheck.ORIGINALS_RESTORABLE]
-    originals.add(f"{key}: {fault}" if fault else "")
-    originals.by_rule += not fault and ctx.cold.tombstone(manifest.archive) is not None
+    if DayCheck.ORIGINALS_RESTORABLE in tally.verdicts:
+        fault = ctx.cold.verify(manifest.archive)
+        by_rule = not fault and ctx.cold.tombstone(manifest.archive) is not None
+        tally.judge(DayCheck.ORIGINALS_RESTORABLE, f"{key}: {fault}" if fault else "", by_rule=by_rule)
     return manifest
 
 

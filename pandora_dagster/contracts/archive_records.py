@@ -161,25 +161,13 @@ class ArchiveOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentRow:
-    """One document of a report's table."""
-
-    name: str
-    tokens_before: int
-    tokens_after: int
-    facts: int
-    facts_kept: int
-    whole: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ArchivedTurn:
     """The row of one turn in a report."""
 
     key: TurnKey
     day: str
     outcome: ArchiveOutcome
-    documents: tuple[DocumentRow, ...] = ()
+    documents: tuple[ArchivedDocument, ...] = ()
     cold: str = ""
     size: int = 0
     reason: str = ""
@@ -204,7 +192,7 @@ class ArchiveSums:
         """Tokens after per token before; 1 where there is nothing."""
         return round(self.tokens_after / self.tokens_before, 4) if self.tokens_before else 1.0
 
-    def plus(self, documents: Sequence[ArchivedDocument | DocumentRow], cold_bytes: int) -> Self:
+    def plus(self, documents: Sequence[ArchivedDocument], cold_bytes: int) -> Self:
         """These sums with the documents of one more turn."""
         return replace(
             self,
@@ -231,6 +219,10 @@ class ArchiveReport(ArchiveSums):
     hint: str = ""
 
 
+MAX_FAULTS = 20
+"""Faults of one check that its verdict names."""
+
+
 class DayCheck(StrEnum):
     """The five checks of every archived day."""
 
@@ -246,18 +238,22 @@ class DayVerdict:
     """One check of one day."""
 
     check: DayCheck
-    judged: int
+    judged: int = 0
     """Number of turns or documents that were checked."""
-    faulty: int
-    faults: tuple[str, ...]
+    faulty: int = 0
+    faults: tuple[str, ...] = ()
     """The first faults, each a sentence that names its turn."""
-
     by_rule: int = 0
     """Of those judged: originals that were deleted by rule, which is not a fault."""
 
     @property
     def passed(self) -> bool:
         return not self.faulty
+
+    def plus(self, fault: str, *, by_rule: bool = False) -> "DayVerdict":
+        """This verdict with one more judged item; `fault`: "" for one without."""
+        faults = (*self.faults, fault) if fault and len(self.faults) < MAX_FAULTS else self.faults
+        return replace(self, judged=self.judged + 1, faulty=self.faulty + bool(fault), faults=faults, by_rule=self.by_rule + by_rule)
 
 
 @dataclass(frozen=True, slots=True)

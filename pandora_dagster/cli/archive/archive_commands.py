@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pandora_dagster.app import App
     from pandora_dagster.archive.archive_selection import ArchiveSelection
     from pandora_dagster.archive.turn_archival import ArchiveContext
-    from pandora_dagster.contracts.archive_records import ArchivedTurn, ArchiveReport, DocumentRow, NotDueTurn
+    from pandora_dagster.contracts.archive_records import ArchivedDocument, ArchivedTurn, ArchiveReport, NotDueTurn
     from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
     from pandora_dagster.contracts.user.summary_levels import LevelReport
 
@@ -198,12 +198,13 @@ def _print_selection(selected: "ArchiveSelection", *, as_json: bool) -> None:
 
 
 def _print_report_json(report: "ArchiveReport", rows: "Sequence[ArchivedTurn]", levels: "Sequence[LevelReport]") -> None:
+    shown = ("name", "tokens_before", "tokens_after", "facts", "facts_kept", "whole")
     names = ("due", "documents", "compressed", "tokens_before", "tokens_after", "ratio", "facts", "facts_kept", "cold_bytes", "stopped")
     print_json(
         {
             **fields_of(report, names),
             "counts": report.counts,
-            "turns": [{**asdict(row), "key": str(row.key)} for row in rows],
+            "turns": [{**asdict(row), "key": str(row.key), "documents": [fields_of(d, shown) for d in row.documents]} for row in rows],
             "not_due": _not_due(report.not_due),
             **{name: done.counts for name, done in zip(("narratives", "digests"), levels, strict=False)},
         }
@@ -246,7 +247,7 @@ def _print_report(app: "App", report: "ArchiveReport", rows: "Sequence[ArchivedT
     _print_not_due(report.not_due)
 
 
-def _facts_kept(document: "DocumentRow") -> str:
+def _facts_kept(document: "ArchivedDocument") -> str:
     return "whole" if document.whole else f"{document.facts_kept} of {document.facts}"
 
 

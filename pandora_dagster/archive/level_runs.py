@@ -17,7 +17,7 @@ from pandora_dagster.compression.levels.summarization_config import Summarizatio
 from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import InterventionType, Priority
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.model_calls import CallResult
+from pandora_dagster.contracts.model_calls import CallRequest, CallResult, CallSite, InputDocument
 from pandora_dagster.contracts.ports.record_storage import LineageWriter
 from pandora_dagster.contracts.ports.user_storage import LevelStore
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject, TextOrigin
@@ -72,6 +72,18 @@ class LevelContext:
         """Whether none of these turns was active within the quiet days. An unreadable day counts as past."""
         last = last_due_day(self.deps.clock(), self.rules.zone, self.rules.quiet_days)
         return all(_activity_day(turn, self.rules.zone) <= last for turn in turns)
+
+    async def call(self, recipe: str, phase: str, subject: LevelSubject, documents: tuple[InputDocument, ...], *, limit: int) -> CallResult:
+        """Run a recipe that writes at most `limit` tokens about a subject."""
+        request = CallRequest(
+            recipe=recipe,
+            query="",
+            site=CallSite(phase, subject.user, subject.session, priority=Priority.BATCH),
+            documents=documents,
+            variables={"max_tokens": str(limit)},
+            policy=self.deps.policy,
+        )
+        return await self.deps.execution.call(request)
 
     def halt(self, phase: str, subject: LevelSubject, kind: InterventionType, message: str, *, hint: str, call: CallResult) -> HaltError:
         """Open an intervention for a call whose answer was refused; returns the HaltError to raise."""

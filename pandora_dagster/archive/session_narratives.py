@@ -4,7 +4,6 @@ Incremental: a part is valid while the entries of its turns are unchanged; new t
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from pandora_dagster.archive.level_batches import (
@@ -20,10 +19,10 @@ from pandora_dagster.archive.level_runs import LevelContext, OnRow, run_subjects
 from pandora_dagster.compression.levels.level_check import check_narrative
 from pandora_dagster.compression.levels.level_prompts import number_items
 from pandora_dagster.contracts.archive_records import TurnActivity
-from pandora_dagster.contracts.enums import InterventionType, Priority, TurnState
+from pandora_dagster.contracts.enums import InterventionType, TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.lineage import LineageEdge, session_document
-from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
+from pandora_dagster.contracts.lineage import session_document
+from pandora_dagster.contracts.model_calls import InputDocument
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject, NarrativePart, SessionNarrative
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 
@@ -78,27 +77,36 @@ async def _summarize_session(subject: LevelSubject, turns: Sequence[TurnActivity
     known, reason = _stored_narrative(subject, ctx)
     entries = _entries(ctx, user, session, turns, known)
     kept = valid_parts(known, {e.turn: e for e in entries})
+    made = known
     linked = {link.turn for part in kept for link in part.links}
     freed = {link.turn for link in known.links} - linked if known else set[int]()
     batches, waiting = _due_batches(ctx, [e for e in entries if e.turn not in linked | freed], turns)
     batches = (*ctx.rules.triggers.l2_batches(sort_entries(e for e in entries if e.turn in freed)), *batches)
     if known and len(kept) < len(known.parts):
         reason = f"{len(known.parts) - len(kept)} parts describe turns that are gone or changed"
-        _save_parts(subject, kept, ctx)
+        made = _save_parts(subject, kept, ctx)
     for batch in batches:
         kept = sort_parts((*kept, await _narrative_part(batch, subject, ctx)))
-        _save_parts(subject, kept, ctx)
-    row = _level_row(subject, kept, ctx)
-    if kept or known or reason:
-        _put_lineage(kept, subject, entries, ctx)
-    if known and kept == known.parts:
+        made = _save_parts(subject, kept, ctx)
+    if ctx.lineage and (made or known or reason):
+        tokens = {entry.turn: ctx.deps.counter.count(entry.text) for entry in entries}
+        ctx.lineage.put_rows(session_document(user, session), narrative_edges(made, entry_tokens=tokens) if made else ())
+    if made == known and not reason:
         outcome = LevelOutcome.WAITING if waiting else LevelOutcome.UNCHANGED
-    elif kept:
-        outcome = LevelOutcome.MADE
     else:
-        outcome = LevelOutcome.REMOVED if known or reason else LevelOutcome.WAITING if waiting else LevelOutcome.UNCHANGED
-    reason = reason or (f"{waiting} archived turns wait until there are more, or the session is quiet" if waiting else "")
-    return replace(row, outcome=outcome, added=sum(map(len, batches)), waiting=waiting, reason=reason)
+        outcome = LevelOutcome.MADE if made else LevelOutcome.REMOVED
+    return LevelRow(
+        subject,
+        outcome,
+        links=len(made.links) if made else 0,
+        added=sum(map(len, batches)),
+        waiting=waiting,
+        tokens_before=made.tokens_before if made else 0,
+        tokens=made.tokens if made else 0,
+        refused=sum(len(part.refused) for part in kept),
+        runtimes=tuple(dict.fromkeys(part.made.runtime for part in kept)),
+        reason=reason or (f"{waiting} archived turns wait until there are more, or the session is quiet" if waiting else ""),
+    )
 
 
 def _stored_narrative(subject: LevelSubject, ctx: LevelContext) -> tuple[SessionNarrative | None, str]:
@@ -149,15 +157,7 @@ async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ct
     before = sum(entry.tokens for entry in batch)
     limit, count = ctx.rules.triggers.l2_target(before), ctx.deps.counter.count
     texts = [entry.text for entry in batch]
-    request = CallRequest(
-        recipe=SUMMARIZER,
-        query="",
-        site=CallSite(PHASE, subject.user, subject.session, priority=Priority.BATCH),
-        documents=(InputDocument("entries", number_items(texts)),),
-        variables={"max_tokens": str(limit)},
-        policy=ctx.deps.policy,
-    )
-    result = await ctx.deps.execution.call(request)
+    result = await ctx.call(SUMMARIZER, PHASE, subject, (InputDocument("entries", number_items(texts)),), limit=limit)
     heads = [entry.head for entry in batch]
     made = check_narrative(result.text, texts, heads=heads, max_tokens=limit, counter=ctx.deps.counter)
     if made.reasons:
@@ -176,30 +176,11 @@ async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ct
     )
 
 
-def _save_parts(subject: LevelSubject, parts: tuple[NarrativePart, ...], ctx: LevelContext) -> None:
-    if parts:
-        ctx.levels.save_narrative(SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts))
-    else:
+def _save_parts(subject: LevelSubject, parts: tuple[NarrativePart, ...], ctx: LevelContext) -> SessionNarrative | None:
+    """Store the narrative of these parts and return it; without parts there is none any more."""
+    if not parts:
         ctx.levels.remove_narrative(subject.user, SessionId(subject.session))
-
-
-def _put_lineage(parts: tuple[NarrativePart, ...], subject: LevelSubject, entries: Sequence[LevelEntry], ctx: LevelContext) -> None:
-    if not ctx.lineage:
-        return
-    edges: tuple[LineageEdge, ...] = ()
-    if parts:
-        tokens = {entry.turn: ctx.deps.counter.count(entry.text) for entry in entries}
-        edges = narrative_edges(SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts), entry_tokens=tokens)
-    ctx.lineage.put_rows(session_document(subject.user, subject.session), edges)
-
-
-def _level_row(subject: LevelSubject, parts: tuple[NarrativePart, ...], ctx: LevelContext) -> LevelRow:
-    return LevelRow(
-        subject,
-        LevelOutcome.UNCHANGED,
-        links=sum(len(part.links) for part in parts),
-        tokens_before=sum(part.tokens_before for part in parts),
-        tokens=sum(part.tokens for part in parts),
-        refused=sum(len(part.refused) for part in parts),
-        runtimes=tuple(dict.fromkeys(part.made.runtime for part in parts)),
-    )
+        return None
+    made = SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts)
+    ctx.levels.save_narrative(made)
+    return made

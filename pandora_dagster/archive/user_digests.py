@@ -11,10 +11,10 @@ from pandora_dagster.archive.level_batches import digest_edges, merged_parts, so
 from pandora_dagster.archive.level_runs import LevelContext, OnRow, run_subjects
 from pandora_dagster.compression.levels.level_check import check_level_digest, trim_digest
 from pandora_dagster.compression.levels.level_prompts import L3DigestBuilder, number_items
-from pandora_dagster.contracts.enums import InterventionType, Priority
+from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.lineage import digest_document
-from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
+from pandora_dagster.contracts.model_calls import InputDocument
 from pandora_dagster.contracts.user.summary_levels import (
     DigestFields,
     LevelOutcome,
@@ -154,18 +154,8 @@ async def _merge_parts(
     limit = ctx.rules.triggers.l3_max_digest_tokens
     sessions = len({session_of[part.sha].session_id for part in parts})
     days = f"{parts[0].links[0].at[:10]} to {parts[-1].links[-1].at[:10]}"
-    request = CallRequest(
-        recipe=BUILDER,
-        query="",
-        site=CallSite(PHASE, subject.user, priority=Priority.BATCH),
-        documents=(
-            InputDocument("task_context", f"What one person asked for in {sessions} conversations, {days}."),
-            InputDocument("summaries", number_items(texts)),
-        ),
-        variables={"max_tokens": str(limit)},
-        policy=ctx.deps.policy,
-    )
-    result = await ctx.deps.execution.call(request)
+    task = InputDocument("task_context", f"What one person asked for in {sessions} conversations, {days}.")
+    result = await ctx.call(BUILDER, PHASE, subject, (task, InputDocument("summaries", number_items(texts))), limit=limit)
     answer, refused, reasons = check_level_digest(result.parsed, texts)
     if reasons:
         hint = "no narrative is changed; once this is resolved the next archival run tries again"

@@ -7,35 +7,20 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer, OutputFormat
+from pandora_dagster.contracts.images import ImagePart
+from pandora_dagster.contracts.model_calls import Item, Source
 from pandora_dagster.contracts.strict_model import StrictModel
 
 _FIELD = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\])(?:\.[A-Za-z_]\w*|\[\d+\])*")
 Text = Annotated[str, Field(min_length=1)]
 
 
-class CaseItem(StrictModel):
-    """One selectable piece of a document (`contracts.model_calls.Item`)."""
-
-    text: str
-    priority: float = 0.0
-    name: str = ""
-
-
 class CaseDocument(StrictModel):
     """A document of a call: its whole text, or items of which as many are sent as fit."""
 
     text: str = ""
-    items: tuple[CaseItem, ...] = ()
+    items: tuple[Item, ...] = ()
     header: str = ""
-
-
-class CaseSource(StrictModel):
-    """The source of a citation."""
-
-    label: str
-    path: str
-    description: str = ""
-    turn_id: str | None = None
 
 
 class CallInput(StrictModel):
@@ -50,7 +35,7 @@ class CallInput(StrictModel):
     documents: Mapping[str, CaseDocument] = Field(default_factory=dict)
     """Document name in recipes -> document; a plain text is a document that is sent whole."""
     variables: Mapping[str, str] = Field(default_factory=dict)
-    sources: tuple[CaseSource, ...] = ()
+    sources: tuple[Source, ...] = ()
     phase: str = ""
 
     @field_validator("documents", mode="before")
@@ -62,19 +47,11 @@ class CallInput(StrictModel):
         return {name: {"text": one} if isinstance(one, str) else one for name, one in given.items()}
 
 
-class CaseImage(StrictModel):
-    """An image of a recorded call; its bytes are stored under `reference`."""
-
-    name: str
-    media_type: str
-    tokens: int
-    reference: str
-
-
 class CallCase(CallInput):
     """A recorded call: enough to make it again on any version of its recipe."""
 
-    images: tuple[CaseImage, ...] = ()
+    images: tuple[ImagePart, ...] = ()
+    """Without their bytes, which are stored under `reference`."""
 
 
 class Expectation(StrictModel):

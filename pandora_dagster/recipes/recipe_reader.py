@@ -23,7 +23,13 @@ _INSTEAD_OF_PROMPTS = "expected exactly one of system_prompt and prompt_files"
 _INSTEAD_OF_INPUT = "expected input_docs or input_sections"
 _TESTS = re.compile(r"^tests:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)
 """The block `tests:` of a recipe, up to the next field."""
-_KINDS = {"tuple_type": "a list", "model_type": "a mapping", "dict_type": "a mapping", "string_type": "a string"}
+_KINDS = {
+    "tuple_type": "a list",
+    "model_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "dict_type": "a mapping",
+    "string_type": "a string",
+}
 """The model checker's names of what YAML calls otherwise."""
 
 
@@ -106,7 +112,7 @@ def _fault_text(detail: ErrorDetails) -> str:
     """What is wrong and what was expected, in our words."""
     if detail["type"] == "missing":
         return "missing: expected this required field"
-    if detail["type"] == "extra_forbidden":
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return _unknown(detail["loc"])
     if detail["type"] in _KINDS:
         return f"{_quote_value(detail['input'])}: expected {_KINDS[detail['type']]}"

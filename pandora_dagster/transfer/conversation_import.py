@@ -32,57 +32,38 @@ MESSAGES_FILE = "messages.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class TurnDraft:
-    """One turn of a conversation, ready for the store."""
+    """One turn of a conversation, ready for the store, which fills in hashes, tokens and the owner of the documents."""
 
-    key: TurnKey
-    session: str
-    created_at: str
-    context: str
-    messages: str
-    summary: Mapping[str, object]
-    first_message: int
+    manifest: Manifest
+    """Always saved; its last activity is when it happened (DECISIONS 30)."""
+    files: Mapping[str, str]
     preamble: tuple[Message, ...]
     """Messages before the conversation's first turn; for that turn only."""
 
     @property
-    def files(self) -> Mapping[str, str]:
-        return {CONTEXT_FILE: self.context, MESSAGES_FILE: self.messages}
+    def key(self) -> TurnKey:
+        return self.manifest.key
 
 
-def draft_turn(conversation: Conversation, turn: RecordedTurn, number: int, preamble: Sequence[Message], reader: TermReader) -> TurnDraft:
+def draft_turn(conversation: Conversation, turn: RecordedTurn, key: TurnKey, preamble: Sequence[Message], reader: TermReader) -> TurnDraft:
     """The documents of one recorded turn; the first one of a conversation also shows the messages before it."""
-    before = preamble if turn.first_index == len(preamble) else ()
+    before = tuple(preamble) if turn.first_index == len(preamble) else ()
     context = render_recorded_context(turn.messages, preamble=before)
     summary = summarise(message_text(turn.messages[0]), recorded_answer(turn.messages), _tools(turn.messages), reader=reader)
-    return TurnDraft(
-        key=TurnKey(UserId(conversation.user_id), number),
-        session=conversation.id,
-        created_at=message_time(turn.messages[0], conversation.created_at),
-        context=context,
-        messages=message_lines(turn.messages),
-        summary={**summary_fields(summary), **turn_trace(ContextDocument.parse(context))},
-        first_message=turn.first_index,
-        preamble=tuple(before),
-    )
-
-
-def recorded_manifest(item: TurnDraft) -> Manifest:
-    """The manifest of a recorded turn: always saved, its last activity is when it happened (DECISIONS 30).
-
-    The store fills in hashes, tokens and the owner of the documents.
-    """
-    return Manifest(
-        user_id=item.key.user,
-        turn_id=item.key.turn_id,
-        session_id=item.session,
+    at = message_time(turn.messages[0], conversation.created_at)
+    manifest = Manifest(
+        user_id=key.user,
+        turn_id=key.turn_id,
+        session_id=conversation.id,
         state=TurnState.SAVED,
-        created_at=item.created_at,
-        last_activity=item.created_at,
+        created_at=at,
+        last_activity=at,
         recorded=True,
         runtime=RECORDED_RUNTIME,
-        summary=item.summary,
-        first_message=item.first_message,
+        summary={**summary_fields(summary), **turn_trace(ContextDocument.parse(context))},
+        first_message=turn.first_index,
     )
+    return TurnDraft(manifest, {CONTEXT_FILE: context, MESSAGES_FILE: message_lines(turn.messages)}, before)
 
 
 def _tools(messages: Sequence[Message]) -> tuple[str, ...]:
@@ -254,7 +235,7 @@ def _import_line(line: bytes, where: str, ctx: ImportContext, storing: _ImportPi
         times = [message_time(turn.messages[0], conversation.created_at) for turn in split_turns(conversation.messages)[1]]
     else:
         storing.add(opened)
-        times = [item.created_at for item in opened.drafts]
+        times = [item.manifest.created_at for item in opened.drafts]
     parsed = [datetime.fromisoformat(one) for one in times]
     return replace(report, oldest=min((*parsed, *([report.oldest] if report.oldest else [])), default=None))
 
@@ -272,7 +253,10 @@ def _open_conversation(conversation: Conversation, ctx: ImportContext, where: st
         raise ConversationError(f"{where}: conversation {session!r} of {user}: other content is stored under this id and is kept")
     if record.state == "complete":
         return record
-    drafts = tuple(draft_turn(conversation, t, n, preamble, ctx.reader) for t, n in zip(turns, record.numbers, strict=True))
+    drafts = tuple(
+        draft_turn(conversation, turn, TurnKey(user, number), preamble, ctx.reader)
+        for turn, number in zip(turns, record.numbers, strict=True)
+    )
     return _OpenConversation(record, drafts, resumed=known is not None)
 
 
@@ -301,7 +285,7 @@ def _place_turns(pending: Sequence[_OpenConversation], ctx: ImportContext) -> li
                 stored.append(found)
             else:
                 missing.append(item)
-    placed = ctx.recordings.place_many((d.key, d.files, recorded_manifest(d)) for d in missing)
+    placed = ctx.recordings.place_many((d.key, d.files, d.manifest) for d in missing)
     preambles = {d.key: d.preamble for opened in pending for d in opened.drafts}
     return [build_turn_row(turn.manifest, turn.context, turn.files, preamble=preambles[turn.key]) for turn in (*stored, *placed)]
 

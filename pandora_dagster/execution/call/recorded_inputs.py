@@ -1,12 +1,12 @@
 """A call's inputs as they are kept, and the call made of them again. Knows both shapes; keeps nothing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from pandora_dagster.contracts.enums import Mode, ModelLayer
-from pandora_dagster.contracts.images import ImagePart
-from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument, Item, Source
-from pandora_dagster.contracts.recipe_schema import CallCase, CallInput, CaseDocument, CaseImage, CaseSource
+from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
+from pandora_dagster.contracts.recipe_schema import CallCase, CallInput, CaseDocument
 from pandora_dagster.documents.redaction.credentials import holds_secret, redact
 
 
@@ -18,11 +18,11 @@ def recorded_case(request: CallRequest) -> CallCase:
         intent=request.intent,
         policy=request.policy,
         ambiguous=request.ambiguous,
-        documents={d.name: CaseDocument.model_validate(d, from_attributes=True) for d in request.documents},
+        documents={d.name: CaseDocument(text=d.text, items=d.items, header=d.header) for d in request.documents},
         variables=dict(request.variables),
-        sources=tuple(CaseSource.model_validate(s, from_attributes=True) for s in request.sources),
+        sources=request.sources,
         phase=request.site.phase,
-        images=tuple(CaseImage.model_validate(i, from_attributes=True) for i in request.images if i.reference),
+        images=tuple(replace(i, data=b"") for i in request.images if i.reference),
     )
 
 
@@ -37,25 +37,20 @@ def recorded_case_text(request: CallRequest) -> str:
 
 def replay_request(case: CallInput, recipe: str, *, user: str, session: str = "", layer: ModelLayer | None = None) -> CallRequest:
     """The call of `{category}/{name}` that a case describes. A low confidence comes back as a verdict: it is looked at, not acted on."""
-    images = case.images if isinstance(case, CallCase) else ()
-    documents = tuple(
-        InputDocument(name, d.text, tuple(Item(i.text, i.priority, i.name) for i in d.items), d.header)
-        for name, d in case.documents.items()
-    )
     return CallRequest(
         recipe=recipe,
         query=case.query,
         site=CallSite(case.phase, user, session),
-        documents=documents,
+        documents=tuple(InputDocument(name, d.text, d.items, d.header) for name, d in case.documents.items()),
         variables=case.variables,
-        sources=tuple(Source(s.label, s.path, s.description, s.turn_id) for s in case.sources),
+        sources=case.sources,
         intent=case.intent,
         policy=case.policy,
         mode=case.mode.value,
         ambiguous=case.ambiguous,
         layer=layer,
         halt_on_low_confidence=False,
-        images=tuple(ImagePart(i.name, i.media_type, i.tokens, reference=i.reference) for i in images),
+        images=case.images if isinstance(case, CallCase) else (),
     )
 
 

@@ -7,9 +7,8 @@ from pandora_dagster.contracts.ids import SessionId, TurnKey
 from pandora_dagster.contracts.model_calls import InputDocument, Item, Source
 from pandora_dagster.contracts.user.user_memory import NotableFact
 from pandora_dagster.phases.core.phase_context import PhaseContext
-from pandora_dagster.phases.gather.background_source import Background, BackgroundSource, next_label
 from pandora_dagster.phases.gather.fact_lines import FACTS_HEADING, PREFERENCES_HEADING, facts_block, shown_line
-from pandora_dagster.phases.gather.section2 import LoadedSource
+from pandora_dagster.phases.gather.section2 import Background, next_label
 
 NAME, MEMORY = "conversation_context", "session_memory"
 SESSION = "===== SESSION MEMORY - USER PREFERENCES ====="
@@ -23,7 +22,7 @@ _FRAME = 24
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFacts(BackgroundSource):
+class KnownFacts:
     """The facts that a query gets as background: of the user from other sessions, and of this session.
 
     The rolling summary, a block of 002 section 6, is among the prior turns that it summarizes.
@@ -48,11 +47,13 @@ class KnownFacts(BackgroundSource):
         others = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in stated] if profile else []
         return cls(ctx, turn_count, _relevant_facts(ctx, others), _relevant_facts(ctx, own))
 
-    def reserved_tokens(self) -> int:
+    @property
+    def tokens(self) -> int:
+        """Tokens of the pack that the facts take whatever else is loaded."""
         return sum(self.ctx.deps.counter.count(fact.fact) + _FRAME for fact in (*self.user, *self.session))
 
-    async def background(self, loaded: Sequence[LoadedSource], cited: Sequence[Source], room: int) -> Background:
-        """A fact is cited as the turn in which it was stated. A document without facts is empty."""
+    def background(self, cited: Sequence[Source]) -> Background:
+        """A fact is cited as the turn in which it was stated; new labels follow those of `cited`. A document without facts is empty."""
         labels, first = {s.turn_id: s.label for s in cited if s.turn_id}, next_label(cited)
         added: dict[str, Source] = {}
         for fact in (*self.user, *self.session):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, create_model
 
 from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.contracts.model_calls import InputDocument, Source
+from pandora_dagster.contracts.model_calls import InputDocument
 from pandora_dagster.contracts.phase_outputs import GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.ports.context_source import ContextSource, SourceQuery
 from pandora_dagster.documents.markdown import table
@@ -19,10 +19,9 @@ from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.phases.core.day_ranges import days_line
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.gather import session_history
-from pandora_dagster.phases.gather.background_source import Background, BackgroundSource
 from pandora_dagster.phases.gather.compact_context import KnownFacts
-from pandora_dagster.phases.gather.prior_turns import SessionWindow
-from pandora_dagster.phases.gather.section2 import GATHERED_FILE, LoadedContext, LoadedSource, fit_section2, key_fact_budget
+from pandora_dagster.phases.gather.prior_turns import session_window
+from pandora_dagster.phases.gather.section2 import GATHERED_FILE, Background, LoadedContext, LoadedSource, fit_section2, key_fact_budget
 from pandora_dagster.phases.gather.turn_source import PriorTurnSource
 from pandora_dagster.retrieval.term_overlap import language_gap
 from pandora_dagster.retrieval.turn_excerpts import PER_TURN_LIMIT
@@ -64,18 +63,16 @@ async def gathered_context(ctx: PhaseContext) -> PhaseOutput:
     sources = _all_sources(ctx, turns)
     plan = ctx.read("retrieval_plan.json", _with_fields(RetrievalPlan, [s.traits.plan_field for s in sources], tuple[str, ...]))
     loaded = await _load_sources(ctx, sources, plan)
-    backgrounds, cited = await _backgrounds(ctx, turns, loaded)
-    documents = [ctx.analysis_document(), *_source_documents(loaded, backgrounds)]
+    window, facts = await _backgrounds(ctx, turns, loaded)
+    cited = tuple(source for found in (*loaded, window, facts) for source in found.cited)
+    documents = [ctx.analysis_document(), *_source_documents(loaded, (window, facts))]
     result = await ctx.ask(SYNTHESIS, [d for d in documents if d.text or d.items], sources=cited)
     gathered = parsed_answer(result, _with_fields(GatheredContext, [s.traits.answer_field for s in sources], tuple[dict[str, Any], ...]))
-    reported = frozenset(name for found in backgrounds for name in found.reported)
-    left_out = [name for found in (*loaded, *backgrounds) for name in found.left_out]
+    reported = session_history.item_names(window.inclusions).values()
+    left_out = [name for found in (*loaded, window) for name in found.left_out]
     left_out += [name for name in result.record.left_out if name not in reported]
     context = LoadedContext(tuple(loaded), cited, tuple(left_out), _language_gap(ctx, loaded))
-    facts: dict[str, Any] = {}
-    for found in backgrounds:
-        facts |= found.facts(result.record.left_out)
-    return await _output(ctx, gathered, context, facts)
+    return await _output(ctx, gathered, context, session_history.window_facts(window.inclusions, result.record.left_out))
 
 
 async def _output(ctx: PhaseContext, gathered: GatheredContext, loaded: LoadedContext, window: dict[str, Any]) -> PhaseOutput:
@@ -163,21 +160,12 @@ async def _load_sources(ctx: PhaseContext, sources: Sequence[ContextSource[Any]]
     return loaded
 
 
-async def _backgrounds(
-    ctx: PhaseContext, turns: PriorTurnSource, loaded: Sequence[LoadedSource]
-) -> tuple[list[Background], tuple[Source, ...]]:
-    """What each background source adds to the loaded records, one after the other, and all sources that may be cited."""
-    sources: tuple[BackgroundSource, ...] = (
-        SessionWindow(ctx, turns.rows, turns.traits.document, days_line(turns.days)),
-        KnownFacts.of(ctx, len(turns.rows) + 1),
-    )
-    room = _synthesis_room(ctx) - sum(source.reserved_tokens() for source in sources)
-    cited = tuple(source for found in loaded for source in found.cited)
-    backgrounds: list[Background] = []
-    for source in sources:
-        backgrounds.append(found := await source.background(loaded, cited, room))
-        cited = (*cited, *found.cited)
-    return backgrounds, cited
+async def _backgrounds(ctx: PhaseContext, turns: PriorTurnSource, loaded: Sequence[LoadedSource]) -> tuple[Background, Background]:
+    """The session's window in what the loaded records and the known facts leave, and these facts."""
+    facts = KnownFacts.of(ctx, len(turns.rows) + 1)
+    continued = InputDocument(turns.traits.document, header=days_line(turns.days))
+    window = await session_window(ctx, turns.rows, continued, loaded, _synthesis_room(ctx) - facts.tokens)
+    return window, facts.background([source for found in (*loaded, window) for source in found.cited])
 
 
 def _source_documents(loaded: Sequence[LoadedSource], backgrounds: Sequence[Background]) -> list[InputDocument]:

@@ -1,8 +1,7 @@
 """Earlier turns as SYNTHESIS reads them, and the window of the session that each of its calls gets."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from pandora_dagster.compression.rolling_summary import render_digest
 from pandora_dagster.contracts.compression_results import CompressionInput
@@ -16,8 +15,7 @@ from pandora_dagster.documents.turn_row import READ_FILES
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import session_history
-from pandora_dagster.phases.gather.background_source import Background, BackgroundSource, next_label
-from pandora_dagster.phases.gather.section2 import LoadedSource
+from pandora_dagster.phases.gather.section2 import Background, LoadedSource, next_label
 from pandora_dagster.retrieval.context_window import ContextWindow, Form, SessionTurn, choose_window
 from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, retrieval_policy
 from pandora_dagster.retrieval.turn_excerpts import excerpt, full_excerpt
@@ -71,59 +69,49 @@ def protected_turns(ctx: PhaseContext, rows: Sequence[TurnRow]) -> frozenset[int
     return frozenset(row.number for row in rows[len(rows) - min(count, len(rows)) :])
 
 
-@dataclass(frozen=True, slots=True)
-class SessionWindow(BackgroundSource):
-    """The session's earlier turns (`rows`, oldest first) as background: they continue the document of the turns that RETRIEVAL chose."""
+async def session_window(
+    ctx: PhaseContext, rows: Sequence[TurnRow], continued: InputDocument, loaded: Sequence[LoadedSource], room: int
+) -> Background:
+    """The session's earlier turns (`rows`, oldest first) in `room` tokens, of which the `loaded` records take theirs.
 
-    ctx: PhaseContext
-    rows: tuple[TurnRow, ...]
-    document: str
-    header: str
-    """Stands before the line about the session."""
-
-    def reserved_tokens(self) -> int:
-        """None: the window takes what is left."""
-        return 0
-
-    async def background(self, loaded: Sequence[LoadedSource], cited: Sequence[Source], room: int) -> Background:
-        """The window in `room` tokens, of which the turns that RETRIEVAL chose take theirs."""
-        ctx, rows, first_label = self.ctx, self.rows, next_label(cited)
-        retrieved = [found for found in loaded if found.source.traits.document == self.document]
-        chosen = {record.turn.key.number for found in retrieved for record in found.records}
-        policy, kind = retrieval_policy(ctx.deps.policy), _policy_kind(ctx)
-        buffer, rolling = policy.buffer(kind), _rolling_summary(ctx)
-        forms = await _turn_forms(ctx, [r for r in rows[len(rows) - min(buffer, len(rows)) :] if r.number not in chosen], policy)
-        covered = frozenset(rolling.turns) if rolling else frozenset[int]()
-        others = [item for found in loaded if found not in retrieved for item in found.items]
-        window = choose_window(
-            [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
-            policy=policy,
-            kind=kind,
-            budget_tokens=max(0, room - self._tokens(others)),
-            counter=ctx.deps.counter,
-            summary_tokens=rolling.tokens + _HEADER_TOKENS if rolling else 0,
-            retrieved_tokens=self._tokens(item for found in retrieved for item in found.items),
-        )
-        sent = [row for row in rows if row.number not in chosen and window.forms[row.number] in ("whole", "summary")]
-        summary = _rolling_item(ctx, rolling, window, str(first_label)) if rolling and window.numbers("rolled up") else None
-        labels = {row.number: str(first_label + place) for place, row in enumerate(sent, start=1 if summary else 0)}
-        protected = protected_turns(ctx, rows)
-        items = tuple(_window_item(row, window, forms, labels[row.number], row.number in protected) for row in sent)
-        sources = tuple(Source(labels[row.number], context_path(row.turn_id), row.summary, row.turn_id) for row in sent)
-        inclusions = [
+    They continue the document of the turns that RETRIEVAL chose, whose header stands before the line about the session.
+    """
+    first_label = next_label([source for found in loaded for source in found.cited])
+    retrieved = [found for found in loaded if found.source.traits.document == continued.name]
+    chosen = {record.turn.key.number for found in retrieved for record in found.records}
+    policy, kind = retrieval_policy(ctx.deps.policy), _policy_kind(ctx)
+    buffer, rolling = policy.buffer(kind), _rolling_summary(ctx)
+    forms = await _turn_forms(ctx, [r for r in rows[len(rows) - min(buffer, len(rows)) :] if r.number not in chosen], policy)
+    covered = frozenset(rolling.turns) if rolling else frozenset[int]()
+    others = [item for found in loaded if found not in retrieved for item in found.items]
+    window = choose_window(
+        [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
+        policy=policy,
+        kind=kind,
+        budget_tokens=max(0, room - _item_tokens(ctx, others)),
+        counter=ctx.deps.counter,
+        summary_tokens=rolling.tokens + _HEADER_TOKENS if rolling else 0,
+        retrieved_tokens=_item_tokens(ctx, (item for found in retrieved for item in found.items)),
+    )
+    sent = [row for row in rows if row.number not in chosen and window.forms[row.number] in ("whole", "summary")]
+    summary = _rolling_item(ctx, rolling, window, str(first_label)) if rolling and window.numbers("rolled up") else None
+    labels = {row.number: str(first_label + place) for place, row in enumerate(sent, start=1 if summary else 0)}
+    protected = protected_turns(ctx, rows)
+    items = tuple(_window_item(row, window, forms, labels[row.number], row.number in protected) for row in sent)
+    sources = tuple(Source(labels[row.number], context_path(row.turn_id), row.summary, row.turn_id) for row in sent)
+    header = "\n".join(line for line in (continued.header, _window_header(window)) if line)
+    return Background(
+        documents=(replace(continued, items=(*([summary[0]] if summary else []), *items), header=header),),
+        cited=(*([summary[1]] if summary else []), *sources),
+        left_out=tuple(f"turn {n}: {name}" for n in window.numbers("whole") for name in forms.shortened.get(n, ())),
+        inclusions=tuple(
             session_history.TurnInclusion(row.number, window.forms[row.number], _window_reason(row.number, window, forms)) for row in rows
-        ]
-        header = "\n".join(line for line in (self.header, _window_header(window)) if line)
-        return Background(
-            documents=(InputDocument(self.document, items=(*([summary[0]] if summary else []), *items), header=header),),
-            cited=(*([summary[1]] if summary else []), *sources),
-            left_out=tuple(f"turn {n}: {name}" for n in window.numbers("whole") for name in forms.shortened.get(n, ())),
-            facts=partial(session_history.window_facts, inclusions),
-            reported=frozenset(session_history.item_names(inclusions).values()),
-        )
+        ),
+    )
 
-    def _tokens(self, items: Iterable[Item]) -> int:
-        return sum(self.ctx.deps.counter.count(item.text) for item in items)
+
+def _item_tokens(ctx: PhaseContext, items: Iterable[Item]) -> int:
+    return sum(ctx.deps.counter.count(item.text) for item in items)
 
 
 def _policy_kind(ctx: PhaseContext) -> str:

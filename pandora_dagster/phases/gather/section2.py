@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from pandora_dagster.contracts.compression_results import GateVerdict
-from pandora_dagster.contracts.model_calls import Item, Source
+from pandora_dagster.contracts.model_calls import InputDocument, Item, Source
 from pandora_dagster.contracts.phase_outputs import GatheredContext
 from pandora_dagster.contracts.ports.context_source import ContextSource, OmittedItem
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.citations import reference_list
 from pandora_dagster.documents.meta import meta_block
+from pandora_dagster.phases.gather.session_history import TurnInclusion
 from pandora_dagster.phases.gather.source_text import quality_word
 
 GATHERED_FILE = "gathered_context.json"
@@ -31,6 +32,18 @@ class LoadedSource:
     items: tuple[Item, ...] = ()
     cited: tuple[Source, ...] = ()
     left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What each call of SYNTHESIS gets although no plan names it: the session's window, or the known facts."""
+
+    documents: tuple[InputDocument, ...] = ()
+    """One with the name of a source's document continues it; the others precede the documents of sources."""
+    cited: tuple[Source, ...] = ()
+    left_out: tuple[str, ...] = ()
+    inclusions: tuple[TurnInclusion, ...] = ()
+    """The form of each turn of the session, where it has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,11 @@ class Section2:
     verdicts: tuple[GateVerdict, ...] = ()
     """The quality gates of 004 section 10."""
     left_out: tuple[OmittedItem, ...] = ()
+
+
+def next_label(cited: Sequence[Source]) -> int:
+    """The first label after those of `cited`."""
+    return max((int(source.label) for source in cited), default=0) + 1
 
 
 def key_fact_budget(gathered: GatheredContext, loaded: LoadedContext, *, room: int, counter: TokenMeasure, now: datetime) -> int:

@@ -22,7 +22,6 @@ from pandora_dagster.contracts.ports.record_storage import LineageWriter
 from pandora_dagster.contracts.ports.user_storage import LevelStore
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject, TextOrigin
 from pandora_dagster.errors import HaltError, InputError, PandoraError, StoreError
-from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.halt_interventions import FATAL_INTERVENTIONS, HALTING_ERRORS, intervention_type
 
@@ -64,7 +63,7 @@ class LevelContext:
             runtime=record.runtime,
             model=record.model,
             call_id=record.call_id,
-            at=format_timestamp(self.deps.clock().replace(microsecond=0)),
+            at=self.deps.now,
             run_id=self.run_id,
         )
 

@@ -42,10 +42,11 @@ def prune_superseded(
         except DocumentError as error:
             yield f"{error}; no turn names it, and it is kept"
             continue
-        now = ctx.now
         deleted_files = {name: DeletedFile(sha256=sha256(data).hexdigest(), size=len(data)) for name, data in sorted(files.items())}
         month = "-".join(place.path.split("/")[2:4])
-        stone = Tombstone(sha256=place.sha256, turn=str(key), day=month, files=deleted_files, deleted_at=now, why=SUPERSEDED_REASON, by=by)
+        stone = Tombstone(
+            sha256=place.sha256, turn=str(key), day=month, files=deleted_files, deleted_at=ctx.deps.now, why=SUPERSEDED_REASON, by=by
+        )
         if (turn := _prune_object(key, place, ctx, stone, dry_run=dry_run)) is not None:
             yield turn
 
@@ -239,8 +240,9 @@ def _delete_originals(manifest: Manifest, record: ArchiveRecord, rule: _PruneRul
     ctx.folders.reconcile(key)  # a failed restore may have left originals beside their tombstone
     if ctx.cold.tombstone(record) is None:
         files = {n: DeletedFile(sha256=record.files[n], size=len(data)) for n, data in sorted(ctx.cold.read(record).items())}
-        now = ctx.now
-        stone = Tombstone(sha256=record.sha256, turn=str(key), day=record.day, files=files, deleted_at=now, why=rule.why, by=rule.by)
+        stone = Tombstone(
+            sha256=record.sha256, turn=str(key), day=record.day, files=files, deleted_at=ctx.deps.now, why=rule.why, by=rule.by
+        )
         ctx.cold.write_tombstone(record.location, stone)
     turn = ctx.deps.turns.load(key)
     row = ctx.index_row(manifest, turn)

@@ -18,7 +18,6 @@ from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_row import RESPONSE_FILE, build_turn_row, whole_answer
-from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 
 PHASE = "archival"
@@ -53,11 +52,6 @@ class ArchiveContext:
     rules: ArchiveRules
     preamble: Callable[[Manifest], tuple[Message, ...]]
     run_id: str = ""
-
-    @property
-    def now(self) -> str:
-        """The time in whole seconds, ISO 8601 UTC."""
-        return format_timestamp(self.deps.clock().replace(microsecond=0))
 
     def index_row(self, manifest: Manifest, texts: Turn) -> TurnRow:
         """Write the row of a turn to the turn index and return it; `texts` has the documents that the row is made of."""
@@ -119,7 +113,7 @@ def compression_targets(tokens: int, rules: ArchiveRules) -> tuple[int, ...]:
 def archive_record(made: PackedTurn, place: ColdLocation, ctx: ArchiveContext) -> ArchiveRecord:
     """The archive record of the turn's manifest."""
     return ArchiveRecord(
-        archived_at=ctx.now,
+        archived_at=ctx.deps.now,
         day=made.due.day.isoformat(),
         was="clarify" if made.turn.manifest.state is TurnState.CLARIFY else "saved",
         cold=place.path,

@@ -64,7 +64,7 @@ def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
 def pin(key: TurnKey, ctx: ArchiveContext, *, why: str = "pinned") -> Hold:
     """Put a hold without end on a turn, in place of any other. Raises StoreError."""
     with ctx.deps.turns.lock(key):
-        hold = Hold(until=None, why=why, at=ctx.now)
+        hold = Hold(until=None, why=why, at=ctx.deps.now)
         ctx.holds.put(key, hold)
     return hold
 
@@ -81,6 +81,6 @@ def _hold_restored(key: TurnKey, ctx: ArchiveContext) -> Hold:
     if known and known.until is None:
         return known
     until = ctx.deps.clock().replace(microsecond=0) + timedelta(days=ctx.rules.after_days)
-    hold = Hold(until=format_timestamp(until), why=RESTORED, at=ctx.now)
+    hold = Hold(until=format_timestamp(until), why=RESTORED, at=ctx.deps.now)
     ctx.holds.put(key, hold)
     return hold

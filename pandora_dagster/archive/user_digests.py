@@ -31,7 +31,6 @@ from pandora_dagster.contracts.user.summary_levels import (
 from pandora_dagster.contracts.user.user_memory import MAX_PROFILE_FACTS, FactLedger, FactsDiff
 from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.errors import DocumentError, UnknownTurnError
-from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext, parsed_answer
 from pandora_dagster.phases.steps.session_facts import FACTS, facts_document, may_state_fact, screen_facts
 from pandora_dagster.retrieval.known_facts import ChangeOrigin, apply_diff, resolve_by_date
@@ -55,7 +54,7 @@ async def with_stated_facts(ledger: FactLedger, links: Iterable[TurnLink], subje
             continue
         result = await at.ask(FACTS, [facts_document("known_facts", ledger.facts)])
         diff, refused = screen_facts(parsed_answer(result, FactsDiff), words, ledger.facts)
-        now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
+        now = ctx.deps.now
         occasion = ChangeOrigin(turn.key.turn_id, turn.key.number, link.at, now, result.record.call_id)
         called.append((turn.key, turn.manifest.revision))
         ledger = resolve_by_date(apply_diff(ledger, diff, occasion, most=MAX_PROFILE_FACTS, refused=refused)[0])

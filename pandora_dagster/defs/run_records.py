@@ -28,31 +28,18 @@ _FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.Dagste
 _AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class RunDeletion:
-    """The result of deleting old runs."""
-
-    deleted: int
-    needed: int
-    """Old runs that stay, since they show a partition as materialized."""
-
-
-def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> RunDeletion:
-    """Delete runs that finished before this moment, with their events and logs.
+def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> tuple[int, int]:
+    """Delete runs that finished before this moment, with their events and logs; returns how many were deleted, and how many stay.
 
     Dagster 1.13 deletes the materializations with a run, and what only that run materialized shows as missing: so the newest run of every
     asset and of every existing partition stays. An archived turn has no partition.
     """
     needed = needed_runs(instance)
-    deleted = kept = 0
-    finished = dg.RunsFilter(statuses=list(_FINISHED), updated_before=before)
-    for run in list(_runs(instance, finished)):
-        if run.run_id in needed:
-            kept += 1
-        else:
-            delete_run(instance, run.run_id)
-            deleted += 1
-    return RunDeletion(deleted, kept)
+    finished = [run.run_id for run in _runs(instance, dg.RunsFilter(statuses=list(_FINISHED), updated_before=before))]
+    deleted = [run_id for run_id in finished if run_id not in needed]
+    for run_id in deleted:
+        delete_run(instance, run_id)
+    return len(deleted), len(finished) - len(deleted)
 
 
 def needed_runs(instance: dg.DagsterInstance) -> frozenset[str]:

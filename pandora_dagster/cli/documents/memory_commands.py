@@ -54,7 +54,6 @@ def set_memory(
     Example: pandora memory set budget "$500-800" --user example
     """
     from pandora_dagster.contracts.user.user_memory import MemoryEntry
-    from pandora_dagster.language.timestamps import format_timestamp
 
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):
         exit_with(EXIT_WRONG, f"key {key[:80]!r}: expected up to 64 lower-case letters, digits and '_', beginning with a letter")
@@ -64,7 +63,7 @@ def set_memory(
         exit_with(EXIT_WRONG, f"value of {len(value):,} characters: expected 1 to 2,000")
     with app_of(context) as app:
         owner = app.owner(user)
-        now = format_timestamp(app.dependencies.clock().replace(microsecond=0))
+        now = app.dependencies.now
         app.dependencies.memory.put(owner, MemoryEntry(key, value, 1.0, None, now, kind))
     if as_json:
         print_json({"user_id": owner, "key": key, "value": value, "kind": kind})

@@ -153,14 +153,13 @@ def _read(file: Path, shape: type[Record], by: str, app: "App") -> Record:
     """The record of a user's file, with its provenance. Raises InputError or DocumentError with every fault."""
     from pandora_dagster.app.store_adapters import read_source_record
     from pandora_dagster.contracts.user.sources import Provenance
-    from pandora_dagster.language.timestamps import format_timestamp
 
     if not file.is_file():
         raise InputError(f"{file}: {'not a file' if file.exists() else 'no such file'}: expected a JSON file with one record")
     found = read_source_record(file, shape)
     if found.provenance is not None:
         raise InputError(f"{file}: provenance: expected none: the store adds who stored a record, and when")
-    now = format_timestamp(app.dependencies.clock().replace(microsecond=0))
+    now = app.dependencies.now
     return found.model_copy(update={"provenance": Provenance(added_at=now, by=by)})
 
 

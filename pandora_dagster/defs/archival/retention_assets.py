@@ -79,8 +79,8 @@ def runs_asset(settings: Settings) -> dg.AssetsDefinition:
         if not days:
             fault = "PANDORA_RUNS_KEEP_DAYS: 0: runs are kept for ever: expected days"
             raise failure(RUNS, ConfigurationError(fault, hint="set PANDORA_RUNS_KEEP_DAYS, e.g. to 90"))
-        done = delete_old_runs(context.instance, before=datetime.now(UTC) - timedelta(days=days))
-        return dg.MaterializeResult(metadata={"deleted": done.deleted, "needed": done.needed, "days": days})
+        deleted, needed = delete_old_runs(context.instance, before=datetime.now(UTC) - timedelta(days=days))
+        return dg.MaterializeResult(metadata={"deleted": deleted, "needed": needed, "days": days})
 
     return run_retention
 

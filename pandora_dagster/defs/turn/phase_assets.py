@@ -117,25 +117,10 @@ def _phase_description(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
 
 def turn_assets(recipes: RecipeCatalog) -> list[dg.AssetsDefinition]:
     """One asset per phase, in the order of the flow; never fails on a broken recipe."""
-    return list(_cached_assets(tuple(_AssetKey(spec, phase_recipes(spec, recipes)) for spec in phase_table.PHASES)))
-
-
-class _AssetKey:
-    """A phase and its recipes as a key: equal where the spec, paths, versions and faults are."""
-
-    def __init__(self, spec: PhaseSpec, recipes: PhaseRecipes) -> None:
-        self.spec = spec
-        self.recipes = recipes
-        self._key = (spec, tuple((r.path, r.version) for r in recipes.every), recipes.faults)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _AssetKey) and other._key == self._key
+    return list(_cached_assets(tuple((spec, phase_recipes(spec, recipes)) for spec in phase_table.PHASES)))
 
 
 @lru_cache(maxsize=4)
-def _cached_assets(keys: tuple[_AssetKey, ...]) -> tuple[dg.AssetsDefinition, ...]:
+def _cached_assets(phases: tuple[tuple[PhaseSpec, PhaseRecipes], ...]) -> tuple[dg.AssetsDefinition, ...]:
     """Made once for the same phases and recipes (60 ms); an edited recipe makes them again."""
-    return tuple(phase_asset(key.spec, key.recipes) for key in keys)
+    return tuple(phase_asset(spec, recipes) for spec, recipes in phases)

@@ -3,7 +3,7 @@
 Checks are unpartitioned and do not block: the result's metadata names the turn, and a HALT is a failure of its own."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import dagster as dg
@@ -21,12 +21,17 @@ from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 class PhaseRecipes:
     """What one phase runs: one recipe for both modes, or one per mode, or none; `faults` where one cannot be loaded.
 
-    `also` holds what it may run beside them: shown, while the checks are the main recipe's gates.
+    `also` holds what it may run beside them: shown, while the checks are the main recipe's gates. Equal where `versions` and faults are.
     """
 
-    loaded: tuple[LoadedRecipe, ...] = ()
+    loaded: tuple[LoadedRecipe, ...] = field(default=(), compare=False)
     faults: tuple[str, ...] = ()
-    also: tuple[LoadedRecipe, ...] = ()
+    also: tuple[LoadedRecipe, ...] = field(default=(), compare=False)
+    versions: tuple[tuple[str, str], ...] = field(init=False)
+    """Path and version of every recipe."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "versions", tuple((recipe.path, recipe.version) for recipe in self.every))
 
     @property
     def every(self) -> tuple[LoadedRecipe, ...]:

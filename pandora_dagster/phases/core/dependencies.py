@@ -13,6 +13,7 @@ from pandora_dagster.contracts.ports.record_storage import CallLog, Intervention
 from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, Tool, ToolPermission
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore, VectorIndex
 from pandora_dagster.contracts.ports.user_storage import ConversationSummaries, FactStore, MemoryStore, SourceStore
+from pandora_dagster.language.timestamps import format_timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +60,8 @@ class PhaseDependencies:
     """What tools may do; a tool that needs more is refused."""
     listener: AnswerListener | None = None
     """Receives the turn's answer while it is written; None for no listener."""
+
+    @property
+    def now(self) -> str:
+        """The time in whole seconds, ISO 8601 UTC."""
+        return format_timestamp(self.clock().replace(microsecond=0))

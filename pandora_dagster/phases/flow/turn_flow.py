@@ -10,7 +10,6 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import DocumentError, HaltError, InputError
-from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core import turn_indexing
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.halt_interventions import HALTING_ERRORS, close_intervention, intervention_type, open_intervention
@@ -168,7 +167,7 @@ class TurnRun:
         verdicts = worst_verdicts([v for r in ctx.results for v in r.verdicts] + [*written.verdicts, *ctx.compression_verdicts])
         record = PhaseRecord(
             phase=ctx.phase,
-            finished_at=format_timestamp(self._deps.clock().replace(microsecond=0)),
+            finished_at=self._deps.now,
             recipes={r.record.recipe: r.record.recipe_version for r in ctx.results},
             runtimes=tuple(dict.fromkeys(r.record.runtime for r in ctx.results)),
             report=manifest_report(ctx.results, verdicts, {**written.facts, **compression_rows(ctx.compressions)}),

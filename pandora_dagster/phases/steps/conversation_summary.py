@@ -19,7 +19,6 @@ from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_row import READ_FILES, build_turn_row, informative_sections
 from pandora_dagster.errors import DeferredError, DocumentError, UnknownTurnError
-from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.gather import session_history
 from pandora_dagster.phases.gather.prior_turns import context_path
@@ -212,7 +211,7 @@ def _summary_record(
         linked=made.linked,
         digest=made.digest,
         tokens=ctx.deps.counter.count(render_digest(made.digest)),
-        created_at=format_timestamp(ctx.deps.clock().replace(microsecond=0)),
+        created_at=ctx.deps.now,
         made_by=ctx.turn.key.turn_id,
         runtime=result.record.runtime,
         recipe=result.record.recipe,

@@ -27,7 +27,6 @@ from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.documents.redaction.credentials import holds_secret
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.language.sentences import sentences
-from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.gather.fact_lines import ledger_lines
@@ -137,7 +136,7 @@ def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:
 
 
 def _occasion(ctx: PhaseContext, call: str) -> ChangeOrigin:
-    now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
+    now = ctx.deps.now
     return ChangeOrigin(ctx.turn.key.turn_id, ctx.turn.key.number, ctx.turn.manifest.created_at, now, call)
 
 
@@ -164,7 +163,7 @@ def _linked_sessions(ctx: PhaseContext, known: SessionFacts) -> tuple[str, ...]:
 
 def give_consent(deps: PhaseDependencies, user: UserId) -> None:
     """Store facts of later turns across sessions from now on; an earlier consent stays as it is."""
-    deps.facts.consent(user, at=format_timestamp(deps.clock().replace(microsecond=0)), after_turn=_newest_turn(deps, user))
+    deps.facts.consent(user, at=deps.now, after_turn=_newest_turn(deps, user))
 
 
 def erase_facts(deps: PhaseDependencies, user: UserId, *, sessions: bool = False) -> tuple[int, int]:

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts.ports.tool import ToolArtifact, ToolOutcome
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
-from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather.research_pages import research_page
 
@@ -20,7 +19,7 @@ _VISIT = re.compile(r"webpage_cache/[^/]+/visit\.json")
 
 def finding_files(ctx: PhaseContext, outcomes: Iterable[tuple[str, ToolOutcome]]) -> dict[str, str]:
     """The turn's documents of what each (tool, outcome) found: `research.json` with its rendering, one `visit.json` a page."""
-    now, turn = format_timestamp(ctx.deps.clock().replace(microsecond=0)), ctx.turn.key.number
+    now, turn = ctx.deps.now, ctx.turn.key.number
     files: dict[str, str] = {}
     count = 0
     for tool, outcome in outcomes:

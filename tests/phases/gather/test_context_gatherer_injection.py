@@ -83,7 +83,8 @@ def test_a_quoted_line_cannot_begin_another_source(anna, attack):
     assert pack.user.count("\n</document>\n") == sum(part.kind == "document" for part in pack.parts)
 
 
-SECRET = st.text("abcdefghijklmnopqrstuvwxyz", min_size=12, max_size=16)
+SECRET = st.text("bcdfghjklmnpqrstvwxz", min_size=12, max_size=16)
+"""Without vowels: no word of a prompt, such as `informational`, contains one."""
 
 
 @given(SECRET, SECRET, st.sampled_from(["{other} lamp", "What does ben say about the lamp?", "notes/../../ben/notes/{other}.md", "lamp"]))

@@ -139,11 +139,7 @@ class _ArchiveRun:
         for turn in done.after:
             self._add_row(_archived_row(turn, seconds))
         for due in done.settled:
-            self._add_row(
-                ArchivedTurn(
-                    due.key, due.day.isoformat(), ArchiveOutcome.FINISHED, reason="archived before; its folder and row are complete now"
-                )
-            )
+            self._add_row(_row(due, ArchiveOutcome.FINISHED, "archived before; its folder and row are complete now"))
         for due, error in done.bad:
             self._record_failure(due, error)
 
@@ -167,7 +163,7 @@ class _ArchiveRun:
             except HaltError as halt:
                 self._record_halt(due, halt)
             except UnknownTurnError as error:
-                self._add_row(ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.KEPT, reason=f"it is gone: {error}"))
+                self._add_row(_row(due, ArchiveOutcome.KEPT, f"it is gone: {error}"))
             except (DocumentError, InputError) as error:
                 self._record_failure(due, error)
             except StoreError as error:
@@ -181,7 +177,7 @@ class _ArchiveRun:
                 lock.enter_context(self._ctx.deps.turns.lock(due.key, wait_s=wait_s))
             except StoreError as error:
                 if wait_s is None:
-                    self._add_row(ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.KEPT, reason=str(error)))
+                    self._add_row(_row(due, ArchiveOutcome.KEPT, str(error)))
                 else:
                     self.busy.append(due)
                 return
@@ -200,7 +196,7 @@ class _ArchiveRun:
         elif judged.kept is NotDueReason.ARCHIVED:
             batch.left.append(due)
         else:
-            self._add_row(ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.KEPT, reason=judged.reason))
+            self._add_row(_row(due, ArchiveOutcome.KEPT, judged.reason))
 
     async def _make_summary(self, due: DueTurn, manifest: Manifest) -> None:
         """Make the summary that the row of a saved turn needs, where a crash prevented it. Raises HaltError."""
@@ -249,7 +245,7 @@ class _ArchiveRun:
         self._ctx.index_row(manifest, original)
 
     def _record_halt(self, due: DueTurn, halt: HaltError) -> None:
-        self._add_row(_failed_row(due, str(halt), halt.intervention_id))
+        self._add_row(_row(due, ArchiveOutcome.FAILED, str(halt), halt.intervention_id))
         if self._ctx.deps.interventions.show(halt.intervention_id).type in FATAL_INTERVENTIONS:
             self.stop(str(halt), halt.hint)
 
@@ -258,7 +254,7 @@ class _ArchiveRun:
         kind = intervention_type(error) if isinstance(error, DocumentError) else InterventionType.CORRUPT_DOCUMENT
         fields = {"user_id": due.key.user, "turn_id": due.key.turn_id, "phase": PHASE}
         opened = self._ctx.deps.interventions.open(kind, f"{due.key}: {error}", hint=error.hint, **fields)
-        self._add_row(_failed_row(due, str(error), opened.id))
+        self._add_row(_row(due, ArchiveOutcome.FAILED, str(error), opened.id))
 
     def _add_row(self, row: ArchivedTurn) -> None:
         known = self.report
@@ -272,8 +268,9 @@ def _lacks_summary(manifest: Manifest) -> bool:
     return manifest.state is TurnState.SAVED and not manifest.recorded and not manifest.finished(phase_in_role(PhaseRole.SUMMARY))
 
 
-def _failed_row(due: DueTurn, reason: str, intervention: str) -> ArchivedTurn:
-    return ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.FAILED, reason=reason, intervention=intervention)
+def _row(due: DueTurn, outcome: ArchiveOutcome, reason: str, intervention: str = "") -> ArchivedTurn:
+    """The row of a turn that this run did not archive."""
+    return ArchivedTurn(due.key, due.day.isoformat(), outcome, reason=reason, intervention=intervention)
 
 
 def _archived_row(turn: Turn, seconds: float) -> ArchivedTurn:

@@ -1,4 +1,4 @@
-"""The metadata of a phase in Dagster, made from its report. Numbers stay numbers, so that the UI plots them."""
+"""The metadata of a phase in Dagster, made from its report. Numbers stay numbers, which Dagster types itself, so that the UI plots them."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -10,7 +10,7 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.phases.core.phase_report import PhaseReport
 
-Metadata = dict[str, dg.MetadataValue[Any]]
+Metadata = dict[str, Any]
 _CELL = (str, int, float, bool)
 _MARKDOWN = frozenset({"compression_before", "compression_after"})
 
@@ -37,7 +37,7 @@ def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metad
     """The metadata of a HALT: the intervention, the commands that resolve it, and where to look."""
     texts = {"intervention": halt.id, "type": halt.type.value, "hint": halt.hint, "turn": str(report.key), "recipe": halt.recipe}
     return {
-        **{name: dg.MetadataValue.text(text) for name, text in texts.items() if text},
+        **{name: text for name, text in texts.items() if text},
         "path": dg.PathMetadataValue(folder),
     }
 
@@ -90,13 +90,8 @@ def _numbers(calls: Sequence[CallRecord]) -> Metadata:
     }
     if any(c.compression_applied for c in calls):
         counts["compression_savings"] = sum(c.compression_savings for c in calls)
-    latency = round(sum(c.latency_ms for c in calls), 1)
-    amounts = {"latency_ms": latency, "queue_ms": round(sum(c.queue_ms for c in calls), 1), "cost": sum(c.cost for c in calls)}
-    return {
-        **{name: dg.MetadataValue.int(n) for name, n in counts.items()},
-        **{name: dg.MetadataValue.float(n) for name, n in amounts.items()},
-        **_sources(calls),
-    }
+    latency, queued = (round(sum(times), 1) for times in ((c.latency_ms for c in calls), (c.queue_ms for c in calls)))
+    return {**counts, "latency_ms": latency, "queue_ms": queued, "cost": sum(c.cost for c in calls), **_sources(calls)}
 
 
 def _sources(calls: Sequence[CallRecord]) -> Metadata:
@@ -106,8 +101,8 @@ def _sources(calls: Sequence[CallRecord]) -> Metadata:
         for source, tokens in call.context_sizes.items():
             sizes[source] = sizes.get(source, 0) + tokens
     routed = [f"{c.recipe}: {', '.join(c.routed)}" for c in calls if c.routed]
-    shown: Metadata = {f"context/{source}": dg.MetadataValue.int(tokens) for source, tokens in sizes.items()}
-    return shown | ({"routed": dg.MetadataValue.text("; ".join(routed))} if routed else {})
+    shown: Metadata = {f"context/{source}": tokens for source, tokens in sizes.items()}
+    return shown | ({"routed": "; ".join(routed)} if routed else {})
 
 
 def _versions(calls: Sequence[CallRecord]) -> Metadata:
@@ -117,33 +112,23 @@ def _versions(calls: Sequence[CallRecord]) -> Metadata:
         "prompt_version": (c.prompt_version for c in calls),
         "runtime": (f"{c.runtime} ({c.model})" if c.model not in ("", c.runtime) else c.runtime for c in calls),
     }
-    return {name: dg.MetadataValue.text(", ".join(dict.fromkeys(texts))) for name, texts in columns.items()}
+    return {name: ", ".join(dict.fromkeys(texts)) for name, texts in columns.items()}
 
 
 def _location(report: PhaseReport, folder: str) -> Metadata:
     manifest = report.manifest
     return {
-        "session": dg.MetadataValue.text(manifest.session_id),
-        "revision": dg.MetadataValue.int(manifest.revision),
-        "state": dg.MetadataValue.text(manifest.state.value),
+        "session": manifest.session_id,
+        "revision": manifest.revision,
+        "state": manifest.state.value,
         "path": dg.PathMetadataValue(folder),
     }
 
 
-def _fact(name: str, value: Any) -> dg.MetadataValue[Any]:
-    return dg.MetadataValue.md(value) if name in _MARKDOWN else _value(value)
-
-
-def _value(value: Any) -> dg.MetadataValue[Any]:
+def _fact(name: str, value: Any) -> Any:
     """A fact of a report as the UI shows it best: number, text, table, JSON."""
-    if isinstance(value, bool):
-        return dg.MetadataValue.bool(value)
-    if isinstance(value, int):
-        return dg.MetadataValue.int(value)
-    if isinstance(value, float):
-        return dg.MetadataValue.float(value)
-    if isinstance(value, str):
-        return dg.MetadataValue.text(value)
+    if isinstance(value, _CELL):
+        return dg.MetadataValue.md(str(value)) if name in _MARKDOWN else value
     return _table(cast("Sequence[Any]", value)) if _is_table(value) else dg.MetadataValue.json(_plain(value))
 
 

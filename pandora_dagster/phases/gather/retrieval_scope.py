@@ -1,7 +1,5 @@
 """The depth of retrieval for a turn, and the turns that the index offers it (002 section 4). Rules without a model call (DECISIONS 25)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pandora_dagster.contracts.enums import TurnState
@@ -20,20 +18,6 @@ _LINKED_FACTOR = 2
 """Factor on the number of candidates fetched where linked sessions or a threshold filter them."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnCandidates:
-    """What the index offers, best first, and the scope of the search."""
-
-    candidates: tuple[Candidate, ...]
-    scope: RetrievalScope
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the phase report says of the search."""
-        facts: dict[str, Any] = {"retrieval_depth": self.scope.depth, "depth_why": self.scope.why, "candidates": len(self.candidates)}
-        return facts | ({} if self.scope.crosses else {"other_sessions": "no consent"})
-
-
 def scope_of_turn(ctx: PhaseContext) -> RetrievalScope:
     """Depth, threshold and sessions for this turn; phase 0 says whether the query refers back (002 section 4, "Reference Detection")."""
     analysis = ctx.analysis()
@@ -41,15 +25,20 @@ def scope_of_turn(ctx: PhaseContext) -> RetrievalScope:
     return retrieval_scope(retrieval_policy(ctx.deps.policy), ctx.deps.stage or analysis.intent, reference, consents=crosses_sessions(ctx))
 
 
-def candidate_turns(ctx: PhaseContext, query: str) -> TurnCandidates:
-    """The turns that the index offers RETRIEVAL for `query`."""
-    scope, key, session = scope_of_turn(ctx), ctx.turn.key, ctx.turn.manifest.session_id
-    if not scope.offered:
-        return TurnCandidates((), scope)
+def candidate_turns(ctx: PhaseContext, query: str) -> tuple[tuple[Candidate, ...], dict[str, Any]]:
+    """The turns that the index offers RETRIEVAL for `query`, best first, and what the phase report says of the search."""
+    scope = scope_of_turn(ctx)
+    found = _candidates(ctx, query, scope) if scope.offered else ()
+    facts: dict[str, Any] = {"retrieval_depth": scope.depth, "depth_why": scope.why, "candidates": len(found)}
+    return found, facts | ({} if scope.crosses else {"other_sessions": "no consent"})
+
+
+def _candidates(ctx: PhaseContext, query: str, scope: RetrievalScope) -> tuple[Candidate, ...]:
+    key, session = ctx.turn.key, ctx.turn.manifest.session_id
     linked = frozenset(ctx.deps.facts.session(key.user, SessionId(session)).linked_sessions) if scope.crosses else frozenset[str]()
     limit = max(SESSION_POOL, scope.offered) if not scope.crosses else scope.offered * (_LINKED_FACTOR if linked or scope.threshold else 1)
     found = ctx.deps.index.candidates(key.user, query, limit=limit, before=key.number)
-    return TurnCandidates(filter_candidates(found, scope, session=session, linked=linked), scope)
+    return filter_candidates(found, scope, session=session, linked=linked)
 
 
 def named_days(ctx: PhaseContext) -> tuple[str, ...]:

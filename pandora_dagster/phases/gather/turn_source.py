@@ -67,11 +67,11 @@ class PriorTurnSource(ContextSource[RankedTurn]):
 
     def headers(self, query: SourceQuery) -> SourceHeaders:
         """Summaries of the turns that the index finds and of the session's newest turns; an unfinished turn has none."""
-        found = retrieval_scope.candidate_turns(self.ctx, f"{query.resolved} {' '.join(query.entities)}")
-        best = max((c.score for c in found.candidates), default=0.0) or 1.0
-        scores = {c.row.number: c.score / best for c in found.candidates}
+        candidates, facts = retrieval_scope.candidate_turns(self.ctx, f"{query.resolved} {' '.join(query.entities)}")
+        best = max((c.score for c in candidates), default=0.0) or 1.0
+        scores = {c.row.number: c.score / best for c in candidates}
         protected = protected_turns(self.ctx, self.rows)
-        rows = {c.row.number: c.row for c in found.candidates} | {row.number: row for row in self.rows if row.number in protected}
+        rows = {c.row.number: c.row for c in candidates} | {row.number: row for row in self.rows if row.number in protected}
         document = session_history.summaries_document(
             (row for row in rows.values() if row.summary),
             session=self.ctx.turn.manifest.session_id,
@@ -79,7 +79,7 @@ class PriorTurnSource(ContextSource[RankedTurn]):
             protected=protected,
             days=self.days,
         )
-        return SourceHeaders(document, facts=found.facts)
+        return SourceHeaders(document, facts=facts)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
         ranks = [(n, plan.turn_relevance.get(str(n))) for n in plan.relevant_turns]

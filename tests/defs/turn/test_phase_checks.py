@@ -59,7 +59,7 @@ def test_a_halt_for_lost_facts_fails_its_check(report):
 
 def test_figures_facts_and_texts_are_metadata(report):
     """Numbers as numbers, rows as tables, texts as Markdown."""
-    shown = phase_metadata(replace(report, facts=FACTS), "/t")
+    shown = dg.AssetMaterialization("phase", metadata=phase_metadata(replace(report, facts=FACTS), "/t")).metadata
     assert isinstance(shown["compressions"], dg.TableMetadataValue) and isinstance(shown["compressed_facts"], dg.TableMetadataValue)
     assert isinstance(shown["compression_before"], dg.MarkdownMetadataValue)
     assert shown["compression_tokens_before"].value == 2000

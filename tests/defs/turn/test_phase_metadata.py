@@ -38,7 +38,7 @@ def test_waiting_cost_and_sources_are_numbers_that_plot(report):
         "routed": ("long +1", "score 1 < 4: REFLEX"),
     }
     calls = [call.model_copy(update=fields) for call in (report.calls[0], report.calls[0])]
-    shown = phase_metadata(_with(report, calls=calls, facts={"turn_tokens": 80_000, "turn_tokens_alarm": "80,000 tokens"}), "/t")
+    shown = _shown(_with(report, calls=calls, facts={"turn_tokens": 80_000, "turn_tokens_alarm": "80,000 tokens"}))
     numbers = {name: value.value for name, value in shown.items() if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue)}
     assert numbers["queue_ms"] == 25.0 and numbers["cost"] == 0.5 and numbers["turn_tokens"] == 80_000
     assert (numbers["context/context.md"], numbers["context/role"]) == (180, 400)
@@ -49,7 +49,7 @@ def test_waiting_cost_and_sources_are_numbers_that_plot(report):
 def test_each_call_is_a_row_with_tokens_against_budget(report):
     """A failed call says why in its row."""
     failed = report.calls[0].model_copy(update={"success": False, "error": "cut answer", "escalated": True, "retries": 2})
-    rows = phase_metadata(_with(report, calls=(*report.calls, failed)), "/t")["calls"].records
+    rows = _shown(_with(report, calls=(*report.calls, failed)))["calls"].records
     assert [r.data["outcome"] for r in rows] == ["ok", "cut answer"]
     assert rows[1].data["layer"] == "MIND (escalated)"
     assert (rows[0].data["tokens"], rows[0].data["budget"]) == (500, 1500)
@@ -70,13 +70,13 @@ def test_each_call_is_a_row_with_tokens_against_budget(report):
 )
 def test_a_fact_is_shown_as_what_it_is(report, fact, kind):
     """Numbers plot, tables are tables, the rest is JSON."""
-    assert isinstance(phase_metadata(_with(report, facts={"rounds": fact}), "/t")["rounds"], kind)
+    assert isinstance(_shown(_with(report, facts={"rounds": fact}))["rounds"], kind)
 
 
 def test_what_was_left_out_is_listed(report):
     """Selection leaves a trace that users can read."""
     call = report.calls[0].model_copy(update={"left_out": ("turn_000001", "turn_000002")})
-    assert phase_metadata(_with(report, calls=(call,)), "/t")["left_out"].md_str == "- turn_000001\n- turn_000002"
+    assert _shown(_with(report, calls=(call,)))["left_out"].md_str == "- turn_000001\n- turn_000002"
 
 
 def test_the_data_version_tells_recipe_prompt_and_content(report):
@@ -87,6 +87,11 @@ def test_the_data_version_tells_recipe_prompt_and_content(report):
     others = {data_version(_with(report, calls=(changed,))).value, data_version(_with(report, section="other")).value}
     assert same == data_version(_with(report)).value
     assert same not in others
+
+
+def _shown(report):
+    """The metadata as Dagster types them."""
+    return dg.AssetMaterialization("phase", metadata=phase_metadata(report, "/t")).metadata
 
 
 def _with(report, **changed):

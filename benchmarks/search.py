@@ -19,7 +19,7 @@ from time import perf_counter
 from benchmarks.asking import DRAW, LEAST, MET, Outcome, asked_all, drawn
 from benchmarks.plain_bm25 import PlainBm25
 from pandora_dagster.app import App, open_app
-from pandora_dagster.app.application import most_messages
+from pandora_dagster.app.search_service import most_messages
 from pandora_dagster.retrieval.messages.message_relevance import relevant_messages
 from pandora_dagster.retrieval.messages.search_results import search_results
 from pandora_dagster.settings import load_settings

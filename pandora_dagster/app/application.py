@@ -1,7 +1,7 @@
 """The application container: the ports of one open store, and the services over them. `composition` builds it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from pandora_dagster.app.health import HealthService
 from pandora_dagster.app.index_service import IndexService
 from pandora_dagster.app.lineage_service import LineageService
+from pandora_dagster.app.search_service import SearchService
 from pandora_dagster.app.transfer_service import TransferService
-from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import AnswerListener
@@ -31,19 +31,17 @@ from pandora_dagster.contracts.ports.record_storage import (
 )
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore, VectorIndex
 from pandora_dagster.contracts.ports.user_storage import LevelStore, Sessions
-from pandora_dagster.contracts.turns import Manifest, SearchFilters, Turn
+from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.section_budgets import SectionBudgets
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.governance.manual_answers import check_manual_answer, pending_vault_refs
-from pandora_dagster.language.timestamps import format_timestamp, parse_timestamp
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, with_manual_answer
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
-from pandora_dagster.retrieval.messages.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 
 T = TypeVar("T")
@@ -104,6 +102,7 @@ class App:
     transfer: TransferService
     health: HealthService
     lineage: LineageService
+    search: SearchService
     on_close: Callable[[], None]
     """Writes what is not on the disk yet."""
 
@@ -177,15 +176,6 @@ class App:
     def answer_of(self, key: TurnKey, turn: Turn | None = None) -> TurnAnswer:
         return read_answer(self.dependencies, key, turn)
 
-    def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
-        """`search_messages` for a user, by default the configured one. Raises InputError."""
-        count = self.dependencies.counter.count
-        return search_messages(self.turn_index, self.owner(user), query, budget_tokens=budget_tokens, count=count, filters=filters)
-
-    def unmatched_filters(self, user: str, filters: Mapping[str, str]) -> tuple[str, ...]:
-        """`unmatched_filters` for a user, by default the configured one. Raises InputError."""
-        return unmatched_filters(self.turn_index, self.owner(user), filters)
-
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))
 
@@ -194,52 +184,3 @@ class App:
         self.loop.run(self.runtime.aclose())
         self.loop.close()
         self.on_close()
-
-
-_TOKENS_A_MESSAGE = 5
-"""Most messages with their speaker have more tokens, so that what is fetched fills the budget."""
-_FEWEST = 50
-
-
-def search_messages(
-    index: SearchIndex, user: UserId, query: str, *, budget_tokens: int, count: Callable[[str], int], filters: Mapping[str, str]
-) -> SearchResults:
-    """What the user's messages say about `query`, within `budget_tokens`. An empty filter is none. Raises InputError."""
-    found = index.messages(user, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
-    relevant = index.relevant(query, found)
-    return search_results(query, relevant, budget=budget_tokens, count=count, beside=index.neighbours(found, relevant))
-
-
-def unmatched_filters(index: SearchIndex, user: UserId, filters: Mapping[str, str]) -> tuple[str, ...]:
-    """One sentence for each filter whose value no turn of the user has. An empty filter is none. Raises InputError."""
-    unknown = index.unmatched_filters(user, search_filters(filters))
-    return tuple(f"{name} {value[:80]!r}: no turn of {user} has it: expected one that is there" for name, value in unknown.items())
-
-
-def most_messages(budget_tokens: int) -> int:
-    """How many of the best messages a search fetches for a budget."""
-    return _FEWEST + budget_tokens // _TOKENS_A_MESSAGE
-
-
-def search_filters(given: Mapping[str, str]) -> SearchFilters:
-    """Filters from words. Raises InputError for a wrong time or state."""
-    state = given.get("state")
-    if state and state not in set(TurnState):
-        raise InputError(f"state {state[:40]!r}: expected one of {', '.join(TurnState)}")
-    return SearchFilters(
-        session=given.get("session") or None,
-        since=_time("since", given.get("since", "")),
-        until=_time("until", given.get("until", "")),
-        intent=given.get("intent") or None,
-        topic=given.get("topic") or None,
-        state=TurnState(state) if state else None,
-    )
-
-
-def _time(name: str, text: str) -> str | None:
-    if not text:
-        return None
-    try:
-        return format_timestamp(parse_timestamp(text))
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"{name} {text[:40]!r}: expected an ISO 8601 time, e.g. 2026-01-04 or 2026-01-04T14:30:00Z") from error

@@ -12,6 +12,7 @@ from pandora_dagster.app.application import App, CompressionStack
 from pandora_dagster.app.health import HealthService, ServerHealth
 from pandora_dagster.app.index_service import IndexService
 from pandora_dagster.app.lineage_service import LineageService
+from pandora_dagster.app.search_service import SearchService
 from pandora_dagster.app.store_adapters import (
     StoreAdapters,
     open_index_service,
@@ -228,6 +229,7 @@ def open_app(
         transfer=open_transfer_service(settings, stores),
         health=_open_health(settings, stores, runtime, recipes, versions, indexes),
         lineage=lineage,
+        search=SearchService(stores.index, settings.user, counter.count),
         on_close=metrics.flush,
     )
 

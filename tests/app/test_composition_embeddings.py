@@ -22,7 +22,7 @@ def _open(folder: Path, embeds: FakeEmbedder | None = None, **environ: str) -> A
 
 
 def _found(app: App, query: str) -> list[str]:
-    return [result.text for result in app.search(query, user="ann", budget_tokens=500).results]
+    return [result.text for result in app.search.messages(query, user="ann", budget_tokens=500).results]
 
 
 def test_off_makes_no_vectors(tmp_path: Path) -> None:

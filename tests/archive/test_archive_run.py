@@ -36,18 +36,18 @@ def test_what_an_archived_store_tells_is_what_it_told_before(app):
     keys = list(app.turns.keys())
     before = {key: snapshot(app.turns.path(key)) for key in keys}
     exported = [json.dumps(c) for c in app.transfer.export_conversations(None)]
-    found = app.search("which desk did we order?", user="example", budget_tokens=800).text
+    found = app.search.messages("which desk did we order?", user="example", budget_tokens=800).text
     report, rows = archived(app)
     assert report.counts == {ArchiveOutcome.ARCHIVED: len(keys)} and not report.failed and not report.stopped
     assert [row.outcome for row in rows] == [ArchiveOutcome.ARCHIVED] * len(keys)
     assert {app.turns.manifest(key).state for key in keys} == {"archived"}
     assert report.tokens_after <= report.tokens_before and report.facts_kept <= report.facts
     assert [json.dumps(c) for c in app.transfer.export_conversations(None)] == exported
-    assert app.search("which desk did we order?", user="example", budget_tokens=800).text == found
+    assert app.search.messages("which desk did we order?", user="example", budget_tokens=800).text == found
     assert app.indexes.verify() == ()
     assert archived(app)[0].due == 0
     app.indexes.rebuild()
-    assert app.search("which desk did we order?", user="example", budget_tokens=800).text == found
+    assert app.search.messages("which desk did we order?", user="example", budget_tokens=800).text == found
     for key in keys:
         original = app.turns.original(key)
         assert original.manifest.state == "saved" and restore(key, archive_context(app)).turn == original
@@ -140,7 +140,7 @@ def test_an_archived_turn_is_asked_about_and_found(rig):
     assert rig.turn(later).manifest.state == "saved"
     assert "PRIOR TURN 1" in "".join(str(part) for part in rig.runtime.of("context_synthesis")[-1].parts)
     assert rig.row(key).state == "archived" and rig.row(key).tokens == rig.turn(key).manifest.tokens
-    assert "oak desk" in rig.app.search("oak desk order 7741", user="anna", budget_tokens=500).text
+    assert "oak desk" in rig.app.search.messages("oak desk order 7741", user="anna", budget_tokens=500).text
 
 
 def test_an_archived_turn_must_be_restored_before_it_is_changed(rig):

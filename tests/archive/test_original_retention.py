@@ -86,7 +86,7 @@ def test_after_their_deletion_everything_goes_on_and_says_so(app):
     conversations = list(app.transfer.export_conversations(None))
     assert sum(len(c[DELETED_FIELD]) for c in conversations) == len(keys)
     assert all({"role", "content"} <= set(m) for c in conversations for m in c["messages"])
-    assert app.search("which desk did we order?", user="example", budget_tokens=800).results
+    assert app.search.messages("which desk did we order?", user="example", budget_tokens=800).results
     app.indexes.rebuild()
     assert app.indexes.verify() == ()
     checks = originals_check(app)

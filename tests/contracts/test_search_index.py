@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.app.application import search_messages, unmatched_filters
+from pandora_dagster.app.search_service import SearchService
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex
@@ -156,10 +156,11 @@ def test_a_rebuild_replaces_all_rows(index: SearchIndex) -> None:
 def test_the_search_service_needs_the_port_alone(index: SearchIndex) -> None:
     """A search packs what the index finds; a filter's value that no turn has is one sentence, a faulty one an error."""
     index.put([DESK_TURN, LAMP, OTHER])
-    found = search_messages(index, ANN, "oak desk", budget_tokens=200, count=len, filters={"session": ""})
+    search = SearchService(index, ANN, len)
+    found = search.messages("oak desk", budget_tokens=200, session="")
     assert found.results[0].turn_id == "turn_000001" and "oak desk" in found.text and found.tokens <= 200
-    assert unmatched_filters(index, ANN, {"topic": "lamps", "session": "s1"}) == (
+    assert search.unmatched_filters("", {"topic": "lamps", "session": "s1"}) == (
         "topic 'lamps': no turn of ann has it: expected one that is there",
     )
     with pytest.raises(InputError, match="state 'gone': expected one of"):
-        search_messages(index, ANN, "oak desk", budget_tokens=200, count=len, filters={"state": "gone"})
+        search.messages("oak desk", budget_tokens=200, state="gone")

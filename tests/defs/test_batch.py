@@ -186,5 +186,5 @@ def test_the_turns_of_a_batch_are_turns_like_others(graph, batches, instance, tm
     run(graph, instance, batches.open().identity("q.jsonl")[1])
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
     assert app.turns.manifest(TurnKey.parse("ann:turn_000001")).state is TurnState.SAVED
-    assert app.search("oak desk", user="ann", budget_tokens=500).results
+    assert app.search.messages("oak desk", user="ann", budget_tokens=500).results
     app.close()

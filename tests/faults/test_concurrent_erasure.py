@@ -43,7 +43,7 @@ def test_whatever_runs_beside_it_leaves_nothing(prepared, tmp_path, other, late_
     app = opened(root)
     assert app.turns.users() == (RUBEN,)
     app.indexes.rebuild()
-    assert app.indexes.verify() == () and app.search("oak desk", user=RUBEN, budget_tokens=300).results
+    assert app.indexes.verify() == () and app.search.messages("oak desk", user=RUBEN, budget_tokens=300).results
     app.close()
 
 

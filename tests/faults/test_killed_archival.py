@@ -87,7 +87,7 @@ def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
     keys = list(app.turns.keys())
     before = {key: app.turns.load(key) for key in keys}
     exported = [json.dumps(c) for c in app.transfer.export_conversations(None)]
-    found = app.search("oak desk Miller", user="user1", budget_tokens=500).text
+    found = app.search.messages("oak desk Miller", user="user1", budget_tokens=500).text
     app.close()
     originals, cut = documents(prepared), set()
     for number, root in enumerate(killed):
@@ -104,7 +104,7 @@ def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
         assert sum(report.counts.values()) == report.due and not report.failed and not report.stopped
         check_archived(root, app, keys)
         assert [json.dumps(c) for c in app.transfer.export_conversations(None)] == exported
-        assert app.search("oak desk Miller", user="user1", budget_tokens=500).text == found
+        assert app.search.messages("oak desk Miller", user="user1", budget_tokens=500).text == found
         back = keys if number == 0 else keys[number % 3 :: 3]
         for key in back:
             assert restore(key, ctx).turn == before[key]

@@ -42,5 +42,5 @@ def test_an_erasure_killed_anywhere_is_finished_by_the_next(prepared, tmp_path, 
             assert erasure(root).erase(BEN).proof.clean
         assert not left_of_ben(root) and not erasure(root).find(BEN).anything
         app = opened(root)
-        assert app.indexes.verify() == () and app.search("oak desk", user=RUBEN, budget_tokens=300).results
+        assert app.indexes.verify() == () and app.search.messages("oak desk", user=RUBEN, budget_tokens=300).results
         app.close()

@@ -36,13 +36,13 @@ def test_real_conversations_are_archived_and_found_as_before(tmp_path):
         key: found[0] for key in some if (found := RESERVATION.findall(" ".join(m["content"] or "" for m in messages_of(before[key]))))
     }
     assert len(asked) > 10
-    found = {key: app.search(number, user=key.user, budget_tokens=600) for key, number in asked.items()}
+    found = {key: app.search.messages(number, user=key.user, budget_tokens=600) for key, number in asked.items()}
     assert all(number in found[key].text for key, number in asked.items())
     ctx = open_archive(app)
     report = app.run(archive_turns(select_turns(ctx), ctx))
     assert report.counts == {"archived": len(keys)} and report.tokens_after < report.tokens_before / 2
     assert [json.dumps(c) for c in app.transfer.export_conversations(None)] == exported
-    assert {key: app.search(number, user=key.user, budget_tokens=600) for key, number in asked.items()} == found
+    assert {key: app.search.messages(number, user=key.user, budget_tokens=600) for key, number in asked.items()} == found
     links = list(app.lineage.prove())
     assert len(links) > 2 * len(keys) and [link for link in links if isinstance(link, str) or link.fault] == []
     for key in some:

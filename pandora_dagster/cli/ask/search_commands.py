@@ -53,13 +53,13 @@ def search(
                 print_note(f"pandora: {where}{question.fault}")
                 print_json_line({"line": question.line, "error": question.fault})
                 continue
-            found = app.search(question.query, user=question.user, budget_tokens=budget_tokens, **filters)
+            found = app.search.messages(question.query, user=question.user, budget_tokens=budget_tokens, **filters)
             if found.least_tokens:
                 print_note(
                     f"pandora: {where}--budget-tokens {budget_tokens}: too small for the best hit: expected at least {found.least_tokens}"
                 )
             elif not found.results:
-                for notice in app.unmatched_filters(question.user, filters):
+                for notice in app.search.unmatched_filters(question.user, filters):
                     print_note(f"pandora: {notice}")
             if jsonl is not None:
                 print_json_line(_as_object(found))

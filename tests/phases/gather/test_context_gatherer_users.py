@@ -55,7 +55,7 @@ def given_to(world, user, query, session):
     key = world.ask(query, user=user, session=session)
     turn = world.app.turns.load(key)
     packs = [text for pack in world.runtime.packs[before:] for text in (pack.system, pack.user)]
-    found = world.app.search(query, user=user, budget_tokens=2_000).text
+    found = world.app.search.messages(query, user=user, budget_tokens=2_000).text
     return "\n".join((*packs, turn.context, *turn.files.values(), world.app.answer_of(key).response, found))
 
 

@@ -56,7 +56,7 @@ def test_nothing_is_left_and_nobody_else_loses_a_byte(root):
     app = opened(root)
     before = (
         of_others(root),
-        app.search("oak desk invoice", user=RUBEN, budget_tokens=900).text,
+        app.search.messages("oak desk invoice", user=RUBEN, budget_tokens=900).text,
         list(app.transfer.export_conversations(RUBEN)),
     )
     app.close()
@@ -67,12 +67,12 @@ def test_nothing_is_left_and_nobody_else_loses_a_byte(root):
     app = opened(root)
     after = (
         of_others(root),
-        app.search("oak desk invoice", user=RUBEN, budget_tokens=900).text,
+        app.search.messages("oak desk invoice", user=RUBEN, budget_tokens=900).text,
         list(app.transfer.export_conversations(RUBEN)),
     )
     assert after == before
     assert app.indexes.verify() == () and app.turns.users() == (RUBEN,)
-    assert not app.search("oak desk", user=BEN, budget_tokens=900).results
+    assert not app.search.messages("oak desk", user=BEN, budget_tokens=900).results
     found_text = app.interventions.list()
     assert [one.user_id for one in found_text] == [RUBEN, RUBEN]
     assert any(one.message == "ruben:turn_000001 beside erased: erased" for one in found_text)
@@ -96,7 +96,7 @@ def test_what_both_said_is_no_trace(root):
     erased = erasure(root).erase(BEN)
     assert 0 < erased.proof.facts < erased.proof.facts_in_documents
     app = opened(root)
-    assert BOTH[0] in app.search("oak desk", user=RUBEN, budget_tokens=900).text
+    assert BOTH[0] in app.search.messages("oak desk", user=RUBEN, budget_tokens=900).text
     app.close()
 
 

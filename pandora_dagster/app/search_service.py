@@ -1,0 +1,70 @@
+"""Search in the stored messages of one user, within a token budget."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import UserId, user_id
+from pandora_dagster.contracts.ports.turn_storage import SearchIndex
+from pandora_dagster.contracts.turns import SearchFilters
+from pandora_dagster.errors import InputError
+from pandora_dagster.language.timestamps import format_timestamp, parse_timestamp
+from pandora_dagster.retrieval.messages.search_results import SearchResults, search_results
+
+_TOKENS_A_MESSAGE = 5
+"""Most messages with their speaker have more tokens, so that what is fetched fills the budget."""
+_FEWEST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SearchService:
+    """Searches over one index. `user` is searched where a search names none."""
+
+    index: SearchIndex
+    user: UserId
+    count: Callable[[str], int]
+    """Tokens of a text."""
+
+    def messages(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
+        """What the user's messages say about `query`, within `budget_tokens`. An empty filter is none. Raises InputError."""
+        found = self.index.messages(self._owner(user), query, limit=most_messages(budget_tokens), filters=_filters(filters))
+        relevant = self.index.relevant(query, found)
+        return search_results(query, relevant, budget=budget_tokens, count=self.count, beside=self.index.neighbours(found, relevant))
+
+    def unmatched_filters(self, user: str, filters: Mapping[str, str]) -> tuple[str, ...]:
+        """One sentence for each filter whose value no turn of the user has. An empty filter is none. Raises InputError."""
+        owner = self._owner(user)
+        unknown = self.index.unmatched_filters(owner, _filters(filters))
+        return tuple(f"{name} {value[:80]!r}: no turn of {owner} has it: expected one that is there" for name, value in unknown.items())
+
+    def _owner(self, user: str) -> UserId:
+        return user_id(user) if user else self.user
+
+
+def most_messages(budget_tokens: int) -> int:
+    """How many of the best messages a search fetches for a budget."""
+    return _FEWEST + budget_tokens // _TOKENS_A_MESSAGE
+
+
+def _filters(given: Mapping[str, str]) -> SearchFilters:
+    """Filters from words. Raises InputError for a wrong time or state."""
+    state = given.get("state")
+    if state and state not in set(TurnState):
+        raise InputError(f"state {state[:40]!r}: expected one of {', '.join(TurnState)}")
+    return SearchFilters(
+        session=given.get("session") or None,
+        since=_time("since", given.get("since", "")),
+        until=_time("until", given.get("until", "")),
+        intent=given.get("intent") or None,
+        topic=given.get("topic") or None,
+        state=TurnState(state) if state else None,
+    )
+
+
+def _time(name: str, text: str) -> str | None:
+    if not text:
+        return None
+    try:
+        return format_timestamp(parse_timestamp(text))
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{name} {text[:40]!r}: expected an ISO 8601 time, e.g. 2026-01-04 or 2026-01-04T14:30:00Z") from error

@@ -1,0 +1,103 @@
+"""Stores about recipes in memory: their versions and what is in production."""
+
+import re
+from collections import defaultdict
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+
+from pydantic import ValidationError
+
+from pandora_dagster.contracts.ports.measurement import Clock
+from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeProduction
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError
+from pandora_dagster.recipes.version_text import read_version, version_text
+from pandora_dagster.stores.turns.commits import iso
+from tests.fakes.turn_store import utc_now
+
+_DIGITS = re.compile(r"[0-9a-f]{4,12}")
+
+
+@dataclass
+class MemoryRecipeVersions:
+    """`RecipeVersionStore` over dictionaries: the texts of versions, and of the records of production, so that a test can damage one."""
+
+    clock: Clock = utc_now
+    lock_seconds: float = 10.0
+    texts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    records: dict[str, str] = field(default_factory=dict[str, str])
+    locks: defaultdict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
+
+    def keep(self, loaded: LoadedRecipe) -> None:
+        self.texts[loaded.path, loaded.version] = version_text(loaded)
+        with self._locked(loaded.path):
+            known = self.production(loaded.path)
+            if not known.pinned and known.version != loaded.version:
+                change = ProductionChange(at=iso(self.clock()), kind="file", version=loaded.version, layer=known.layer)
+                self._append(known, change, pinned="")
+
+    def production(self, recipe: str) -> RecipeProduction:
+        if (text := self.records.get(recipe)) is None:
+            return RecipeProduction(recipe=recipe)
+        try:
+            found = RecipeProduction.model_validate_json(text)
+        except ValidationError as error:
+            raise ConfigurationError(f"{recipe}: {error.error_count()} faults: expected a record of what is in production") from error
+        if found.recipe != recipe:
+            raise ConfigurationError(f"{recipe}: its record describes {found.recipe}: expected {recipe}")
+        return found
+
+    def version(self, recipe: str, version: str) -> LoadedRecipe:
+        if not _DIGITS.fullmatch(version):
+            raise InputError(f"{recipe}: version {version[:40]!r}: expected 4 to 12 digits of a hash")
+        found = [known for known in self.versions(recipe) if known.startswith(version)]
+        if len(found) != 1:
+            raise InputError(f"{recipe}: version {version} fits {len(found)} kept versions: expected one")
+        return self._read(recipe, found[0])
+
+    def versions(self, recipe: str) -> tuple[str, ...]:
+        return tuple(sorted(version for owner, version in self.texts if owner == recipe))
+
+    def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
+        with self._locked(recipe):
+            known = self.production(recipe)
+            if known != since:
+                raise InputError(f"{recipe}: what is in production changed meanwhile: expected it as it was when this was decided")
+            return self._append(known, change, pinned=pinned)
+
+    def faults(self) -> Sequence[str]:
+        faults: list[str] = []
+        for recipe in sorted({*self.records, *(owner for owner, _ in self.texts)}):
+            try:
+                standing = self.production(recipe)
+            except ConfigurationError as error:
+                faults.append(str(error))
+            else:
+                named = {standing.pinned, *(change.version for change in standing.history)} - {"", *self.versions(recipe)}
+                faults += [f"{recipe}@{version}: missing: expected a version that ran" for version in sorted(named)]
+            for version in self.versions(recipe):
+                try:
+                    self._read(recipe, version)
+                except DocumentError as error:
+                    faults.append(str(error))
+        return faults
+
+    @contextmanager
+    def _locked(self, recipe: str) -> Generator[None]:
+        if not self.locks[recipe].acquire(timeout=self.lock_seconds):
+            raise StoreError(f"{recipe}: another process works on its versions: expected them to be free")
+        try:
+            yield
+        finally:
+            self.locks[recipe].release()
+
+    def _append(self, known: RecipeProduction, change: ProductionChange, *, pinned: str) -> RecipeProduction:
+        history = (*known.history, change.model_copy(update={"before": known.version}))
+        made = RecipeProduction(recipe=known.recipe, pinned=pinned, layer=change.layer, history=history)
+        self.records[known.recipe] = made.model_dump_json()
+        return made
+
+    def _read(self, recipe: str, version: str) -> LoadedRecipe:
+        return read_version(self.texts[recipe, version], path=recipe, version=version, where=f"{recipe}@{version}")

@@ -70,7 +70,7 @@ def test_a_worse_recipe_is_found_three_times_and_undone(tmp_path: Path) -> None:
     assert check(app).passed and answered(app, good) == 1.0
 
     edit(recipes, f"recipes/{RECIPE}.yaml", '  - "§2"\n', "")
-    assert failed_tests(app) == ["the answer says what section 2 tells, and where from"]
+    assert failed_tests(app) == ["the answer states what section 2 says, with its source"]
     worse = app.recipes.load(RECIPE).version
     asked(app, "ben", LEAST)
     calls = LEAST

@@ -157,6 +157,7 @@ def calls(
             "Queued": lambda r: f"{r[1].queue_ms / 1_000:.1f}",
             "Cost": lambda r: f"{r[1].cost:.4f}",
         },
+        empty="no call is recorded",
     )
 
 

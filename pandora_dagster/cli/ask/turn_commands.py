@@ -126,7 +126,7 @@ def chat(context: typer.Context, user: User = "", session: Session = "", no_stre
             report_turn(app, key, reports)
             if last.halt:
                 halted = True
-                _print_halt(last.halt)
+                _print_halted(last.halt)
     if halted:
         raise typer.Exit(EXIT_HALTED)
 
@@ -164,6 +164,7 @@ def turns(
             "Session": "session_id",
             "Summary": "summary",
         },
+        empty=f"no turn{f' of {user}' if user else ''} is {f'in the state {state}' if state else 'stored'}",
     )
     if limit < len(rows):
         print_note(f"{len(rows) - limit} older turns are not shown; --limit shows more")
@@ -253,7 +254,7 @@ def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = Tr
         print_json({"turn_id": result.key.turn_id, "user_id": result.key.user, **fields})
     _delete_expired(app)
     if result.intervention and result.state == "halted":
-        _print_halt(app.interventions.show(result.intervention))
+        _print_halted(app.interventions.show(result.intervention))
         raise typer.Exit(EXIT_HALTED)
     if result.intervention:
         _print_incomplete(app, key, app.interventions.show(result.intervention))
@@ -293,6 +294,12 @@ def _print_notices(report: "PhaseReport") -> None:
 def _print_halt(halt: "Intervention") -> None:
     print_note(f"pandora: HALT at {halt.phase}: {halt.message}")
     print_note(f"  intervention {halt.id}. {halt.hint}".rstrip())
+
+
+def _print_halted(halt: "Intervention") -> None:
+    """Report a halt and the command that runs the phase again once its cause is removed."""
+    _print_halt(halt)
+    print_note(f"  then: pandora interventions resolve {halt.id} --retry")
 
 
 def _print_when_saved(app: "App", report: "PhaseReport", seen: "list[PhaseReport]", printer: AnswerPrinter) -> None:

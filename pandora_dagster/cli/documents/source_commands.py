@@ -71,7 +71,12 @@ def list_research(context: typer.Context, user: User = "", as_json: AsJson = Fal
             for row in app.dependencies.sources.research_rows(app.owner(user))
         ]
     columns = {"Topic": "topic", "Cache key": "cache_key", "Quality": "quality_score", "Age (h)": "age_hours"}
-    print_rows(rows, {**columns, "Freshness": "freshness_score", "Expires": "expires_at", "Turn": "source_turn"}, as_json=as_json)
+    print_rows(
+        rows,
+        {**columns, "Freshness": "freshness_score", "Expires": "expires_at", "Turn": "source_turn"},
+        as_json=as_json,
+        empty="no research is cached; add some with: pandora research add FILE",
+    )
 
 
 def show_research(
@@ -129,7 +134,12 @@ def list_visits(context: typer.Context, user: User = "", as_json: AsJson = False
     with app_of_existing_store(context) as app:
         now, stored = app.dependencies.clock(), app.dependencies.sources.visit_rows(app.owner(user))
     rows = [{**asdict(row), "age_hours": age_hours(row.visited_at, now)} for row in stored]
-    print_rows(rows, {"Visit": "visit_id", "Page type": "page_type", "Age (h)": "age_hours", "URL": "url"}, as_json=as_json)
+    print_rows(
+        rows,
+        {"Visit": "visit_id", "Page type": "page_type", "Age (h)": "age_hours", "URL": "url"},
+        as_json=as_json,
+        empty="no page is stored; add one with: pandora visit add FILE",
+    )
 
 
 def show_visit(

@@ -157,19 +157,20 @@ def _run(file: Path, batching: "BatchService") -> "BatchRun":
 
 def _print_run(run: "BatchRun") -> None:
     rows = run.rows
-    print_rows(
-        sorted(rows, key=lambda row: not row.reason),  # lines with a reason first
-        {
-            "Line": "line",
-            "Id": "id",
-            "Turn": "turn",
-            "State": "state",
-            "Tokens": lambda r: r.tokens or "",
-            "Seconds": lambda r: f"{r.ms / 1_000:.1f}" if r.turn else "",
-            "Why": lambda r: r.reason[:120],
-        },
-        limit=_SHOWN,
-    )
+    if rows:
+        print_rows(
+            sorted(rows, key=lambda row: not row.reason),  # lines with a reason first
+            {
+                "Line": "line",
+                "Id": "id",
+                "Turn": "turn",
+                "State": "state",
+                "Tokens": lambda r: r.tokens or "",
+                "Seconds": lambda r: f"{r.ms / 1_000:.1f}" if r.turn else "",
+                "Why": lambda r: r.reason[:120],
+            },
+            limit=_SHOWN,
+        )
     counts = ", ".join(f"{count} {state}" for state, count in sorted(Counter(str(row.state) for row in rows).items()))
     print_line(f"{run.batch.file}: {counts or 'no queries'}; {sum(row.tokens for row in rows):,} tokens")
     if run.rejected:

@@ -64,7 +64,9 @@ def _print_report(answer: dict[str, Any]) -> None:
     for name in _LISTS:
         entries = _without_parts(answer[name])
         if entries:
-            print_line(f"\n{name.replace('_', ' ')} ({len(answer[name])})")
+            parts = len(answer[name]) - len(entries)
+            more = f", and {parts} {'value' if parts == 1 else 'values'} in them" if parts else ""
+            print_line(f"\n{name.replace('_', ' ')} ({len(entries)}{more})")
         for entry in entries[:_SHOWN]:
             print_line(f"  {_where(entry)}: {shortened(_describe(entry), _MAX_CHARACTERS)}")
         if len(entries) > _SHOWN:

@@ -67,6 +67,9 @@ def scores(
 
 
 def _print_scores(found: "Sequence[VersionComparison]", rows: "Sequence[tuple[str, CallMetrics]]") -> None:
+    if not rows:
+        print_note("no call is recorded, so no version has scores")
+        return
     cells = [(name, *(format_figure(metrics.row()[column]) for column in _COLUMNS)) for name, metrics in rows]
     print_table(("Version", *(name.replace("_", " ") for name in _COLUMNS)), cells)
     for name, metrics in rows:

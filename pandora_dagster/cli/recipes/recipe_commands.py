@@ -93,11 +93,10 @@ def history(context: typer.Context, name: RecipeName, as_json: AsJson = False) -
     print_rows(
         record.history,
         {"From": "at", "What": "kind", "Version": "version", "Before": "before", "Layer": "layer", "Who": "who", "Why": "why"},
+        empty=f"{recipe}: no call ran yet; the next call uses its file",
     )
     if record.pinned:
         print_note(f"{record.pinned} replaces the recipe's file; undo with: pandora recipes rollback {recipe} --to file")
-    if not record.history:
-        print_note(f"{recipe}: no call ran yet; the next call uses its file")
 
 
 def diff(

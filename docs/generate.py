@@ -10,6 +10,7 @@ from itertools import starmap
 from pathlib import Path
 
 import typer
+from dagster import AssetCheckKey
 from import_graph import drawing, layers_of
 from package_listing import Module, read_package, top_level_imports, without_implied
 from prompt_decisions import DECISIONS
@@ -89,6 +90,7 @@ def assets_page() -> str:
 
     graph = defs.resolve_asset_graph()
     checks = sorted(graph.asset_check_keys, key=lambda key: (key.asset_key.to_user_string(), key.name))
+    proved = [(check, graph.get_check_spec(check).description or "") for check in checks]
     described = {spec.key: spec.description or "" for spec in defs.resolve_all_asset_specs()}
     head = (
         "# Assets\n\n"
@@ -107,7 +109,16 @@ def assets_page() -> str:
         )
         for key in graph.toposorted_asset_keys
     ]
-    return head + _table(("Asset", "Group", "Depends on", "Partitions", "Checks", "Description"), rows)
+    assets = _table(("Asset", "Group", "Depends on", "Partitions", "Checks", "Description"), rows)
+    return head + assets + "\n## Checks\n\n" + _table(("Check", "What it proves", "Assets"), _check_rows(proved))
+
+
+def _check_rows(proved: Iterable[tuple[AssetCheckKey, str]]) -> list[tuple[str, str, str]]:
+    """A row for each name and description of a check, with the assets that have it."""
+    assets: dict[tuple[str, str], list[str]] = {}
+    for check, text in proved:
+        assets.setdefault((check.name, text), []).append(f"`{check.asset_key.to_user_string()}`")
+    return [(f"`{name}`", text, ", ".join(of)) for (name, text), of in sorted(assets.items())]
 
 
 def packages_page(modules: Sequence[Module]) -> str:

@@ -7,7 +7,8 @@ A `console` block holds commands behind `$ ` and, after each, lines of its outpu
 - `file="talk.txt"` on a block of any other language: the block is a file of the folder.
 
 `pandora` runs inside this process, as the program does; every other command runs in bash. `...` in a line of output matches
-anything, a line `...` any lines.
+anything, a line `...` any lines. An intervention id in shown output represents the id that was
+printed there, also in later commands.
 """
 
 import io
@@ -29,6 +30,8 @@ from tests.docs.pages import REPOSITORY, Block
 
 SHOWN_AS = {"make run": "pandora demo"}
 """Targets of the Makefile that are one command of ours (tested)."""
+
+_INTERVENTION = re.compile(r"int_\d{8}_\d{6}_[0-9a-f]{4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Scenario:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self.patch = patch
+        self.interventions: dict[str, str] = {}
+        """Id on the page -> the id that was printed for it."""
         for name in [n for n in os.environ if n.startswith(("PANDORA_", "DAGSTER_"))]:
             patch.delenv(name)
         patch.setenv("COLUMNS", "120")
@@ -72,10 +77,15 @@ class Scenario:
                 self._step(step)
 
     def _step(self, step: Step) -> None:
-        code, output = self._execute(SHOWN_AS.get(step.command, step.command))
+        code, output = self._execute(self._with_printed_ids(SHOWN_AS.get(step.command, step.command)))
+        for shown, printed in zip(_INTERVENTION.findall("\n".join(step.shown)), _INTERVENTION.findall(output), strict=False):
+            self.interventions.setdefault(shown, printed)
         assert code == step.code, f"{step.place}: {step.command}: exit code {code}, expected {step.code}\n{output}"
-        missing = first_missing(step.shown, output.splitlines())
+        missing = first_missing([self._with_printed_ids(line) for line in step.shown], output.splitlines())
         assert missing is None, f"{step.place}: {step.command}: the page shows {missing!r}; printed was\n{output}"
+
+    def _with_printed_ids(self, text: str) -> str:
+        return _INTERVENTION.sub(lambda m: self.interventions.get(m[0], m[0]), text)
 
     def _execute(self, command: str) -> tuple[int, str]:
         if exported := re.fullmatch(r"export (\w+)=(\S+)", command):

@@ -94,8 +94,8 @@ class MemoryTurnStore:
         turn = found[-1 if revision is None else revision]
         return turn if only is None else replace(turn, files={name: text for name, text in turn.files.items() if name in only})
 
-    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
-        return self.load(key, revision=revision)
+    def original(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
+        return self.load(key, revision=revision, only=only)
 
     def manifest(self, key: TurnKey) -> Manifest:
         return self.load(key).manifest

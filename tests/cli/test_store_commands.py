@@ -52,6 +52,25 @@ def invoke(store: Path, *arguments: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "calls --user bob",
+        "turns --user bob",
+        "turns --state archived",
+        "research list",
+        "visit list",
+        "interventions list",
+        "memory facts",
+        "recipes history reflection",
+    ],
+)
+def test_an_empty_list_is_one_sentence(store: Path, command: str) -> None:
+    """No table of headings alone."""
+    code, out, err = invoke(store, *command.split())
+    assert (code, out) == (0, "") and len(err.splitlines()) == 1
+
+
 def test_sums_by_layer_are_numbers(store: Path) -> None:
     """Failed calls and those without a turn are in."""
     code, out, _ = invoke(store, "calls", "--json")

@@ -28,8 +28,8 @@ def test_a_saved_turn_without_its_summary_says_so(tmp_path, capsys):
         assert part in result.err
 
 
-def test_a_halted_turn_exits_with_1(tmp_path):
-    """A turn without an answer is not done."""
+def test_a_halted_turn_exits_with_1(tmp_path, capsys):
+    """A turn without an answer is not done; the last line is the command that runs the halted phase again."""
     rig = open_rig(tmp_path / "store")
     try:
         rig.say(validator="no JSON")
@@ -38,6 +38,8 @@ def test_a_halted_turn_exits_with_1(tmp_path):
     finally:
         rig.app.close()
     assert ended.value.exit_code == 1
+    result = capsys.readouterr()
+    assert result.err.endswith(f"  then: pandora interventions resolve {json.loads(result.out)['intervention']} --retry\n")
 
 
 def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """`pandora verify` on files: the report, the exit code, the page, invalid input."""
 
 import json
+import re
 
 import pytest
 
@@ -35,6 +36,14 @@ def test_the_report(texts, invoke):
     made = invoke("verify", *texts)
     assert "1 -> 1: 9 € -> 9 £ (another value in its place)" in made.stdout
     assert "1 -> -: Ines is 9 years old." in made.stdout
+
+
+def test_a_list_counts_its_lines(texts, invoke):
+    """The number in a heading is the number of lines below it; values of a statement that is listed are counted beside it."""
+    report = invoke("verify", *texts).stdout
+    lists = re.findall(r"^[a-z ]+ \((\d+)(?:, and \d+ values? in them)?\)\n((?:  .+\n)+)", report, re.MULTILINE)
+    assert len(lists) == len(re.findall(r"^[a-z ]+ \(", report, re.MULTILINE)) > 2
+    assert [int(number) for number, _ in lists] == [len(lines.splitlines()) for _, lines in lists]
 
 
 def test_a_text_that_keeps_all(texts, invoke):

@@ -1,22 +1,28 @@
-"""Stores about recipes in memory: their versions and what is in production."""
+"""Stores about recipes in memory: versions and what is in production, corrections, tests made from calls."""
 
 import re
 from collections import defaultdict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.measurement import Clock
-from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeProduction
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe
-from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError
+from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeProduction
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
+from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.recipes.version_text import read_version, version_text
 from pandora_dagster.stores.turns.commits import iso
 from tests.fakes.turn_store import utc_now
 
+R = TypeVar("R", bound=BaseModel)
 _DIGITS = re.compile(r"[0-9a-f]{4,12}")
 
 
@@ -101,3 +107,75 @@ class MemoryRecipeVersions:
 
     def _read(self, recipe: str, version: str) -> LoadedRecipe:
         return read_version(self.texts[recipe, version], path=recipe, version=version, where=f"{recipe}@{version}")
+
+
+@dataclass
+class MemoryCorrections:
+    """`Corrections` over a dictionary: user and id -> the JSON of a correction. `turns` are those that exist."""
+
+    turns: set[TurnKey] = field(default_factory=set[TurnKey])
+    erasing: set[UserId] = field(default_factory=set[UserId])
+    clock: Clock = utc_now
+    texts: dict[tuple[UserId, str], str] = field(default_factory=dict[tuple[UserId, str], str])
+
+    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, text: str, call_id: str = "") -> Correction:
+        now = self.clock()
+        made = Correction(
+            id=f"cor_{now:%Y%m%d_%H%M%S}_{len(self.texts):08x}",
+            user_id=key.user,
+            turn_id=key.turn_id,
+            revision=revision,
+            phase=phase,
+            recipe=recipe,
+            recipe_version=recipe_version,
+            call_id=call_id,
+            said=redact(text),
+            at=iso(now),
+        )
+        _refuse_erased(key.user, self.erasing)
+        if key not in self.turns:
+            raise UnknownTurnError(f"{key}: the turn was deleted: expected a turn that exists")
+        self.texts[key.user, made.id] = made.model_dump_json()
+        return made
+
+    def of_user(self, user: UserId) -> tuple[Correction, ...]:
+        found = sorted((number, text) for (owner, number), text in self.texts.items() if owner == user)
+        return tuple(_parsed(text, Correction, where=f"{user}/{number}") for number, text in found)
+
+
+@dataclass
+class MemoryRecipeTests:
+    """`RecipeTestStore` over a dictionary: place -> the JSON of a test. `users` are those who exist."""
+
+    users: set[UserId] = field(default_factory=set[UserId])
+    erasing: set[UserId] = field(default_factory=set[UserId])
+    texts: dict[Path, str] = field(default_factory=dict[Path, str])
+
+    def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
+        _refuse_erased(user, self.erasing)
+        if user not in self.users:
+            raise InputError(f"user {user}: is gone: expected one who has turns")
+        text = test.model_dump_json(exclude_defaults=True)
+        path = _folder(user, recipe) / f"{sha256(text.encode()).hexdigest()}.json"
+        self.texts.setdefault(path, text)
+        return path
+
+    def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
+        own = [(path, text) for path, text in self.texts.items() if path.parent == _folder(user, recipe)]
+        return tuple(sorted((_parsed(text, RecipeTest, where=str(path)) for path, text in own), key=lambda test: test.name))
+
+
+def _folder(user: UserId, recipe: str) -> Path:
+    return Path("memory", user, recipe)
+
+
+def _refuse_erased(user: UserId, erasing: set[UserId]) -> None:
+    if user in erasing:
+        raise StoreError(f"user {user}: is being erased: expected a user who is not")
+
+
+def _parsed(text: str, kind: type[R], *, where: str) -> R:
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise DocumentError(f"{where}: {error.error_count()} faults: expected a {kind.__name__}") from error

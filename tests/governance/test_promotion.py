@@ -19,6 +19,7 @@ from pandora_dagster.governance.promotion import ChangeAttribution, PromotionCon
 from pandora_dagster.phases.flow.phase_table import answer_model
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, open_recipes
 from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
+from tests.fakes.recipe_stores import MemoryRecipeVersions
 from tests.governance.recipe_copies import copied, edit
 
 RECIPE, FILE = "pipeline/phase1_reflection", "recipes/pipeline/phase1_reflection.yaml"
@@ -246,25 +247,16 @@ def test_a_turn_runs_what_is_in_production(tmp_path):
 
 
 def test_asking_the_executor_keeps_the_version():
-    """A store that refuses costs the copy, not the call."""
-    from pandora_dagster.errors import StoreError
+    """A store that refuses to put it into production costs the record, not the call."""
+    from pandora_dagster.execution.call.executor import Executor
     from tests.execution.conftest import FakeRecipeCatalog, FakeRuntime, FakeStores, loaded, request
     from tests.phases.vocabulary import vocabulary
 
-    class Refusing:
-        asked = 0
-
-        def keep(self, loaded: LoadedRecipe) -> None:
-            self.asked += 1
-            raise StoreError("the disk is full")
-
-    from pandora_dagster.execution.call.executor import Executor
-
     async def sleep(_: float) -> None: ...
 
-    stores, versions = FakeStores(), Refusing()
+    stores, versions, recipe = FakeStores(), MemoryRecipeVersions(lock_seconds=0.0), loaded()
     executor = Executor(
-        recipes=FakeRecipeCatalog({"pipeline/plan": loaded()}),
+        recipes=FakeRecipeCatalog({"pipeline/plan": recipe}),
         runtime=FakeRuntime(['{"next_step": "synthesis", "confidence": 0.9}']),
         counter=vocabulary(),
         log=stores,
@@ -273,10 +265,11 @@ def test_asking_the_executor_keeps_the_version():
         clock=lambda: datetime(2026, 1, 4, tzinfo=UTC),
         sleep=sleep,
         new_call_id=lambda: "call_1",
-        versions=versions,  # type: ignore[arg-type]
+        versions=versions,
     )
-    assert asyncio.run(executor.call(request())).parsed["next_step"] == "synthesis"
-    assert versions.asked == 1
+    with versions.locks[recipe.path]:
+        assert asyncio.run(executor.call(request())).parsed["next_step"] == "synthesis"
+    assert versions.versions(recipe.path) == (recipe.version,) and versions.production(recipe.path).history == ()
 
 
 def test_a_layer_that_answers_already_hides_no_predecessor(recipe_files):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pandora_dagster.app.application import ArchivePorts, RecordPorts
+from pandora_dagster.app.erasure_service import ErasureService
 from pandora_dagster.app.index_service import CALLS, LINEAGE, SOURCES, VECTORS, FaultCallback, IndexService, ProgressCallback, StoredIndex
 from pandora_dagster.app.lineage_service import LineageService, level_rows
 from pandora_dagster.app.transfer_service import TransferService
@@ -34,7 +35,6 @@ from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.files import read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.disk.turn_directory import FirstDay
-from pandora_dagster.stores.erasure.erasure_service import ErasureService
 from pandora_dagster.stores.erasure.file_erasure import DocumentEraser
 from pandora_dagster.stores.erasure.record_erasure import RecordEraser
 from pandora_dagster.stores.erasure.record_folder import SqliteRecordFolder
@@ -232,9 +232,10 @@ def open_erasure(
         names=(root, settings.dagster_home),
         program=(shipped / "recipes", shipped / "prompts", Path(__file__).parents[1]),
         others_queries=records.others_queries,
+        wait_s=wait_s,
     )
     erasers = (IndexEraser(root, wait_s), records, runs, DocumentEraser(layout, intents, wait_s))
-    return ErasureService(intents, data, erasers, partial(datetime.now, UTC), wait_s, on_step)
+    return ErasureService(intents, data, erasers, partial(datetime.now, UTC), on_step)
 
 
 def open_recipe_tests(settings: Settings) -> RecipeTestStore:

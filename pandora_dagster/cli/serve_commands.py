@@ -19,8 +19,8 @@ from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from pandora_dagster.app.model_servers import ModelServers
     from pandora_dagster.runtime.serving.memory_plan import ServerMemory
+    from pandora_dagster.runtime.serving.model_servers import ModelServers
     from pandora_dagster.runtime.serving.serving_folder import ServerStatus
 
 _GB = 10**9
@@ -40,10 +40,11 @@ def serve(
 
     Example: pandora serve --dry-run
     """
-    from pandora_dagster.app.model_servers import open_model_servers
+    from pandora_dagster.runtime.serving.model_servers import open_model_servers
+    from pandora_dagster.settings import process_environment
 
     settings = settings_of(context)
-    serving = open_model_servers(settings)
+    serving = open_model_servers(settings.runtime_file, settings.root, python=settings.sglang_python, environ=process_environment())
     _print_plan(serving, as_json=as_json, commands=dry_run)
     if serving.plan.faults:
         exit_with(EXIT_WRONG, "\n".join(serving.plan.faults))

@@ -64,7 +64,7 @@ def test_yes_erases_and_tells_the_proof(run):
 
 def test_a_hit_is_exit_code_1_and_a_second_run_goes_on(run, monkeypatch):
     """The place is reported, not what was found."""
-    from pandora_dagster.stores.erasure.erasure_service import ErasureService
+    from pandora_dagster.app.erasure_service import ErasureService
 
     whole = ErasureService._proof
 

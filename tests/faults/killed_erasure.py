@@ -11,9 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+from tests.app.two_user_store import BEN, erasure
 from tests.faults.killed_archival import counting
 from tests.phases.vocabulary import vocabulary
-from tests.stores.erasure.two_user_store import BEN, erasure
 
 
 def child(root: Path, dies_at: int, report: Path | None = None) -> bool:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.test_erasure_service import left_of_ben
+from tests.app.two_user_store import BEN, RUBEN, erasure, furnished, opened
 from tests.faults.processes import ended, pandora, started
-from tests.stores.erasure.test_erasure_service import left_of_ben
-from tests.stores.erasure.two_user_store import BEN, RUBEN, erasure, furnished, opened
 
 
 @pytest.fixture(scope="module")

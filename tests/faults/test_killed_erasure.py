@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.stores.erasure.test_erasure_service import left_of_ben
-from tests.stores.erasure.two_user_store import BEN, RUBEN, erasure, furnished, of_others, opened
+from tests.app.test_erasure_service import left_of_ben
+from tests.app.two_user_store import BEN, RUBEN, erasure, furnished, of_others, opened
 
 REPOSITORY = Path(__file__).parents[2]
 KILLS = min(40, int(os.environ.get("PANDORA_TEST_KILLS", "40")))

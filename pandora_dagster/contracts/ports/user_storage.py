@@ -6,7 +6,7 @@ from sqlite3 import Connection
 from typing import Protocol, TypeVar
 
 from pandora_dagster.contracts.ids import SessionId, UserId
-from pandora_dagster.contracts.retention import SearchedObject
+from pandora_dagster.contracts.retention import ErasureIntent, SearchedObject
 from pandora_dagster.contracts.user.conversations import ConversationSummary, SessionRecord
 from pandora_dagster.contracts.user.sources import Note, NoteListing, Research, ResearchRow, Visit, VisitRow
 from pandora_dagster.contracts.user.summary_levels import LevelSubject, SessionNarrative, UserDigest
@@ -198,6 +198,53 @@ class Eraser(Protocol):
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
         """Every object that this adapter stores, of all users, searched for traces."""
+        ...
+
+
+class ErasureRecords(Protocol):
+    """The intents of erasures: no turn of a user begins while one exists. Raises StoreError."""
+
+    def one_at_a_time(self) -> AbstractContextManager[None]:
+        """Hold the lock of erasures; raises StoreError where another runs."""
+        ...
+
+    def has_intent(self, user: UserId) -> bool: ...
+    def facts(self, user: UserId) -> tuple[str, ...]:
+        """The facts that an unfinished erasure has to search for."""
+        ...
+
+    def write_intent(self, intent: ErasureIntent) -> None:
+        """Write the intent in the place of an earlier one of the user."""
+        ...
+
+    def remove_intent(self, user: UserId) -> None: ...
+
+
+class UserDocuments(Protocol):
+    """What a store has of one user, and what it has that is of others. Raises StoreError."""
+
+    def texts(self, user: UserId) -> Iterator[str]:
+        """The user's documents, archived originals included; what cannot be read is skipped."""
+        ...
+
+    def of_others(self, user: UserId) -> Iterator[bytes]:
+        """What may state a fact of the user without being theirs."""
+        ...
+
+    def notices(self, user: UserId) -> Iterator[str]:
+        """One sentence for each thing of the user that an erasure leaves."""
+        ...
+
+    def retire_turns(self, user: UserId) -> None:
+        """Take every turn of the user away under its lock, so that no commit can follow."""
+        ...
+
+    def await_levels(self, user: UserId) -> None:
+        """Wait until no process makes a narrative or the digest of the user."""
+        ...
+
+    def remove_folder(self, user: UserId) -> None:
+        """Delete what was written for the user meanwhile."""
         ...
 
 

@@ -12,7 +12,7 @@ from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.stores.disk.layout import CALLS, MANIFEST, Layout
 from pandora_dagster.stores.erasure.content_search import searchable_contents
-from pandora_dagster.stores.erasure.file_erasure import files_below, own_folders
+from pandora_dagster.stores.erasure.file_erasure import await_levels, files_below, own_folders, remove, retire_turns
 
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
 _PIPELINE_FILES = frozenset({MANIFEST, CALLS, "limiter.json"})
@@ -36,6 +36,8 @@ class UserDataFiles:
     """The files of this program: what is in them is not the user's."""
     others_queries: Callable[[UserId], Iterable[str]]
     """What other users asked in batches."""
+    wait_s: float
+    """Seconds to wait for each turn and level that another process holds."""
 
     def texts(self, user: UserId) -> Iterator[str]:
         """The user's documents, also those in cold objects; what cannot be read is skipped."""
@@ -71,6 +73,15 @@ class UserDataFiles:
         for path in files_below(*own_folders(self.layout, user)):
             if path.is_symlink():
                 yield f"{path}: a link: it is erased, its target is not"
+
+    def retire_turns(self, user: UserId) -> None:
+        retire_turns(self.layout, user, wait_s=self.wait_s)
+
+    def await_levels(self, user: UserId) -> None:
+        await_levels(self.layout, user, wait_s=self.wait_s)
+
+    def remove_folder(self, user: UserId) -> None:
+        remove(own_folders(self.layout, user)[0])
 
 
 def _originals(path: Path) -> Iterator[str]:

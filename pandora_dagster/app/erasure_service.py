@@ -11,13 +11,10 @@ from pandora_dagster.compression.verification.facts import Fact, FactKind
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.contracts.ports.measurement import Clock
-from pandora_dagster.contracts.ports.user_storage import Eraser
+from pandora_dagster.contracts.ports.user_storage import Eraser, ErasureRecords, UserDocuments
 from pandora_dagster.contracts.retention import ErasureIntent, ErasureProof, ErasureReport, UserDataCounts
 from pandora_dagster.documents.redaction.user_traces import SHORTEST, UserTraces, occurring_facts
 from pandora_dagster.language.timestamps import format_timestamp
-from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
-from pandora_dagster.stores.erasure.file_erasure import await_levels, own_folders, remove, retire_turns
-from pandora_dagster.stores.erasure.user_data import UserDataFiles
 
 _SHOWN = 200
 _KINDS = frozenset((FactKind.MONEY, FactKind.QUANTITY, FactKind.URL, FactKind.IDENTIFIER, FactKind.NAME, FactKind.NUMBER))
@@ -33,13 +30,11 @@ OnStep = Callable[[str], None]
 class ErasureService:
     """Erasures over one store and its Dagster records."""
 
-    intents: ErasureIntents
-    data: UserDataFiles
+    intents: ErasureRecords
+    data: UserDocuments
     erasers: tuple[Eraser, ...]
     """In the order in which they erase: the documents last, since the other steps may need them again after an interruption."""
     clock: Clock
-    wait_s: float
-    """Seconds to wait for each turn and level that another process holds."""
     on_step: OnStep
 
     def find(self, user: UserId) -> UserDataCounts:
@@ -58,16 +53,16 @@ class ErasureService:
             intent = ErasureIntent(user_id=user, begun_at=format_timestamp(self.clock().replace(microsecond=0)), facts=known)
             intents.write_intent(intent)
             self.on_step("turns")
-            retire_turns(self.data.layout, user, wait_s=self.wait_s)
+            self.data.retire_turns(user)
             self.on_step("narratives")
-            await_levels(self.data.layout, user, wait_s=self.wait_s)
+            self.data.await_levels(user)
             self.on_step("facts")
             facts, traces = self._traces(user, known)
             intents.write_intent(intent.model_copy(update={"facts": tuple(dict.fromkeys((*known, *traces.facts)))}))
             notices = self._erase(user, traces)
             self.on_step("proof")
             proof = self._proof(traces, facts)
-            remove(own_folders(self.data.layout, user)[0])  # what kept its place meanwhile
+            self.data.remove_folder(user)  # what kept its place meanwhile
             if proof.clean:
                 intents.remove_intent(user)
         return ErasureReport(found, proof, notices)

@@ -12,7 +12,6 @@ from pandora_dagster.runtime.serving.server_supervisor import ServingSupervisor
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
-from pandora_dagster.settings import Settings, process_environment
 
 _LAUNCH_HINT = "Give a server a launch block; docs/reference/runtime-file.md shows the form."
 
@@ -26,6 +25,7 @@ class ModelServers:
     gpus: tuple[Gpu, ...]
     plan: MemoryPlan
     folder: ServingFolder
+    environ: Mapping[str, str]
 
     def command(self, service: Service) -> tuple[str, ...]:
         """The full command, with the memory that is free on its GPU now."""
@@ -37,24 +37,24 @@ class ModelServers:
             self.services,
             self.folder,
             command=lambda service: _command(service, gpus() if self.gpus else ()),
-            environ=process_environment(),
+            environ=self.environ,
             gpus=[gpu.index for gpu in self.gpus],
             on_change=on_change,
         ).run()
 
 
-def open_model_servers(settings: Settings) -> ModelServers:
-    """The servers of the chosen preset and their plan; raises ConfigurationError for a preset without servers to start."""
-    endpoints = load_endpoints(settings.runtime_file)
-    chosen = services(
-        endpoints, python=settings.sglang_python, first_gpu=_first_visible(process_environment().get("CUDA_VISIBLE_DEVICES", ""))
-    )
+def open_model_servers(runtime_file: Path, root: Path, *, python: str, environ: Mapping[str, str]) -> ModelServers:
+    """The servers of the chosen preset and their plan; `python` runs SGLang, `root` is the store.
+
+    Raises ConfigurationError for a preset without servers to start."""
+    endpoints = load_endpoints(runtime_file)
+    chosen = services(endpoints, python=python, first_gpu=_first_visible(environ.get("CUDA_VISIBLE_DEVICES", "")))
     if not chosen:
-        fault = f"{settings.runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
+        fault = f"{runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
         raise ConfigurationError(fault, hint=_LAUNCH_HINT)
     found = gpus()
-    sizes = {service.name: model_size(service, home=Path.home(), variables=process_environment()) for service in chosen}
-    return ModelServers(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(settings.root))
+    sizes = {service.name: model_size(service, home=Path.home(), variables=environ) for service in chosen}
+    return ModelServers(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(root), environ)
 
 
 def _first_visible(devices: str) -> int:

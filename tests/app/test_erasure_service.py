@@ -21,8 +21,8 @@ from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.user.level_files import LevelFiles
+from tests.app.two_user_store import BEN, BOTH, HIS, RUBEN, erasure, of_others, opened
 from tests.archive.archived_store import archive_context
-from tests.stores.erasure.two_user_store import BEN, BOTH, HIS, RUBEN, erasure, of_others, opened
 
 
 def everything(root):

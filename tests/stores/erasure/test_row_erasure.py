@@ -11,8 +11,8 @@ import pytest
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 from pandora_dagster.stores.erasure.row_erasure import remove_leftovers
-from tests.stores.erasure.test_erasure_service import left_of_ben
-from tests.stores.erasure.two_user_store import BEN, HIS, RUBEN, erasure, opened
+from tests.app.test_erasure_service import left_of_ben
+from tests.app.two_user_store import BEN, HIS, RUBEN, erasure, opened
 
 SPILLS = """
 import os, signal, sys
@@ -29,7 +29,7 @@ with DuckDBFile(Path(sys.argv[1]) / "indexes" / "turn_index.duckdb", TURN_SCHEMA
 
 def test_what_killed_processes_had_spilled_goes(root):
     """In any folder of the indexes; an instance that lives spills on afterwards, and a write of the intent that was cut off goes too."""
-    killed = subprocess.run([sys.executable, "-c", SPILLS, str(root)], env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
+    killed = subprocess.run([sys.executable, "-c", SPILLS, str(root)], env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])})
     spilled = root / "indexes" / ".duckdb.tmp"
     assert killed.returncode == -signal.SIGKILL and any(HIS[0].encode() in path.read_bytes() for path in spilled.iterdir())
     (other := root / "indexes" / "turn_index.duckdb.making.tmp").mkdir()

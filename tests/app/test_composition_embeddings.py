@@ -10,7 +10,7 @@ from pandora_dagster.contracts.turns import RebuildReport
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.settings import load_settings
-from tests.stores.search.fake_embedding import FakeEmbedder
+from tests.fakes.embedding_model import FakeEmbedder
 
 _SAID = ("my physician called", "noted", "the desk is oak", "fine")
 _MESSAGES = [{"role": role, "content": text} for role, text in zip(("user", "assistant") * 2, _SAID, strict=True)]

@@ -13,7 +13,7 @@ from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.settings import load_settings
-from tests.phases.rig import ScriptedRuntime
+from tests.phases.rig import scripted_runtime
 from tests.phases.vocabulary import vocabulary
 
 SITE = CallSite("tool_results", "anna")
@@ -77,7 +77,7 @@ def shortening():
         units = read_numbered(next(p.text for p in pack.parts if p.kind == "document"))
         return json.dumps({"keep": [unit.number for unit in units if unit.text not in FILLER] or [1]})
 
-    runtime = ScriptedRuntime()
+    runtime = scripted_runtime()
     runtime.script["compressor"] = [choice]
     return runtime
 
@@ -109,7 +109,7 @@ def test_compression_model_layer_must_be_one_that_writes():
 )
 def test_the_call_budget_and_its_reserve_bound_a_call_over_its_recipe(environ, state, opened):
     """A query too long for its recipe's window: the larger layer takes it with DEFAULT_CONTEXT_BUDGET less RESPONSE_TOKEN_RESERVE."""
-    app = opened(ScriptedRuntime(), **environ)
+    app = opened(scripted_runtime(), **environ)
     key = app.start(" ".join(f"Tell me whether chair number {n} must be paid by me." for n in range(60)), user="anna", session="s1")
     app.run_turn(key, on_report=lambda report: None)
     manifest = app.turns.manifest(key)

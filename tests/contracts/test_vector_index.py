@@ -9,8 +9,8 @@ from pandora_dagster.errors import ModelError
 from pandora_dagster.retrieval.messages.document_numbers import document_number
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_vectors import VECTOR_SCHEMA, TurnVectors
+from tests.fakes.embedding_model import FakeEmbedder
 from tests.fakes.vector_index import MemoryVectorIndex
-from tests.stores.search.fake_embedding import FakeEmbedder
 from tests.stores.search.index_rig import message_row
 
 COUCH, LAMP = message_row(1, "the couch is blue", "it came today"), message_row(2, "a walnut lamp")

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from pandora_dagster.contracts.compression_results import GateVerdict
-from pandora_dagster.contracts.enums import ContentType, InterventionType, TurnState
+from pandora_dagster.contracts.enums import InterventionType, Mode, TurnState
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord, CallTokens
@@ -17,9 +17,11 @@ from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.phase_runner import OpenTurn
 from pandora_dagster.defs.turn.turn_run import RunOutcome, downstream_phases, execute_turn
-from pandora_dagster.errors import PandoraError, RecipeValidationError
+from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow.phase_table import PHASES
+from pandora_dagster.phases.steps.task_plan import PLANNER
+from tests.fakes.recipe_catalog import MemoryRecipeCatalog
 
 GATES = {
     "pipeline/phase1_reflection": {"confidence_threshold": 0.7},
@@ -28,40 +30,29 @@ GATES = {
 }
 
 
-@dataclass
-class FakeRecipeCatalog:
-    """One recipe per phase, two for the planner; `broken` stems raise as a faulty file would."""
+def phase_recipe(path: str) -> LoadedRecipe:
+    """A recipe of a phase, with the quality gates that `GATES` names for it."""
+    stem = path.rpartition("/")[2]
+    recipe = Recipe.model_validate(
+        {
+            "name": stem,
+            "description": f"What {stem} does.",
+            "model_layer": "VOICE" if path == "pipeline/phase5_synthesizer" else "MIND",
+            "token_budget": {"total": 100, "prompt": 10, "input": 50, "output": 40},
+            "system_prompt": "Answer.",
+            "input_sections": ("§0",),
+            "output_format": "text",
+            "quality_gates": GATES.get(path, {}),
+        }
+    )
+    prompts = ((PromptFile(path="prompts/pipeline/answer.md"), "Answer."),)
+    return LoadedRecipe(recipe=recipe, path=path, version="ab12", prompt_version="cd34", prompts=prompts, policy="")
 
-    broken: tuple[str, ...] = ()
 
-    def get(self, phase: str, mode: str) -> LoadedRecipe:
-        if phase in self.broken:
-            raise RecipeValidationError([f"recipes/{phase}.yaml:7: token_budget: 6250 is over total 5750"])
-        path = f"{phase}_{mode}" if phase == "pipeline/phase3_planner" else phase
-        stem = path.rpartition("/")[2]
-        recipe = Recipe.model_validate(
-            {
-                "name": stem,
-                "description": f"What {stem} does.",
-                "model_layer": "VOICE" if phase == "pipeline/phase5_synthesizer" else "MIND",
-                "token_budget": {"total": 100, "prompt": 10, "input": 50, "output": 40},
-                "system_prompt": "Answer.",
-                "input_sections": ("§0",),
-                "output_format": "text",
-                "quality_gates": GATES.get(phase, {}),
-            }
-        )
-        prompts = ((PromptFile(path="prompts/pipeline/answer.md"), "Answer."),)
-        return LoadedRecipe(recipe=recipe, path=path, version="ab12", prompt_version="cd34", prompts=prompts, policy="")
-
-    def load(self, name: str) -> LoadedRecipe:
-        return self.get(name, "chat")
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(p.recipes[0].name for p in PHASES if p.recipes)
-
-    def compressor(self, content_type: ContentType) -> LoadedRecipe:
-        return self.get(f"compression/compress_{content_type}", "chat")
+def phase_recipes() -> MemoryRecipeCatalog:
+    """One recipe for each that a phase names, two for the planner."""
+    names = {known.name for phase in PHASES for known in phase.recipes} - {PLANNER}
+    return MemoryRecipeCatalog({path: phase_recipe(path) for path in (*sorted(names), *(f"{PLANNER}_{mode}" for mode in Mode))})
 
 
 @dataclass
@@ -138,8 +129,8 @@ def intervention(type: InterventionType = InterventionType.LOW_CONFIDENCE) -> In
 
 
 @pytest.fixture
-def recipes() -> FakeRecipeCatalog:
-    return FakeRecipeCatalog()
+def recipes() -> MemoryRecipeCatalog:
+    return phase_recipes()
 
 
 @pytest.fixture
@@ -193,7 +184,7 @@ class Graph:
 
 
 @pytest.fixture
-def graph(recipes: FakeRecipeCatalog, phases: FakePhases, instance: dg.DagsterInstance, key: TurnKey) -> Graph:
+def graph(recipes: MemoryRecipeCatalog, phases: FakePhases, instance: dg.DagsterInstance, key: TurnKey) -> Graph:
     return Graph(turn_assets(recipes), phases, instance, key)
 
 

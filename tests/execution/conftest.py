@@ -20,12 +20,9 @@ from pandora_dagster.contracts.model_calls import (
     CallResult,
     CallSite,
     InputDocument,
-    ModelAnswer,
-    PromptPack,
-    Usage,
 )
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
-from pandora_dagster.errors import DocumentError, ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
+from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_log import CompressionLog
@@ -33,6 +30,8 @@ from pandora_dagster.execution.fit.summarization_engine import SummarizationEngi
 from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.token_counter import TokenCounter
+from tests.fakes.model_runtimes import SequenceRuntime
+from tests.fakes.recipe_catalog import MemoryRecipeCatalog
 
 VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
 CONTEXT = "## 0. User Query\n\nwhich flight?\n\n## 2. Gathered Context\n\nFlight HAT136 [1].\n\n## 3. Task Plan\n\nAnswer.\n\n"
@@ -71,70 +70,6 @@ def request(**fields: Any) -> CallRequest:
     site = CallSite(phase="task_plan", user="anna", session="s1", turn=TurnKey(user_id("anna"), 7))
     base = CallRequest(recipe="pipeline/plan", query="which flight?", site=site, documents=(InputDocument("context.md", CONTEXT),))
     return replace(base, **fields)
-
-
-@dataclass
-class FakeRecipeCatalog:
-    recipes: Mapping[str, LoadedRecipe]
-
-    def load(self, name: str) -> LoadedRecipe:
-        if name not in self.recipes:
-            raise RecipeNotFoundError(f"recipes/{name}.yaml: no such recipe")
-        return self.recipes[name]
-
-    def get(self, phase: str, mode: str) -> LoadedRecipe:
-        return self.load(phase)
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.recipes)
-
-    def compressor(self, content_type: ContentType) -> LoadedRecipe:
-        return self.load(content_type)
-
-
-@dataclass
-class FakeRuntime:
-    """Gives its script's entries in turn, the last one for ever: a text, (text, finish_reason), an error, or seconds to wait."""
-
-    script: list[Any]
-    limits: Mapping[ModelLayer, int] = field(default_factory=dict)
-    served: int = 0
-    tokenizer: Callable[[str], int] | None = None
-    latency_ms: float = 1.0
-    packs: list[PromptPack] = field(default_factory=list)
-    given_s: list[float] = field(default_factory=list)
-    """The time that each attempt was given."""
-    name: str = "fake"
-
-    def model(self, layer: ModelLayer) -> str:
-        return f"model-of-{layer.value}"
-
-    def context_limit(self, layer: ModelLayer) -> int | None:
-        return self.limits.get(layer)
-
-    def temperature(self, layer: ModelLayer) -> float:
-        return 0.5
-
-    async def count(self, pack: PromptPack) -> int | None:
-        return self.tokenizer(pack.system) + self.tokenizer(pack.user) if self.tokenizer else None
-
-    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
-        self.packs.append(pack)
-        self.given_s.append(timeout_s)
-        step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
-        if isinstance(step, Exception):
-            raise step
-        if isinstance(step, float):
-            await asyncio.sleep(min(step, timeout_s))
-            raise ModelTimeoutError(f"no answer within {timeout_s * 1000:.0f} ms")
-        text, reason = step if isinstance(step, tuple) else (step, "stop")
-        for start in range(0, len(text), 5) if on_words else ():
-            on_words(text[start : start + 5])
-        if reason == "broken":
-            raise RuntimeUnreachableError("the stream broke off")
-        return ModelAnswer(text, reason, Usage(prompt=self.served, output=0), self.name, self.model(pack.layer), self.latency_ms)
-
-    async def aclose(self) -> None: ...
 
 
 @dataclass
@@ -194,7 +129,7 @@ class Rig:
     """An executor with its fakes at hand."""
 
     executor: Executor
-    runtime: FakeRuntime
+    runtime: SequenceRuntime
     stores: FakeStores
     pauses: list[float]
 
@@ -222,7 +157,7 @@ def rig(counter: TokenCounter) -> Callable[..., Rig]:
         tokenizer: Callable[[str], int] | None = None,
         **extra: Any,
     ) -> Rig:
-        runtime = FakeRuntime(list(script) or [GOOD], limits or {}, served, tokenizer, latency_ms)
+        runtime = SequenceRuntime(list(script) or [GOOD], limits or {}, served, tokenizer, latency_ms)
         stores, pauses = FakeStores(broken=broken), []
         now = [datetime(2026, 1, 4, 14, 30, tzinfo=UTC)]
 
@@ -234,7 +169,7 @@ def rig(counter: TokenCounter) -> Callable[..., Rig]:
             pauses.append(seconds)
 
         executor = Executor(
-            recipes=FakeRecipeCatalog({"pipeline/plan": recipe or loaded()}),
+            recipes=MemoryRecipeCatalog({"pipeline/plan": recipe or loaded()}),
             runtime=runtime,
             counter=counter,
             log=stores,

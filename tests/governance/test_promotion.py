@@ -249,15 +249,17 @@ def test_a_turn_runs_what_is_in_production(tmp_path):
 def test_asking_the_executor_keeps_the_version():
     """A store that refuses to put it into production costs the record, not the call."""
     from pandora_dagster.execution.call.executor import Executor
-    from tests.execution.conftest import FakeRecipeCatalog, FakeRuntime, FakeStores, loaded, request
+    from tests.execution.conftest import FakeStores, loaded, request
+    from tests.fakes.model_runtimes import SequenceRuntime
+    from tests.fakes.recipe_catalog import MemoryRecipeCatalog
     from tests.phases.vocabulary import vocabulary
 
     async def sleep(_: float) -> None: ...
 
     stores, versions, recipe = FakeStores(), MemoryRecipeVersions(lock_seconds=0.0), loaded()
     executor = Executor(
-        recipes=FakeRecipeCatalog({"pipeline/plan": recipe}),
-        runtime=FakeRuntime(['{"next_step": "synthesis", "confidence": 0.9}']),
+        recipes=MemoryRecipeCatalog({"pipeline/plan": recipe}),
+        runtime=SequenceRuntime(['{"next_step": "synthesis", "confidence": 0.9}']),
         counter=vocabulary(),
         log=stores,
         vault=stores,

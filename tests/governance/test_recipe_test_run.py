@@ -16,7 +16,7 @@ from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, junit_
 from pandora_dagster.recipes.lint import example_answers
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file, open_recipes
 from pandora_dagster.settings import load_settings
-from tests.execution.conftest import FakeRuntime
+from tests.fakes.model_runtimes import SequenceRuntime
 from tests.governance.recipe_copies import copied, edit
 
 ANSWER: dict[str, Any] = {"decision": "PROCEED", "confidence": 0.8, "tasks": [{"tool": "doc.search"}], "text": "It is blue [2]."}
@@ -108,7 +108,7 @@ def test_the_shipped_tests_fail_on_another_answer(tmp_path, name):
     """The answers that a recipe's own prompt shows as examples have its shape, and are no answers to its tests."""
     examples = example_answers("\n\n".join(text for _, text in open_recipes().load(name).prompts))
     folder = copied(tmp_path)
-    outcomes = [outcome for example in examples for outcome in run(folder, name, runtime=FakeRuntime([example]))]
+    outcomes = [outcome for example in examples for outcome in run(folder, name, runtime=SequenceRuntime([example]))]
     assert outcomes and any(not outcome.passed for outcome in outcomes)
 
 
@@ -131,7 +131,7 @@ def test_recipes_are_tested_as_they_are_in_production(tmp_path, monkeypatch):
         return open_dry_run(settings, loader, counter, **more)
 
     monkeypatch.setattr(recipe_admin, "open_dry_run", trying)
-    runtime = FakeRuntime(['{"decision": "PROCEED"}'])
+    runtime = SequenceRuntime(['{"decision": "PROCEED"}'])
     recipe_admin.run_tests(settings, opened, "reflection", runtime=runtime)
     assert {pack.layer for pack in runtime.packs} == {"MIND"}
     assert asked[0].load(other).version == first.version
@@ -152,7 +152,7 @@ def test_outcomes_are_junit(tmp_path):
 
 def test_a_failing_runtime_is_a_failed_test(tmp_path):
     """What stopped the call is reported; nothing is raised."""
-    outcomes = run(copied(tmp_path), "reflection", runtime=FakeRuntime(["no JSON at all"]))
+    outcomes = run(copied(tmp_path), "reflection", runtime=SequenceRuntime(["no JSON at all"]))
     assert [o.passed for o in outcomes] == [False, False]
     assert "the call failed: schema_violation" in outcomes[0].faults[0]
     assert json.dumps(outcomes[0].version)

@@ -1,26 +1,22 @@
 """Turns around a runtime that answers as a test tells it, over a whole application or over stores in memory."""
 
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pandora_dagster.app import App, open_app
-from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.settings import load_settings
+from tests.fakes.model_runtimes import Reply, ScriptedRuntime
 from tests.phases.light_rig import LightApp, open_light_app
 from tests.phases.vocabulary import vocabulary
-
-Reply = str | Exception | tuple[str, str] | Callable[[PromptPack], str]
-"""A raw answer, an error, an answer with its finish reason, or what makes an answer of the pack."""
 
 
 def plain(**values: Any) -> str:
@@ -89,45 +85,9 @@ USUAL: Mapping[str, Reply] = {
 }
 
 
-@dataclass
-class ScriptedRuntime:
-    """Answers by role: `script[role]` in turn, its last entry for ever; what is not scripted is answered as usual."""
-
-    script: dict[str, list[Reply]] = field(default_factory=dict)
-    packs: list[PromptPack] = field(default_factory=list)
-    name: str = "scripted"
-
-    def model(self, layer: ModelLayer) -> str:
-        return f"scripted-{layer.value}"
-
-    def context_limit(self, layer: ModelLayer) -> int | None:
-        return None
-
-    def temperature(self, layer: ModelLayer) -> float:
-        return 0.5
-
-    async def count(self, pack: PromptPack) -> int | None:
-        return None
-
-    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
-        self.packs.append(pack)
-        report = self.script.get(pack.role) or [USUAL[pack.role]]
-        says = report.pop(0) if len(report) > 1 else report[0]
-        if isinstance(says, Exception):
-            raise says
-        text, reason = says if isinstance(says, tuple) else (says(pack) if callable(says) else says, "stop")
-        for piece in text.split(" ") if on_words else ():
-            on_words(f"{piece} ")
-        return ModelAnswer(text, reason, Usage(), self.name, self.model(pack.layer), 1.0)
-
-    async def aclose(self) -> None: ...
-
-    def calls(self) -> Counter[str]:
-        """How often each role was asked."""
-        return Counter(pack.role for pack in self.packs)
-
-    def of(self, role: str) -> list[PromptPack]:
-        return [pack for pack in self.packs if pack.role == role]
+def scripted_runtime() -> ScriptedRuntime:
+    """A runtime that answers each role as usual until a test tells it otherwise."""
+    return ScriptedRuntime(USUAL)
 
 
 @dataclass
@@ -176,11 +136,11 @@ class Rig:
 def open_rig(root: Path, *, recipes: Path | None = None) -> Rig:
     """A rig of a whole application over the store `root`."""
     given = {"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(recipes)} if recipes else {})
-    runtime = ScriptedRuntime()
+    runtime = scripted_runtime()
     return Rig(open_app(load_settings(given), runtime=runtime, counter=vocabulary()), runtime)
 
 
 def open_light_rig(**environment: str) -> Rig:
     """A rig over stores in memory; `environment`: settings by their environment variables."""
-    runtime = ScriptedRuntime()
+    runtime = scripted_runtime()
     return Rig(open_light_app(runtime, **environment), runtime)

@@ -16,7 +16,8 @@ from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings, load_settings
-from tests.phases.rig import ScriptedRuntime
+from tests.fakes.model_runtimes import ScriptedRuntime
+from tests.phases.rig import USUAL
 from tests.phases.vocabulary import vocabulary
 from tests.runtime.sglang_packs import endpoints
 from tests.sglang.real_servers import CONTEXT
@@ -45,7 +46,7 @@ class RealVoice(ScriptedRuntime):
 
 
 def opened(root: Path, base_url: str) -> App:
-    return open_app(load_settings({"PANDORA_ROOT": str(root)}), runtime=RealVoice(base_url=base_url), counter=vocabulary())
+    return open_app(load_settings({"PANDORA_ROOT": str(root)}), runtime=RealVoice(USUAL, base_url=base_url), counter=vocabulary())
 
 
 CODE = "from tests.sglang.real_voice import main; main()"

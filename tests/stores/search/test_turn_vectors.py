@@ -11,7 +11,7 @@ from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 from pandora_dagster.stores.search.turn_vectors import LONGEST, VECTOR_SCHEMA, TurnVectors
-from tests.stores.search.fake_embedding import FakeEmbedder
+from tests.fakes.embedding_model import FakeEmbedder
 
 _FILLER = tuple(f"note {word} about nothing else" for word in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"))
 

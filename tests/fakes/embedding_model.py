@@ -1,4 +1,4 @@
-"""A deterministic `Embeds`: words of one meaning share a direction, every other word has one of its own."""
+"""A deterministic embedding model: words of one meaning share a direction, every other word has one of its own."""
 
 from collections.abc import Sequence
 from hashlib import sha256

@@ -15,51 +15,26 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.record_storage import CallTotals, CompressionTotals, SumBy
 from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.disk.column_table import ColumnTable
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
-_COLUMNS = {
-    "call_id": "VARCHAR",
-    "timestamp": "VARCHAR",
-    "recipe": "VARCHAR",
-    "recipe_version": "VARCHAR",
-    "layer": "VARCHAR",
-    "runtime": "VARCHAR",
-    "model": "VARCHAR",
-    "user_id": "VARCHAR",
-    "session_id": "VARCHAR",
-    "turn_id": "VARCHAR",
-    "revision": "INTEGER",
-    "phase": "VARCHAR",
-    "prompt_tokens": "BIGINT",
-    "input_tokens": "BIGINT",
-    "output_tokens": "BIGINT",
-    "served_tokens": "BIGINT",
-    "cached_tokens": "BIGINT",
-    "used_tokens": "BIGINT",
-    "spent_prompt": "BIGINT",
-    "spent_output": "BIGINT",
-    "spent_cached": "BIGINT",
-    "total_tokens": "BIGINT",
-    "budget": "BIGINT",
-    "latency_ms": "DOUBLE",
-    "queue_ms": "DOUBLE",
-    "cost": "DOUBLE",
-    "success": "BOOLEAN",
-    "retries": "INTEGER",
-    "error": "VARCHAR",
-    "record": "VARCHAR",
-}
-CALL_SCHEMA = Schema(
-    version=2,
-    statements=(
-        f"CREATE TABLE calls ({', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})",
-        "CREATE TABLE files_read (path VARCHAR, bytes_read BIGINT)",
-    ),
+_TEXTS = ("call_id", "timestamp", "recipe", "recipe_version", "layer", "runtime", "model", "user_id", "session_id", "turn_id")
+_COUNTED_TOKENS = (
+    *("prompt_tokens", "input_tokens", "output_tokens", "served_tokens", "cached_tokens", "used_tokens"),
+    *("spent_prompt", "spent_output", "spent_cached", "total_tokens", "budget"),
 )
-_INSERT = (
-    f"INSERT INTO calls SELECT * FROM (SELECT {', '.join(f'unnest(?::{kind}[]) AS {name}' for name, kind in _COLUMNS.items())}) AS given "  # noqa: S608 - names from the table above
-    "ANTI JOIN calls USING (call_id)"
+_CALLS = ColumnTable(
+    "calls",
+    {
+        **dict.fromkeys(_TEXTS, "VARCHAR"),
+        **{"revision": "INTEGER", "phase": "VARCHAR"},
+        **dict.fromkeys(_COUNTED_TOKENS, "BIGINT"),
+        **dict.fromkeys(("latency_ms", "queue_ms", "cost"), "DOUBLE"),
+        **{"success": "BOOLEAN", "retries": "INTEGER", "error": "VARCHAR", "record": "VARCHAR"},
+    },
 )
+_FILES_READ = ColumnTable("files_read", {"path": "VARCHAR", "bytes_read": "BIGINT"})
+CALL_SCHEMA = Schema(2, (_CALLS.creation, _FILES_READ.creation))
 _SUMMED_BY: dict[SumBy, str] = {
     "layer": "layer",
     "recipe": "recipe",
@@ -80,7 +55,7 @@ _SUMMED = {
     for name in _SUMS
 }
 _TOTALS = "count(*), count(*) FILTER (NOT success), " + ", ".join(
-    f"coalesce(sum({_SUMMED[name]}), 0)::{'DOUBLE' if _COLUMNS[name] == 'DOUBLE' else 'BIGINT'}" for name in _SUMS
+    f"coalesce(sum({_SUMMED[name]}), 0)::{'DOUBLE' if _CALLS.columns[name] == 'DOUBLE' else 'BIGINT'}" for name in _SUMS
 )
 _NEWEST = (
     "SELECT record, timestamp, call_id FROM calls WHERE recipe = ? AND (? = '' OR recipe_version = ?) "
@@ -112,15 +87,11 @@ class DuckCallIndex:
             news = [new for name, path in given.items() if (new := _new_lines(path, before.get(name, 0), report))]
             if not news:
                 return 0
-            records = list({record.call_id: record for new in news for record in new.records}.values())
+            records = {record.call_id: record for new in news for record in new.records}.values()
             count = _number(db.execute("SELECT count(*) FROM calls").fetchone())
-            if records:
-                rows = [_values(record) for record in records]
-                db.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
-            db.execute("DELETE FROM files_read WHERE path IN (SELECT unnest(?::VARCHAR[]))", [[n.path for n in news]])
-            db.execute(
-                "INSERT INTO files_read SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])", [[n.path for n in news], [n.read for n in news]]
-            )
+            _CALLS.insert(db, map(_values, records), unique="call_id")
+            _FILES_READ.delete(db, path=[new.path for new in news])
+            _FILES_READ.insert(db, [(new.path, new.read) for new in news])
             return _number(db.execute("SELECT count(*) FROM calls").fetchone()) - count
 
     def totals(self, key: TurnKey | None = None, *, revision: int | None = None) -> CallTotals:
@@ -253,7 +224,7 @@ def _values(record: CallRecord) -> tuple[object, ...]:
     tokens = {f"{name}_tokens": count for name, count in record.tokens.model_dump().items()}
     spent = {f"spent_{name}": count for name, count in record.spent.model_dump().items()}
     fields = record.model_dump() | tokens | spent | plain | {"used_tokens": record.used_tokens}
-    return tuple(fields[name] for name in _COLUMNS)
+    return tuple(fields[name] for name in _CALLS.columns)
 
 
 def _filter(key: TurnKey | None, revision: int | None) -> tuple[str, list[object]]:

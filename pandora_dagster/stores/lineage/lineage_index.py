@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from pandora_dagster.contracts.ids import TurnKey
@@ -15,40 +16,15 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.record_storage import DocumentTexts, LineageIndex
 from pandora_dagster.contracts.turns import Manifest, PhaseEffects, Turn
 from pandora_dagster.errors import DamagedIndexError, PandoraError, StoreError
+from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 from pandora_dagster.stores.lineage.turn_lineage import turn_edges
 
-_COLUMNS: dict[str, str] = {
-    "user_id": "VARCHAR",
-    "parent": "VARCHAR",
-    "child": "VARCHAR",
-    "relation": "VARCHAR",
-    "parent_sha": "VARCHAR",
-    "child_sha": "VARCHAR",
-    "span_start": "BIGINT",
-    "span_end": "BIGINT",
-    "recipe": "VARCHAR",
-    "recipe_version": "VARCHAR",
-    "prompt_hash": "VARCHAR",
-    "runtime": "VARCHAR",
-    "model": "VARCHAR",
-    "parent_tokens": "BIGINT",
-    "child_tokens": "BIGINT",
-    "verdicts": "VARCHAR",
-    "call_id": "VARCHAR",
-    "run_id": "VARCHAR",
-    "made_at": "VARCHAR",
-}
-_NAMES = ", ".join(_COLUMNS)
-_PLAIN = [name for name in _COLUMNS if name not in ("span_start", "span_end", "verdicts", "made_at")]
-LINEAGE_SCHEMA = Schema(
-    version=1,
-    statements=(
-        f"CREATE TABLE lineage (owner VARCHAR, {', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})",
-        "CREATE TABLE whole (since VARCHAR)",
-    ),
-)
-_INSERT = f"INSERT INTO lineage SELECT unnest(?::VARCHAR[]), {', '.join(f'unnest(?::{kind}[])' for kind in _COLUMNS.values())}"
+_PLAIN = columns_of(LineageEdge, without=("span", "verdicts", "at"))
+_VALUES = {**_PLAIN, "verdicts": "VARCHAR", "span_start": "BIGINT", "span_end": "BIGINT", "made_at": "VARCHAR"}
+_PLAIN_VALUES = attrgetter(*_PLAIN)
+_LINEAGE = ColumnTable("lineage", {"owner": "VARCHAR", **_VALUES})
+LINEAGE_SCHEMA = Schema(1, (_LINEAGE.creation, "CREATE TABLE whole (since VARCHAR)"))
 _ORDER = "ORDER BY owner, child, relation, parent, span_start NULLS FIRST, span_end"
 
 
@@ -63,15 +39,14 @@ class DuckLineageIndex:
         if not edges and not owners:
             return
         of = [DocumentId.parse(edge.child).owner for edge in edges]
-        columns = [of, *([_stored(edge, name) for edge in edges] for name in _COLUMNS)]
         whole = frozenset(owners)
         children = sorted({edge.child for edge, owner in zip(edges, of, strict=True) if owner not in whole})
         with self.file.writing() as db:
-            for column, replaced in (("owner", sorted(whole)), ("child", children)):
-                if replaced:
-                    db.execute(f"DELETE FROM lineage WHERE {column} IN (SELECT unnest(?::VARCHAR[]))", [replaced])  # noqa: S608 - two fixed names
-            if edges:
-                db.execute(_INSERT, columns)
+            if whole:
+                _LINEAGE.delete(db, owner=sorted(whole))
+            if children:
+                _LINEAGE.delete(db, child=children)
+            _LINEAGE.insert(db, [(owner, *_values(edge)) for owner, edge in zip(of, edges, strict=True)])
 
     def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
         """What these documents were made from."""
@@ -109,7 +84,7 @@ class DuckLineageIndex:
         if not self.file.path.exists():
             return ()
         with self.file.reading() as db:
-            found = db.execute(f"SELECT {_NAMES} FROM lineage WHERE {where} {_ORDER}", values).fetchall()  # noqa: S608 - fixed names
+            found = db.execute(f"SELECT {', '.join(_VALUES)} FROM lineage WHERE {where} {_ORDER}", values).fetchall()  # noqa: S608 - fixed names
         try:
             return tuple(_edge(row) for row in found)
         except ValueError as error:
@@ -117,19 +92,15 @@ class DuckLineageIndex:
             raise DamagedIndexError(message, hint="run `pandora index rebuild`: it makes the index again from the documents") from error
 
 
-def _stored(edge: LineageEdge, name: str) -> Any:  # a DuckDB parameter: str, int or None
-    if name in ("span_start", "span_end"):
-        return edge.span[name == "span_end"] if edge.span else None
-    if name == "verdicts":
-        return json.dumps(dict(edge.verdicts), sort_keys=True)
-    return str(edge.relation) if name == "relation" else getattr(edge, "at" if name == "made_at" else name)
+def _values(edge: LineageEdge) -> tuple[Any, ...]:  # DuckDB parameters: str, int or None
+    return *_PLAIN_VALUES(edge), json.dumps(dict(edge.verdicts), sort_keys=True), *(edge.span or (None, None)), edge.at
 
 
 def _edge(values: tuple[Any, ...]) -> LineageEdge:
-    row = dict(zip(_COLUMNS, values, strict=True))
-    span = None if row["span_start"] is None else (row["span_start"], row["span_end"])
-    plain = {name: row[name] for name in _PLAIN}
-    return LineageEdge.model_validate({**plain, "at": row["made_at"], "span": span, "verdicts": json.loads(row["verdicts"])})
+    *plain, verdicts, start, end, at = values
+    span = None if start is None else (start, end)
+    row = dict(zip(_PLAIN, plain, strict=True))
+    return LineageEdge.model_validate({**row, "verdicts": json.loads(verdicts), "span": span, "at": at})
 
 
 # The rows of turns, written when a turn is done, archived or brought back, and those of levels. Knows that nothing depends on it.

@@ -10,8 +10,9 @@ A posting carries its document's length, so that a first score needs no join.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, overload
 
 import duckdb
@@ -21,6 +22,7 @@ from pandora_dagster.errors import StoreError
 from pandora_dagster.language.dates import date_terms, has_date_words, has_relative_date_words, relative_date_terms
 from pandora_dagster.language.terms import TermReader, prefix_of
 from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, PLACE_BITS, document_number
+from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of
 from pandora_dagster.stores.disk.duckdb_file import Schema
 
 # A turn as the documents that the index holds: the turn itself, then each of its messages, with their terms. Knows no SQL.
@@ -85,37 +87,16 @@ def _message_document(row: TurnRow, place: int, message: IndexedMessage, marks: 
     )
 
 
-TURN_COLUMNS = {
-    "user_id": "VARCHAR",
-    "number": "BIGINT",
-    "turn_id": "VARCHAR",
-    "session_id": "VARCHAR",
-    "state": "VARCHAR",
-    "created_at": "VARCHAR",
-    "last_activity": "VARCHAR",
-    "summary": "VARCHAR",
-    "topics": "VARCHAR[]",
-    "intent": "VARCHAR",
-    "has_research": "BOOLEAN",
-    "research_topic": "VARCHAR",
-    "tokens": "BIGINT",
-    "revision": "BIGINT",
-    "recorded": "BOOLEAN",
-    "runtime": "VARCHAR",
-    "context_sha": "VARCHAR",
-    "text": "VARCHAR",
-}
-_MESSAGE_COLUMNS = {
-    "session_id": "VARCHAR",
-    "message_id": "VARCHAR",
-    "role": "VARCHAR",
-    "speaker": "VARCHAR",
-    "created_at": "VARCHAR",
-    "length": "INTEGER",
-    "manner": "UTINYINT",
-    "text": "VARCHAR",
-}
-TURN_NAMES = ", ".join(TURN_COLUMNS)
+TIERS = ("", "_mid", "_new")
+"""What a table's name ends with: the large one, the middle one, the small one."""
+_TURN_COLUMNS = {"user_id": "VARCHAR", "number": "BIGINT"} | columns_of(TurnRow, without=("messages",))
+_TURNS = ColumnTable("turns", {"doc": "BIGINT"} | _TURN_COLUMNS)
+_MESSAGES = ColumnTable("messages", columns_of(SearchDocument, without=("bag",)) | {"length": "INTEGER", "manner": "UTINYINT"})
+_POSTINGS = ColumnTable("post", {"key": "BIGINT", "doc": "BIGINT", "tf": "USMALLINT", "length": "USMALLINT"})
+_TIERED = {(table.name, tier): replace(table, name=table.name + tier) for table in (_TURNS, _MESSAGES, _POSTINGS) for tier in TIERS}
+_USERS = ColumnTable("users", {"user_id": "VARCHAR", "no": "BIGINT"})
+_TURN_VALUES, _MESSAGE_VALUES = attrgetter(*_TURN_COLUMNS), attrgetter(*_MESSAGES.columns)
+TURN_NAMES = ", ".join(_TURN_COLUMNS)
 _MOST = 65_535
 _USER_SHIFT = NUMBER_BITS + PLACE_BITS
 NEW_MESSAGES, MIDDLE_POSTINGS = 8_192, 4_000_000
@@ -123,22 +104,10 @@ NEW_MESSAGES, MIDDLE_POSTINGS = 8_192, 4_000_000
 NEWEST = 100
 """Turns of a user that are listed apart in the order of time, so that the last ones are found at once."""
 
-
-TIERS = ("", "_mid", "_new")
-"""What a table's name ends with: the large one, the middle one, the small one."""
-
-
-def _columns(columns: dict[str, str]) -> str:
-    return ", ".join(f"{column} {kind}" for column, kind in columns.items())
-
-
 TURN_SCHEMA = Schema(
     version=5,
     statements=(
-        *(f"CREATE TABLE turns{tier} (doc BIGINT, {_columns(TURN_COLUMNS)})" for tier in TIERS),
-        *(f"CREATE TABLE messages{tier} (doc BIGINT, {_columns(_MESSAGE_COLUMNS)})" for tier in TIERS),
-        *(f"CREATE TABLE post{tier} (key BIGINT, doc BIGINT, tf USMALLINT, length USMALLINT)" for tier in TIERS),
-        "CREATE TABLE users (user_id VARCHAR, no BIGINT)",
+        *(table.creation for table in (*_TIERED.values(), _USERS)),
         "CREATE TABLE speakers (no BIGINT, speaker VARCHAR, messages BIGINT, length BIGINT)",
         "CREATE TABLE newest (doc BIGINT, created_at VARCHAR)",
     ),
@@ -195,7 +164,7 @@ def allocate_bases(db: duckdb.DuckDBPyConnection, users: Sequence[str]) -> dict[
         found = db.execute("SELECT coalesce(max(no), 0) FROM users").fetchone()
         first = (found[0] if found else 0) + 1
         known |= {user: first + place for place, user in enumerate(new)}
-        db.execute("INSERT INTO users SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])", [new, [known[user] for user in new]])
+        _USERS.insert(db, [(user, known[user]) for user in new])
     return {user: int(no) << _USER_SHIFT for user, no in known.items()}
 
 
@@ -205,13 +174,12 @@ def insert_turns(db: duckdb.DuckDBPyConnection, turns: Sequence[tuple[int, TurnR
         if row.number >> NUMBER_BITS or len(documents) >> PLACE_BITS:
             limits = f"expected a number below 2^{NUMBER_BITS} and less than 2^{PLACE_BITS} messages"
             raise StoreError(f"{row.user_id}:{row.turn_id}: {len(documents)} documents do not fit the index: {limits}")
-    columns = [[_value(row, name) for _, row, _ in turns] for name in TURN_COLUMNS]
-    db.execute(_insertion("turns_new", TURN_COLUMNS), [[base + document_number(row.number) for base, row, _ in turns], *columns])
-    every = [(base + p.doc, p) for base, _, documents in turns for p in documents]
-    docs = [doc for doc, _ in every]
-    db.execute(_insertion("messages_new", _MESSAGE_COLUMNS), [docs, *([getattr(p, name) for _, p in every] for name in _MESSAGE_COLUMNS)])
-    db.execute(_INSERT_POSTINGS, [docs, [p.length for _, p in every], [p.bag for _, p in every]])
-    db.execute(_COUNT_SPEAKERS.format(sign=1, table="messages_new"), [[base + document_number(row.number) for base, row, _ in turns]])
+    docs = [base + document_number(row.number) for base, row, _ in turns]
+    every = [replace(document, doc=base + document.doc) for base, _, documents in turns for document in documents]
+    _TIERED["turns", "_new"].insert(db, [(doc, *_TURN_VALUES(row)) for doc, (_, row, _) in zip(docs, turns, strict=True)])
+    _TIERED["messages", "_new"].insert(db, map(_MESSAGE_VALUES, every))
+    db.execute(_INSERT_POSTINGS, [[d.doc for d in every], [d.length for d in every], [d.bag for d in every]])
+    db.execute(_COUNT_SPEAKERS.format(sign=1, table="messages_new"), [docs])
 
 
 def drop_turns(db: duckdb.DuckDBPyConnection, turns: Sequence[int]) -> None:
@@ -252,15 +220,6 @@ def _count(db: duckdb.DuckDBPyConnection, table: str) -> int:
     return found[0] if found else 0
 
 
-def _insertion(table: str, columns: dict[str, str]) -> str:
-    return f"INSERT INTO {table} SELECT unnest(?::BIGINT[]), {', '.join(f'unnest(?::{kind}[])' for kind in columns.values())}"
-
-
-def _value(row: TurnRow, name: str) -> Any:  # a DuckDB parameter: str, int, bool, None or a list of str
-    value = getattr(row, name)
-    return list(value) if name == "topics" else str(value) if name == "state" else value
-
-
 def row_from(values: tuple[Any, ...]) -> TurnRow:
     """A row as `TURN_NAMES` selects it."""
-    return TurnRow.model_validate(dict(zip(TURN_COLUMNS, values, strict=True)))
+    return TurnRow.model_validate(dict(zip(_TURN_COLUMNS, values, strict=True)))

@@ -18,15 +18,11 @@ from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.errors import BadAnswerError, DamagedIndexError, ModelError, PandoraError, StoreError
 from pandora_dagster.retrieval.messages.document_numbers import PLACE_BITS, document_number, turn_number
+from pandora_dagster.stores.disk.column_table import ColumnTable
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema, batches
 
-VECTOR_SCHEMA = Schema(
-    version=1,
-    statements=(
-        "CREATE TABLE model (name VARCHAR)",
-        "CREATE TABLE vectors (user_id VARCHAR, doc BIGINT, digest VARCHAR, vector FLOAT[])",
-    ),
-)
+_VECTORS = ColumnTable("vectors", {"user_id": "VARCHAR", "doc": "BIGINT", "digest": "VARCHAR", "vector": "FLOAT[]"})
+VECTOR_SCHEMA = Schema(1, ("CREATE TABLE model (name VARCHAR)", _VECTORS.creation))
 LONGEST = 2_000
 """Characters that are embedded at once; models of this kind read a few hundred tokens. A longer message has several vectors."""
 QUERY_S, BATCH_S = 3.0, 60.0
@@ -38,7 +34,6 @@ _TEXTS = 200
 _PAUSE_S = 60.0
 """After a failure nothing is asked of the model for so long: a search does not wait for a server again and again."""
 _LIKE = "SELECT doc, max(list_inner_product(vector, ?::FLOAT[])) FROM vectors WHERE user_id = ? GROUP BY doc"
-_INSERT = "INSERT INTO vectors SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::VARCHAR[]), unnest(?::FLOAT[][])"
 _GIVEN = "(SELECT unnest(?::VARCHAR[]) AS user_id, unnest(?::BIGINT[]) AS doc)"
 _STORED = f"SELECT user_id, doc, digest, vector FROM vectors SEMI JOIN {_GIVEN} USING (user_id, doc)"  # noqa: S608 - constants
 _DROP_TURNS = f"DELETE FROM vectors WHERE (user_id, doc >> {PLACE_BITS} << {PLACE_BITS}) IN {_GIVEN}"  # noqa: S608
@@ -210,8 +205,7 @@ class TurnVectors:
 def _insert(db: duckdb.DuckDBPyConnection, rows: Sequence[Row], model: str) -> None:
     if db.execute("SELECT 1 FROM model").fetchone() is None:
         db.execute("INSERT INTO model VALUES (?)", [model])
-    if rows:
-        db.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
+    _VECTORS.insert(db, rows)
 
 
 def _message_texts(row: TurnRow) -> Iterator[_MessageText]:

@@ -14,26 +14,18 @@ from pandora_dagster.documents.passages import passages
 from pandora_dagster.errors import DamagedIndexError
 from pandora_dagster.language.bm25 import K1, B, idf
 from pandora_dagster.language.terms import TermReader
+from pandora_dagster.stores.disk.column_table import ColumnTable
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
-NOTE_SCHEMA = Schema(
-    version=2,
-    statements=(
-        "CREATE TABLE notes (user_id VARCHAR, name VARCHAR, mark VARCHAR, header VARCHAR, fault VARCHAR)",
-        "CREATE TABLE passages (user_id VARCHAR, name VARCHAR, place INTEGER, start INTEGER, stop INTEGER, length INTEGER)",
-        "CREATE TABLE terms (user_id VARCHAR, name VARCHAR, place INTEGER, term VARCHAR, count INTEGER)",
-    ),
-)
+_NOTES = ColumnTable("notes", dict.fromkeys(("user_id", "name", "mark", "header", "fault"), "VARCHAR"))
+_OF_NOTE = {"user_id": "VARCHAR", "name": "VARCHAR", "place": "INTEGER"}
+_PASSAGES = ColumnTable("passages", {**_OF_NOTE, **dict.fromkeys(("start", "stop", "length"), "INTEGER")})
+_TERMS = ColumnTable("terms", {**_OF_NOTE, "term": "VARCHAR", "count": "INTEGER"})
+NOTE_SCHEMA = Schema(2, (_NOTES.creation, _PASSAGES.creation, _TERMS.creation))
 _HEADER = TypeAdapter(NoteHeader)
 _MOST = 0.5
 """A passage must hold over this share of the query, by rarity, so that its note is found by it: one word of several leads nowhere."""
-_DROP = "DELETE FROM {} WHERE user_id = ? AND name IN (SELECT unnest(?::VARCHAR[]))"
-_NOTES = "INSERT INTO notes SELECT ?, unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), unnest(?::VARCHAR[])"
-_PASSAGES = (
-    "INSERT INTO passages SELECT ?, unnest(?::VARCHAR[]), unnest(?::INTEGER[]), unnest(?::INTEGER[]), unnest(?::INTEGER[]),"
-    " unnest(?::INTEGER[])"
-)
-_TERMS = """
+_INSERT_TERMS = """
     INSERT INTO terms SELECT ?, name, place, split_part(pair, ' ', 1), split_part(pair, ' ', 2)::INTEGER FROM (
         SELECT name, place, unnest(string_split(bag, chr(10))) AS pair FROM (
             SELECT unnest(?::VARCHAR[]) AS name, unnest(?::INTEGER[]) AS place, unnest(?::VARCHAR[]) AS bag))
@@ -97,17 +89,16 @@ class DuckNoteIndex:
 
     def put(self, user: str, rows: Sequence[NoteRow], gone: Iterable[str] = ()) -> None:
         """Replace the rows of these notes and remove those of the notes `gone`, in one transaction."""
-        names = [row.name for row in rows]
+        replaced = [*(row.name for row in rows), *gone]
+        headers = [_HEADER.dump_json(row.note.header).decode() if row.note else "" for row in rows]
         parts = [(row.name, *part) for row in rows if row.note for part in self._parts(row.note)]
         with self.file.writing() as db:
-            for table in ("notes", "passages", "terms"):
-                db.execute(_DROP.format(table), [user, [*names, *gone]])
-            headers = [_HEADER.dump_json(row.note.header).decode() if row.note else "" for row in rows]
-            db.execute(_NOTES, [user, names, [row.mark for row in rows], headers, [row.fault for row in rows]])
+            for table in (_NOTES, _PASSAGES, _TERMS):
+                table.delete(db, user_id=[user] * len(replaced), name=replaced)
+            _NOTES.insert(db, [(user, row.name, row.mark, header, row.fault) for row, header in zip(rows, headers, strict=True)])
+            _PASSAGES.insert(db, [(user, *part[:-1]) for part in parts])
             if parts:
-                owner, place, start, stop, length, bag = map(list, zip(*parts, strict=True))
-                db.execute(_PASSAGES, [user, owner, place, start, stop, length])
-                db.execute(_TERMS, [user, owner, place, bag])
+                db.execute(_INSERT_TERMS, [user, *([part[place] for part in parts] for place in (0, 1, -1))])
 
     def matching_notes(self, user: str, query: str) -> tuple[NotePassage, ...]:
         """The notes that match `query`, best first: by their header, or by a passage with enough of its terms."""

@@ -6,7 +6,7 @@ which file a logical id leads to is known from the index alone.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.user.sources import Claim, Research, ResearchRow, Visit, VisitRow, research_id, visit_reference
 from pandora_dagster.errors import DocumentError
+from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, read_text, sha, write_atomic
@@ -25,22 +26,12 @@ from pandora_dagster.stores.disk.turn_directory import user_ids
 Shape = TypeVar("Shape", bound=ResearchRow | VisitRow)
 # The research index: rows of cached research and of visits in one DuckDB file (004 section 3).
 
-_KINDS = {"quality_score": "DOUBLE", "source_turn": "BIGINT", "webpage_cache": "VARCHAR[]", "fields": "VARCHAR[]"}
-_TABLES: dict[type, str] = {ResearchRow: "research", VisitRow: "visits"}
+_TABLES: dict[type[ResearchRow] | type[VisitRow], ColumnTable] = {
+    ResearchRow: ColumnTable("research", columns_of(ResearchRow)),
+    VisitRow: ColumnTable("visits", columns_of(VisitRow)),
+}
 _NEWEST: dict[type, str] = {ResearchRow: "created_at DESC, cache_key", VisitRow: "visited_at DESC, visit_id"}
-
-
-def _columns(shape: type[ResearchRow] | type[VisitRow]) -> dict[str, str]:
-    return {field.name: _KINDS.get(field.name, "VARCHAR") for field in fields(shape)}
-
-
-RESEARCH_SCHEMA = Schema(
-    version=1,
-    statements=tuple(
-        f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in _columns(shape).items())})"
-        for shape, table in ((ResearchRow, "research"), (VisitRow, "visits"))
-    ),
-)
+RESEARCH_SCHEMA = Schema(1, tuple(table.creation for table in _TABLES.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +43,19 @@ class DuckResearchIndex:
     def put(self, rows: Sequence[ResearchRow | VisitRow]) -> None:
         """Store rows, each in the place of an older one of the same file; all of them or none."""
         with self.file.writing() as db:
-            for row in rows:
-                table = _TABLES[type(row)]
-                values = [_stored(value) for value in astuple(row)]
-                db.execute(f"DELETE FROM {table} WHERE user_id = ? AND file = ?", [row.user_id, row.file])  # noqa: S608 - a fixed name
-                db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - a fixed name
+            for shape, table in _TABLES.items():
+                given = {(row.user_id, row.file): row for row in rows if isinstance(row, shape)}.values()
+                table.delete(db, user_id=[row.user_id for row in given], file=[row.file for row in given])
+                table.insert(db, map(astuple, given))
 
     def rows(self, shape: type[Shape], user: str | None = None) -> tuple[Shape, ...]:
         """The newest first; all users' where `user` is None; none where no index was made yet."""
         if not self.file.path.exists():
             return ()
+        where = f"WHERE (? IS NULL OR user_id = ?) ORDER BY user_id, {_NEWEST[shape]}"
         with self.file.reading() as db:
-            found = db.execute(
-                f"SELECT * FROM {_TABLES[shape]} WHERE (? IS NULL OR user_id = ?) ORDER BY user_id, {_NEWEST[shape]}",  # noqa: S608 - fixed names
-                [user, user],
-            ).fetchall()
+            found = db.execute(f"SELECT * FROM {_TABLES[shape].name} {where}", [user, user]).fetchall()  # noqa: S608 - fixed names
         return tuple(shape(*map(_plain, values)) for values in found)
-
-
-def _stored(value: Any) -> Any:
-    return list(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else value
 
 
 def _plain(value: Any) -> Any:  # what DuckDB gives: str, int, float, None or a list of str

@@ -22,10 +22,7 @@ def rebuild_calls(files: CallFiles, index: DuckCallIndex, *, report: Callable[[s
 
     `report` receives each line that is no record. What was written meanwhile is indexed afterwards. Raises StoreError.
     """
-    file = index.file
-    fresh = DuckCallIndex(file.empty_copy())
-    taken = _absorbed(fresh, files, report)
-    damaged_file = file.replace_with(fresh.file)
+    taken, damaged_file = index.file.rebuild(lambda fresh: _absorbed(DuckCallIndex(fresh), files, report))
     return taken + _absorbed(index, files, lambda _: None), damaged_file
 
 

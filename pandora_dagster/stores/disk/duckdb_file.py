@@ -223,27 +223,25 @@ class DuckDBFile:
         for path in (self.path, _log_of(self.path)):
             path.unlink(missing_ok=True)
 
-    def empty_copy(self) -> "DuckDBFile":
-        """A file beside this one with the same schema and no rows: what a rebuild fills before `replace_with` puts it in place."""
-        fresh = DuckDBFile(self.path.with_name(self.path.name + ".rebuilt"), self.schema, self.wait_s)
-        with fresh.locked():
-            fresh.discard()
-        return fresh
-
     def make(self) -> None:
         """Make the file with empty tables where it is not there."""
         with self.locked():
             self._made()
 
-    def replace_with(self, fresh: "DuckDBFile") -> Path | None:
-        """Replace this file by `fresh`, which is created if nothing was written to it. A damaged file is kept; returns its new path."""
+    def rebuild(self, fill: Callable[["DuckDBFile"], T]) -> tuple[T, Path | None]:
+        """Let `fill` write to an empty file beside this one, then put that in its place: what `fill` returned, and where a damaged file
+        is kept. No process waits meanwhile."""
+        fresh = DuckDBFile(self.path.with_name(self.path.name + ".rebuilt"), self.schema, self.wait_s)
+        with fresh.locked():
+            fresh.discard()
+        result = fill(fresh)
         fresh.make()
         with self.locked():
             fault = self._current_fault()
             damaged_file = self.rename_damaged() if fault and not isinstance(fault, OldIndexError) else None
             _log_of(self.path).unlink(missing_ok=True)
             fresh.path.replace(self.path)
-            return damaged_file
+        return result, damaged_file
 
     def exists(self) -> bool:
         return self.path.exists()

@@ -12,7 +12,7 @@ from pandora_dagster.contracts.ports.turn_storage import TurnStore
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.documents.turn_entry import turn_entry
 from pandora_dagster.errors import DamagedIndexError, DocumentError, InputError, PandoraError
-from pandora_dagster.stores.disk.duckdb_file import batches
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, batches
 from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts
 from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.lineage.turn_lineage import archival_edges, turn_edges
@@ -74,29 +74,31 @@ def rebuild_lineage(
 
     Rows of narratives and digests without a record are taken over. `report` receives each document that cannot be read. Raises StoreError.
     """
-    file = index.file
-    fresh = DuckLineageIndex(file.empty_copy())
     faults: list[str] = []
     seen: dict[TurnKey, tuple[str, ...]] = {}
-    count = 0
-    for keys in batches(expected.turns.keys(), BATCH):
-        seen |= {key: _state_key(expected.turns, key) for key in keys}
-        edges = [edge for key in keys for edge in expected.of_turn(key, faults)]
-        fresh.put(edges)
-        count += len(edges)
-        progress(len(seen))
-    made = tuple(expected.of_records())
-    recorded = {DocumentId.parse(edge.child).owner for edge in made}
-    kept = (*made, *(edge for edge in _of_no_turn(index) if DocumentId.parse(edge.child).owner not in recorded))
-    fresh.put(kept)
-    fresh.mark_complete(at)
-    damaged_file = file.replace_with(fresh.file)
+
+    def fill(file: DuckDBFile) -> int:
+        fresh, count = DuckLineageIndex(file), 0
+        for keys in batches(expected.turns.keys(), BATCH):
+            seen.update({key: _state_key(expected.turns, key) for key in keys})
+            edges = [edge for key in keys for edge in expected.of_turn(key, faults)]
+            fresh.put(edges)
+            count += len(edges)
+            progress(len(seen))
+        made = tuple(expected.of_records())
+        recorded = {DocumentId.parse(edge.child).owner for edge in made}
+        kept = (*made, *(edge for edge in _of_no_turn(index) if DocumentId.parse(edge.child).owner not in recorded))
+        fresh.put(kept)
+        fresh.mark_complete(at)
+        return count + len(kept)
+
+    count, damaged_file = index.file.rebuild(fill)
     changed = (key for key in expected.turns.keys() if seen.get(key) != _state_key(expected.turns, key))  # noqa: SIM118 - a store
     for keys in batches(changed, BATCH):
         index.put([edge for key in keys for edge in expected.of_turn(key, [])], owners=[str(key) for key in keys])
     for fault in faults:
         report(fault)
-    return count + len(kept), damaged_file
+    return count, damaged_file
 
 
 def verify_lineage(expected: ExpectedLineage, index: DuckLineageIndex, *, keys: Iterable[TurnKey] | None = None) -> Iterator[str]:

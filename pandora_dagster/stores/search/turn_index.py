@@ -267,10 +267,13 @@ class DuckTurnIndex:
 
     def rebuild(self, batches: Iterable[Sequence[TurnRow]]) -> Path | None:
         """Put `batches` into a new file beside this one, then put it in its place. Returns the new path of a damaged file."""
-        fresh = DuckTurnIndex(self.file.empty_copy(), self.reader)
-        for rows in batches:
-            fresh.put(rows)
-        return self.file.replace_with(fresh.file)
+
+        def fill(file: DuckDBFile) -> None:
+            fresh = DuckTurnIndex(file, self.reader)
+            for rows in batches:
+                fresh.put(rows)
+
+        return self.file.rebuild(fill)[1]
 
 
 def _docs(db: duckdb.DuckDBPyConnection, keys: Sequence[TurnKey]) -> list[int]:

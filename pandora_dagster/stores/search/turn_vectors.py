@@ -111,19 +111,21 @@ class TurnVectors:
 
         Messages that cannot be embedded have no vector. Raises StoreError.
         """
-        fresh = self.file.empty_copy()
-        count = 0
-        for batch in batches(rows, _TURNS):
-            try:
-                stored = self._stored(batch)
-            except StoreError:  # another model's, or damaged: nothing to take over
-                stored = {}
-            found = self._rows(batch, stored)
-            with fresh.writing() as db:
-                _insert(db, found, self.name)
-            count += len(found)
-        self.file.replace_with(fresh)
-        return count
+
+        def fill(fresh: DuckDBFile) -> int:
+            count = 0
+            for batch in batches(rows, _TURNS):
+                try:
+                    stored = self._stored(batch)
+                except StoreError:  # another model's, or damaged: nothing to take over
+                    stored = {}
+                found = self._rows(batch, stored)
+                with fresh.writing() as db:
+                    _insert(db, found, self.name)
+                count += len(found)
+            return count
+
+        return self.file.rebuild(fill)[0]
 
     def check(self) -> int:
         """The length of the vector that the model makes of one word; raises ModelError."""

@@ -266,18 +266,15 @@ def rebuild_sources(files: SourceFiles, index: DuckResearchIndex, *, report: Cal
 
     `report` receives each record that cannot be read. Raises StoreError.
     """
-    file = index.file
-    fresh = DuckResearchIndex(file.empty_copy())
     faults: list[str] = []
     rows = list(files.stored_rows(faults))
-    if not rows and not file.path.exists():
-        _report_faults(faults, report)
-        return 0, None
-    fresh.put(rows)
-    damaged_file = file.replace_with(fresh.file)
-    known = {_key(row) for row in rows}
-    index.put([row for row in files.stored_rows([]) if _key(row) not in known])  # what was stored meanwhile
-    _report_faults(faults, report)
+    damaged_file = None
+    if rows or index.file.exists():
+        _, damaged_file = index.file.rebuild(lambda fresh: DuckResearchIndex(fresh).put(rows))
+        known = {_key(row) for row in rows}
+        index.put([row for row in files.stored_rows([]) if _key(row) not in known])  # what was stored meanwhile
+    for fault in faults:
+        report(fault)
     return len(rows), damaged_file
 
 
@@ -292,11 +289,6 @@ def verify_sources(files: SourceFiles, index: DuckResearchIndex) -> tuple[str, .
         elif found != row:
             faults.append(f"{_row_name(row)}: changed since it was indexed: expected the row to say what the file says")
     return (*faults, *(f"{_row_name(row)}: in the index, but no readable record: expected no row" for row in there.values()))
-
-
-def _report_faults(faults: list[str], report: Callable[[str], None]) -> None:
-    for fault in faults:
-        report(fault)
 
 
 def _key(row: Row) -> tuple[type, str, str]:

@@ -32,7 +32,9 @@ def db():
 
 
 def stored(db):
-    return [(name, price, stock, tuple(rooms), sold) for name, price, stock, rooms, sold in db.execute("FROM lamps ORDER BY name").fetchall()]
+    return [
+        (name, price, stock, tuple(rooms), sold) for name, price, stock, rooms, sold in db.execute("FROM lamps ORDER BY name").fetchall()
+    ]
 
 
 def test_a_column_has_the_type_of_its_field():

@@ -126,11 +126,9 @@ def test_a_damaged_file_is_kept_when_replaced(tmp_path: Path) -> None:
     """Taking a fresh file keeps the broken one under another name, each time a new one."""
     file = _file(tmp_path)
     for number in (1, 2):
-        fresh = _file(tmp_path, path=tmp_path / "fresh.duckdb")
-        fresh.make()
         file.path.parent.mkdir(exist_ok=True)
         file.path.write_bytes(b"broken")
-        damaged_file = file.replace_with(fresh)
+        _, damaged_file = file.rebuild(lambda fresh: None)
         assert damaged_file is not None
         assert (damaged_file.name, damaged_file.read_bytes()) == (f"i.duckdb.damaged-{number}", b"broken")
         assert _values(file) == []
@@ -138,10 +136,9 @@ def test_a_damaged_file_is_kept_when_replaced(tmp_path: Path) -> None:
 
 def test_a_sound_file_is_replaced(tmp_path: Path) -> None:
     """A sound index is only an index: nothing of it is kept."""
-    file, fresh = _file(tmp_path), _file(tmp_path, path=tmp_path / "fresh.duckdb")
+    file = _file(tmp_path)
     _add(file.path, 1)
-    _add(fresh.path, 50)
-    assert file.replace_with(fresh) is None
+    assert file.rebuild(lambda fresh: _add(fresh.path, 50)) == (None, None)
     assert _values(file) == [50, 51, 52, 53, 54]
 
 

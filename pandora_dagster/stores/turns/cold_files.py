@@ -12,7 +12,7 @@ import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -49,19 +49,13 @@ class _PackedObject:
     """The tar, compressed."""
 
 
-@dataclass(frozen=True, slots=True)
 class ColdFiles:
     """The ColdStorage port below one store root."""
 
-    root: Path
-    layout: Layout = field(init=False)
-    tombstones: RecordFiles[Tombstone] = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root, self.layout = root, Layout(root)
         hint = "it is no proof that the originals may be gone"
-        tombstones = RecordFiles(self.root, _TOMBSTONE, Tombstone, expected="a tombstone", hint=hint)
-        object.__setattr__(self, "layout", Layout(self.root))
-        object.__setattr__(self, "tombstones", tombstones)
+        self.tombstones = RecordFiles(root, _TOMBSTONE, Tombstone, expected="a tombstone", hint=hint)
 
     def put(self, objects: Sequence[ColdObject]) -> tuple[ColdLocation, ...]:
         """Each object on the disk, read back and compared byte by byte when this returns.

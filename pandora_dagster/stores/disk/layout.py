@@ -53,10 +53,7 @@ class Layout:
 
     def recipe(self, recipe: str) -> Path:
         """Kept versions of `{category}/{name}`, and what of it is in production."""
-        category, _, name = recipe.partition("/")
-        if not (_WORD.fullmatch(category) and _WORD.fullmatch(name)):
-            raise InputError(f"{recipe[:80]!r}: not a recipe name: expected {{category}}/{{name}} in small letters, digits and _")
-        return self.recipes / category / name
+        return self.recipes.joinpath(*recipe_key(recipe))
 
     @property
     def recipes(self) -> Path:
@@ -99,3 +96,11 @@ def _turn(root: Path, key: TurnKey, revision: int) -> Path:
     """An archival run needs each turn's folder a dozen times, and building a path takes most of the time."""
     folder = Layout(root).turns(key.user) / key.turn_id
     return folder / REVISIONS / str(revision) if revision else folder
+
+
+def recipe_key(recipe: str) -> tuple[str, str]:
+    """The category and the name of a recipe; raises InputError for any other text."""
+    category, _, name = recipe.partition("/")
+    if not (_WORD.fullmatch(category) and _WORD.fullmatch(name)):
+        raise InputError(f"{recipe[:80]!r}: not a recipe name: expected {{category}}/{{name}} in small letters, digits and _")
+    return category, name

@@ -12,7 +12,7 @@ from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import InputError, UnknownTurnError
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.files import path_inside
-from pandora_dagster.stores.disk.layout import Layout
+from pandora_dagster.stores.disk.layout import Layout, recipe_key
 from pandora_dagster.stores.disk.record_files import RecordFiles
 from pandora_dagster.stores.turns.commits import iso
 
@@ -59,7 +59,7 @@ class RecipeTestFiles:
 
     def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
         """Store a test and return its path; raises StoreError, also while the user is erased, InputError for a user who is gone."""
-        key = user, *self._recipe(recipe), sha256(self._files.encoded(test)).hexdigest()
+        key = user, *recipe_key(recipe), sha256(self._files.encoded(test)).hexdigest()
         with ErasureIntents(self._root).beginning(user):
             if not path_inside(self._root, Layout(self._root).user(user)).is_dir():
                 raise InputError(f"user {user}: is gone: expected one who has turns")
@@ -69,8 +69,4 @@ class RecipeTestFiles:
 
     def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
         """By name; raises DocumentError naming a damaged file."""
-        return tuple(sorted(self._files.all(user, *self._recipe(recipe)), key=lambda test: test.name))
-
-    def _recipe(self, recipe: str) -> tuple[str, ...]:
-        layout = Layout(self._root)
-        return layout.recipe(recipe).relative_to(layout.recipes).parts
+        return tuple(sorted(self._files.all(user, *recipe_key(recipe)), key=lambda test: test.name))

@@ -12,7 +12,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.recipes.version_text import read_version, version_text
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, read_text, write_atomic
-from pandora_dagster.stores.disk.layout import Layout
+from pandora_dagster.stores.disk.layout import Layout, recipe_key
 from pandora_dagster.stores.disk.record_files import RecordFiles
 from pandora_dagster.stores.turns.commits import iso
 
@@ -42,7 +42,7 @@ class RecipeVersionFiles:
         if not _holds(path, text):
             write_atomic(path, encode_text(path.name, text))
         if _is_new_version(loaded, self.production(loaded.path)):
-            with self._production.lock(*self._key(loaded.path), what=f"the versions of {loaded.path}"):
+            with self._production.lock(*recipe_key(loaded.path), what=f"the versions of {loaded.path}"):
                 known = self._read_production(loaded.path)
                 if _is_new_version(loaded, known):
                     change = ProductionChange(
@@ -53,7 +53,7 @@ class RecipeVersionFiles:
 
     def production(self, recipe: str) -> RecipeProduction:
         """The content of `production.json`; read again only when it changed. Raises ConfigurationError where it is damaged."""
-        path = Path(self._production.locate(*self._key(recipe)))
+        path = Path(self._production.locate(*recipe_key(recipe)))
         try:
             about = path.stat()
         except FileNotFoundError:
@@ -78,7 +78,7 @@ class RecipeVersionFiles:
 
     def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
         """Append to the history what is in production from now on; `change.before` is filled in. One process after the other."""
-        with self._production.lock(*self._key(recipe), what=f"the versions of {recipe}"):
+        with self._production.lock(*recipe_key(recipe), what=f"the versions of {recipe}"):
             known = self._read_production(recipe)
             if known != since:
                 raise InputError(_conflict_message(recipe, known), hint=f"look again with pandora recipes history {recipe}, then decide")
@@ -124,7 +124,7 @@ class RecipeVersionFiles:
         return read_version(read_text(path), path=recipe, version=version, where=str(path))
 
     def _read_production(self, recipe: str) -> RecipeProduction:
-        key = self._key(recipe)
+        key = recipe_key(recipe)
         path = self._production.locate(*key)
         try:
             found = self._production.find(*key)
@@ -138,10 +138,7 @@ class RecipeVersionFiles:
     def _write(self, recipe: str, known: RecipeProduction, change: ProductionChange, *, pinned: str) -> RecipeProduction:
         history = (*known.history, change)
         made = RecipeProduction(recipe=recipe, pinned=pinned, layer=change.layer, history=history)
-        return self._production.put(made, *self._key(recipe))
-
-    def _key(self, recipe: str) -> tuple[str, ...]:
-        return self._layout.recipe(recipe).relative_to(self._layout.recipes).parts
+        return self._production.put(made, *recipe_key(recipe))
 
     def _recipes(self) -> list[str]:
         root = path_inside(self._layout.root, self._layout.recipes)

@@ -60,9 +60,9 @@ _STANDING = f"""
 """  # noqa: S608
 _ALL_TIME = ("", "\U0010ffff")
 _AT_A_TIME = 50_000
+"""Rows that are read at once where all of a store's are: a few MB."""
 _MOST_OPEN = 8
 """Turns of a user that run at the same time, at most: so many more candidates are looked up."""
-"""Rows that are read at once where all of a store's are: a few MB."""
 _SESSIONS = f"SELECT session_id, number, state, last_activity FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? ORDER BY session_id, number"  # noqa: S608
 _STATED = f"SELECT doc, state, last_activity, tokens, context_sha FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
 _THERE = f"SELECT doc FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608

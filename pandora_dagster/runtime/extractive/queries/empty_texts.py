@@ -8,8 +8,6 @@ import re
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
 
-_TELLING = frozenset(words("yes no not nor never none once only both before after"))
-"""Words that carry no matter and yet can be the answer."""
 _YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should)\b", re.IGNORECASE)
 _PREFIX = re.compile(r"^(?:\(\d{4}-\d{2}-\d{2}\) )?(?:(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +)?")
 """The date or the speaker that stands before what was said."""
@@ -37,8 +35,6 @@ _OWN = tuple(
     )
 )
 _DATE = re.compile(r"^\(\d{4}-\d{2}-\d{2}[^)\n]{0,20}\) ")
-_STORED = re.compile(r"^Stored (?:preference|fact) \w+: ")
-"""How `memory.create` tells what it stored: the user's own sentence says it too."""
 
 
 def repeats(text: str, query: str) -> bool:
@@ -48,7 +44,7 @@ def repeats(text: str, query: str) -> bool:
     if not asks and _YES_OR_NO.match(query) and words(bare) != words(query):
         return False
     known = {stem(w) for w in words(query)}
-    return all(stem(w) in known or w in (STOP_WORDS | META_WORDS) - _TELLING for w in words(bare if asks else text))
+    return all(stem(w) in known or w in STOP_WORDS | META_WORDS for w in words(bare if asks else text))
 
 
 def asks(text: str) -> bool:
@@ -57,6 +53,6 @@ def asks(text: str) -> bool:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether `text` is one of this runtime's own fixed sentences, or a tool's."""
+    """Whether `text` is one of this runtime's own fixed sentences."""
     bare = _DATE.sub("", text)
-    return bare.startswith(_OWN) or _PREFIX.sub("", text).startswith(_OWN) or bool(_STORED.match(bare))
+    return bare.startswith(_OWN) or _PREFIX.sub("", text).startswith(_OWN)

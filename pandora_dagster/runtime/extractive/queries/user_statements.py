@@ -45,9 +45,6 @@ _CATEGORIES: tuple[tuple[FactCategory, re.Pattern[str]], ...] = tuple(
 """Of what a fact speaks (002 section 4), by the first that holds; else of the user."""
 _NEEDS = re.compile(r"^\W*(?:i|we) need (?!(?:an?|some|help|your|you|to)\b)\w", re.IGNORECASE)
 """What is needed whatever is asked for: `We need wheelchair access`. `I need a hotel` asks for one."""
-_BY_THEN = re.compile(
-    r"\b(?:by|before|until|after) (?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|to(?:day|morrow|night)|\d)", re.IGNORECASE
-)
 _BOUND = re.compile(
     r"\b(?:must(?:n['’]t)?|never|always|at most|at least|no (?:more|less|fewer|later|earlier) than|not (?:more|less|over|exceed)"
     r"|not allowed|maximum|minimum|budget is|limit(?:ed)?|cap(?:ped)?)\b|\b(?:under|below|within|up to|until|exceed) (?:[$€£] ?)?\d",
@@ -60,7 +57,6 @@ _BARRED = re.compile(
     re.IGNORECASE,
 )
 _JOINT = re.compile(r"[,;]?\s+(?:and|but)(?: that)?\s+(?=(?:my|i|we|our)\b)", re.IGNORECASE)
-_LIMITS_USER = re.compile(r"^(?:never|always|don['’]t|do not)\b", re.IGNORECASE)
 _OF_MATTER = re.compile(r"^(?:the|this|that|these|those|it|each|every|all|no|for|on|in|at)\b.*\d", re.IGNORECASE)
 _FORGET = re.compile(
     r"^\W*(?:please |can you |could you )*forget (?:about |that |what i said about |everything about )?(.+)$", re.IGNORECASE
@@ -77,7 +73,6 @@ _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 _LIMITING = frozenset(
     map(stem, ("must", "limit", "most", "least", "maximum", "minimum", "spend", "pay", "exceed", "cap", "allowed", "budget"))
 )
-_UNITS = frozenset(map(stem, ("euro", "euros", "dollar", "dollars", "pounds", "francs", "percent", "hours", "minutes", "days", "cm", "kg")))
 _MOST_TOLD = 4
 """Sentences that are repeated to acknowledge them."""
 _ALIKE = 0.5
@@ -99,7 +94,6 @@ _GERMAN_DAYS = words(
 )
 _DAYS = frozenset((*WEEKDAYS, *MONTHS, *_GERMAN_DAYS))
 _DAY_STEMS = frozenset(map(stem, _DAYS))
-_LIGHT = frozenset(map(stem, words("come kommt euro dollar pound franc percent prozent hour minute uhr use put keep set happen")))
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -120,7 +114,7 @@ def _is_fact(sentence: str) -> bool:
     core = OPENING.sub("", sentence)
     if len(sentence) > LONGEST_FACT or asks(core) or orders(core) or _FORGET.match(sentence) or is_thanks(core) or not content_words(core):
         return False
-    binding = _is_limit(core) or bool(_NEEDS.match(core)) or bool(_OF_USER.search(core) and _BY_THEN.search(core))
+    binding = _is_limit(core) or bool(_NEEDS.match(core))
     return binding or ((bool(_OF_USER.search(core)) or names(core)) and not wants(core) and not core.lower().startswith("you "))
 
 
@@ -164,9 +158,8 @@ def binds(sentence: str) -> bool:
 
 def _is_limit(core: str) -> bool:
     """Whether a sentence binds: the user by what it says of them, or a matter by a figure. What is told to the reader alone does not."""
-    return bool(
-        _BOUND.search(core) and (_OF_USER.search(core) or _LIMITS_USER.match(core) or _OF_MATTER.match(core))
-    ) and not core.lower().startswith("you ")
+    bound = _BOUND.search(core) and (_OF_USER.search(core) or _OF_MATTER.match(core))
+    return bool(bound) and not core.lower().startswith("you ")
 
 
 def _is_same_limit(new: str, old: str) -> bool:
@@ -177,8 +170,7 @@ def _is_same_limit(new: str, old: str) -> bool:
     one, other = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in measured)
     if len(figures[0]) > 1:
         return not figures[0].isdisjoint(figures[1]) and (not one or not other or not one.isdisjoint(other))
-    alike = bool(one - _UNITS) == bool(other - _UNITS)  # `the budget is 1500 euros` does not replace `at most 90 euros a night`
-    return alike and not measured[0].isdisjoint(measured[1]) and (one <= other or other <= one)
+    return not measured[0].isdisjoint(measured[1]) and (one <= other or other <= one)
 
 
 def corrects(new: str, old: str) -> bool:
@@ -198,8 +190,8 @@ def corrects(new: str, old: str) -> bool:
 
 
 def _plain(stems: frozenset[str]) -> frozenset[str]:
-    """Stems of a matter without figures, days and units, which are its values, and without verbs that say little."""
-    return frozenset(s for s in stems if s.isalpha() and s not in _DAY_STEMS) - _LIGHT
+    """Stems of a matter without figures and days, which are its values."""
+    return frozenset(s for s in stems if s.isalpha() and s not in _DAY_STEMS)
 
 
 def _values(sentence: str) -> tuple[frozenset[str], frozenset[str]]:

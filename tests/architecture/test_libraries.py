@@ -13,6 +13,8 @@ import pytest
 from tests.architecture.sources import ROOT, Source, package_sources
 
 EVERYWHERE = frozenset({""})
+COMPUTED = "(a computed name)"
+HTTP_CLIENTS = frozenset({"runtime", "tools.egress"})
 ALLOWED: dict[str, frozenset[str]] = {
     # Third-party libraries.
     "dagster": frozenset({"defs", "definitions"}),
@@ -44,11 +46,11 @@ ALLOWED: dict[str, frozenset[str]] = {
     "yaml": frozenset({"documents", "recipes", "execution.call.answer_parser", "stores.user"}),
     "zstandard": frozenset({"stores"}),
     # Parts of the standard library: connections, databases, processes, the environment.
-    **dict.fromkeys(("http.client", "ssl", "urllib.error", "urllib.request"), frozenset({"runtime", "tools"})),
-    **dict.fromkeys(("asyncio.open_connection", "asyncio.open_unix_connection"), frozenset({"runtime", "tools"})),
+    **dict.fromkeys(("http.client", "ssl", "urllib.error", "urllib.request"), HTTP_CLIENTS),
+    **dict.fromkeys(("asyncio.open_connection", "asyncio.open_unix_connection"), HTTP_CLIENTS),
     **dict.fromkeys(("asyncio.start_server", "http.server", "socketserver"), frozenset({"api"})),
     **dict.fromkeys(("ftplib", "imaplib", "poplib", "smtplib", "xmlrpc"), frozenset[str]()),
-    "socket": frozenset({"runtime", "tools", "api.server", "cli.serve_commands"}),
+    "socket": HTTP_CLIENTS | {"api.server", "cli.serve_commands"},
     "sqlite3": frozenset({"stores", "contracts.ports.user_storage", "defs.run_records"}),  # outside stores, as a type alone
     "sqlite3.connect": frozenset({"stores"}),
     "multiprocessing": frozenset({"execution.fit.worker_pool"}),
@@ -60,7 +62,10 @@ ALLOWED: dict[str, frozenset[str]] = {
 
 @cache
 def references(source: Source) -> tuple[tuple[int, str], ...]:
-    """Line and dotted name of each import and of each attribute of something imported, whatever its local name is."""
+    """Line and dotted name of each import and of each attribute of something imported, whatever its local name is.
+
+    An attribute that is looked up by its name is one too, and a name that is computed may be any.
+    """
     return tuple(_references(source))
 
 
@@ -68,32 +73,57 @@ def _references(source: Source) -> Iterator[tuple[int, str]]:
     local: dict[str, str] = {}
     for node in source.nodes(ast.Import, ast.ImportFrom):
         for alias in node.names:
-            name = alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
+            name = alias.name if isinstance(node, ast.Import) else f"{_imported_module(source, node)}.{alias.name}"
             yield node.lineno, name
             first = isinstance(node, ast.Import) and alias.asname is None
             local[alias.asname or alias.name.split(".")[0]] = name.split(".")[0] if first else name
-    for node in source.nodes(ast.Attribute):
-        parts, value = [node.attr], node.value
-        while isinstance(value, ast.Attribute):
-            parts, value = [value.attr, *parts], value.value
-        if isinstance(value, ast.Name) and value.id in local:
+    for node in source.nodes(ast.Attribute, ast.Call):
+        parts, value = _looked_up(node)
+        while parts and (inner := _looked_up(value))[0]:
+            parts, value = [*inner[0], *parts], inner[1]
+        if parts and isinstance(value, ast.Name) and value.id in local:
             yield node.lineno, ".".join((local[value.id], *parts))
     for call in source.nodes(ast.Call):
         function = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
         if function in ("__import__", "import_module"):
-            named = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else "(a computed name)"
+            named = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else COMPUTED
             yield call.lineno, str(named)
+
+
+def _imported_module(source: Source, node: ast.ImportFrom) -> str:
+    """The module that is imported from, a relative one by its whole name."""
+    if not node.level:
+        return f"{node.module}"
+    own = [ROOT, *source.name.split(".")] if source.name else [ROOT]
+    above = own[: len(own) - node.level + source.package]
+    return ".".join((*above, node.module) if node.module else above)
+
+
+def _looked_up(node: ast.AST) -> tuple[list[str], ast.AST]:
+    """The attribute that `x.attribute` or `getattr(x, "attribute")` names, and `x`; no attribute for anything else."""
+    if isinstance(node, ast.Attribute):
+        return [node.attr], node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1:
+        named = node.args[1]
+        return [str(named.value)] if isinstance(named, ast.Constant) else [COMPUTED], node.args[0]
+    return [], node
 
 
 def is_within(name: str, prefixes: Iterable[str]) -> bool:
     return any(not prefix or name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
 
 
+def _computed(name: str) -> list[str]:
+    """The module of which an attribute is looked up by a computed name: it may be any."""
+    module, _, attribute = name.rpartition(".")
+    return [module] if attribute == COMPUTED else []
+
+
 def misplaced_libraries(sources: Iterable[Source]) -> list[str]:
     faults: set[str] = set()
     for source in sources:
         for line, name in references(source):
-            rows = [library for library in ALLOWED if is_within(name, [library])]
+            rows = [library for library in ALLOWED if is_within(name, [library]) or is_within(library, _computed(name))]
             known = rows or name.split(".")[0] in {ROOT, *sys.stdlib_module_names}
             if not known or any(not is_within(source.name, ALLOWED[row]) for row in rows):
                 where = {package for row in rows for package in ALLOWED[row]}
@@ -115,14 +145,7 @@ def imports_of_stores(sources: Iterable[Source]) -> list[str]:
 def model_calls(sources: Iterable[Source]) -> list[str]:
     """Places that name the method `complete` of a runtime, called at once, bound to a name or looked up by its name."""
     attributes = ((source, node) for source in sources for node in source.nodes(ast.Attribute, ast.Call))
-    return [f"{source.name}:{node.lineno}" for source, node in attributes if _attribute_name(node) == "complete"]
-
-
-def _attribute_name(node: ast.Attribute | ast.Call) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    by_name = isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1
-    return ast.literal_eval(node.args[1]) if by_name and isinstance(node.args[1], ast.Constant) else ""
+    return [f"{source.name}:{node.lineno}" for source, node in attributes if _looked_up(node)[0] == ["complete"]]
 
 
 def test_each_library_is_used_in_its_packages_alone() -> None:
@@ -166,6 +189,12 @@ def test_each_row_of_a_library_is_needed() -> None:
         ("app.composition", "from os import getenv as read"),
         ("app.composition", "def f():\n    import os as system\n    return system.getenv('A')"),
         ("settings_of_another_kind", "import os\nos.environb"),
+        ("app.composition", "import os\ngetattr(os, 'environ')"),
+        ("app.composition", "import os as system\ngetattr(system, 'environ').get('A')"),
+        ("app.composition", "import os\ngetattr(os, name)"),
+        ("archive.archive_run", "import urllib\ngetattr(urllib, 'request').urlopen"),
+        ("tools.document_search", "import urllib.request"),
+        ("tools.memory_tools", "import socket"),
     ],
 )
 def test_a_misplaced_library_is_found(module: str, text: str) -> None:
@@ -178,6 +207,10 @@ def test_a_misplaced_library_is_found(module: str, text: str) -> None:
         ("stores.disk.duckdb_file", "import duckdb"),
         ("defs.turn.phase_assets", "import dagster as dg\ndg.asset"),
         ("settings.environment", "import os\nos.environ"),
+        ("settings.environment", "import os\ngetattr(os, 'environ')"),
+        ("tools.egress", "import urllib.request, socket"),
+        ("phases.core.flow", "from . import phase_report\nfrom ..steps.task_plan import PLANNER"),
+        ("phases.core.flow", "def f(thing, name):\n    return getattr(thing, name)"),
         ("governance.promotion", "from urllib.parse import quote\nimport os\nos.fsync"),
     ],
 )
@@ -189,7 +222,16 @@ def test_the_composition_root_alone_knows_the_stores() -> None:
     assert imports_of_stores(package_sources()) == []
 
 
-@pytest.mark.parametrize("text", ["from pandora_dagster.stores.disk.file_locks import FileLocks", "from pandora_dagster import stores"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from pandora_dagster.stores.disk.file_locks import FileLocks",
+        "from pandora_dagster import stores",
+        "from ..stores.disk.file_locks import FileLocks",
+        "from .. import stores",
+        "import pandora_dagster\ngetattr(pandora_dagster, 'stores')",
+    ],
+)
 def test_an_import_of_a_store_is_found(text: str) -> None:
     assert len(imports_of_stores([Source("app.health", text), Source("app.composition", text), Source("archive.archive_run", text)])) == 1
 

@@ -1,10 +1,14 @@
 """Turns of a store as its tests make them: begun, with a phase, saved."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from pandora_dagster.contracts.enums import TurnState
-from pandora_dagster.contracts.turns import PhaseEffects, PhaseRecord
+from pandora_dagster.contracts.ids import SessionId, UserId
+from pandora_dagster.contracts.ports.turn_storage import TurnStore
+from pandora_dagster.contracts.turns import PhaseEffects, PhaseRecord, Turn
 from pandora_dagster.documents.sections import ContextDocument
 
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
@@ -15,35 +19,44 @@ QUERY = "what?\r\n## 1. not a heading\n\n"
 
 
 class Words:
-    def count(self, text):
+    def count(self, text: str) -> int:
         return len(text.split())
 
 
 class Ticking:
     """A clock that moves a minute each time."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = NOW
 
-    def __call__(self):
+    def __call__(self) -> datetime:
         self.now += timedelta(minutes=1)
         return self.now
 
 
-def record(phase):
+def record(phase: str) -> PhaseRecord:
     return PhaseRecord(phase=phase, finished_at="2026-01-04T14:30:00Z", report={"rows": ({"a": 1},)})
 
 
-def begun(turns, query=QUERY):
-    return turns.start("anna", query, session="s", mode="chat", now=NOW)
+def begun(turns: TurnStore, query: str = QUERY) -> Turn:
+    return turns.start(UserId("anna"), query, session=SessionId("s"), mode="chat", now=NOW)
 
 
-def with_phase(turns, turn, phase, *, section=None, text="", files=None, **more):
+def with_phase(
+    turns: TurnStore,
+    turn: Turn,
+    phase: str,
+    *,
+    section: int | None = None,
+    text: str = "",
+    files: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Turn:
     context = ContextDocument.parse(turn.context).with_section(section, text or phase).render() if section else None
     return turns.commit(turn, phase=record(phase), context=context, files=files, **more)
 
 
-def saved(turns):
+def saved(turns: TurnStore) -> Turn:
     """A finished turn: reflection, response, validation, saved, summarised."""
     turn = with_phase(turns, begun(turns), "turn_request")
     turn = with_phase(turns, turn, "reflection", section=1, files={"reflection.json": "{}"})
@@ -53,6 +66,6 @@ def saved(turns):
     return with_phase(turns, turn, "turn_summary", files={"turn_summary.json": "{}"}, summary={"summary": "x"})
 
 
-def tree(folder):
+def tree(folder: Path) -> dict[str, bytes]:
     """Every file of a folder with its bytes."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in Path(folder).rglob("*") if p.is_file() and p.name != ".lock"}

@@ -33,7 +33,7 @@ class MemoryTurnStore:
     phases: PhaseEffects
     clock: Clock = utc_now
     lock_seconds: float = 10.0
-    revisions: dict[TurnKey, list[Turn]] = field(default_factory=dict)
+    revisions: dict[TurnKey, list[Turn]] = field(default_factory=dict[TurnKey, list[Turn]])
     _numbers: defaultdict[UserId, int] = field(default_factory=lambda: defaultdict(int))
     _locks: defaultdict[TurnKey, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
@@ -89,9 +89,10 @@ class MemoryTurnStore:
         found = self.revisions.get(key)
         if found is None:
             raise UnknownTurnError(f"turn {key}: not stored: expected a turn that exists")
-        if revision is not None and not 0 <= revision < len(found):
-            raise UnknownTurnError(f"turn {key}: it has no revision {revision}: expected 0 to {len(found) - 1}")
-        turn = found[-1 if revision is None else revision]
+        numbers = [one.manifest.revision for one in found]  # an archived turn has its newest one alone
+        if revision is not None and revision not in numbers:
+            raise UnknownTurnError(f"turn {key}: it has no revision {revision}: expected one of {numbers}")
+        turn = found[-1 if revision is None else numbers.index(revision)]
         return turn if only is None else replace(turn, files={name: text for name, text in turn.files.items() if name in only})
 
     def original(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:

@@ -155,13 +155,12 @@ def _dated(facts: list[_Fact], noted: list[_Fact], over: list[str]) -> tuple[lis
         later = [new.text for new in said if _follows(new, old)]
         if all(any(_takes_back(new, part) for new in later) for part in clauses(old.text)):
             gone.add(id(old))
-    kept = [f for f in facts if f.passage.own or not _is_of_another(f.passage.text, [p.text for p in said])]
 
     def marked(fact: _Fact) -> _Fact:
         p = fact.passage
         return replace(fact, passage=replace(p, date=f"{p.date}{OVER}")) if id(p) in gone and p.date else fact
 
-    return list(map(marked, kept)), list(map(marked, noted))
+    return list(map(marked, facts)), list(map(marked, noted))
 
 
 def _takes_back(new: str, old: str) -> bool:
@@ -181,11 +180,6 @@ def _is_past(turn: int, key: str, value: str, kept: Sequence[tuple[int, str, str
     forgotten = [thing for f in facts if f.passage.own and (f.passage.turn or 0) > turn for thing in taken_back(f.passage.text)]
     stored = f"{key.replace('_', ' ')} {value}"
     return any(value in text for text in over) or _is_in(stored, forgotten) or any(contradicts(other, value) for other in newer)
-
-
-def _is_of_another(text: str, said: list[str]) -> bool:
-    """Whether a text that a tool or an assistant gave says `my ...` against the user's own words: it is somebody else's `my`."""
-    return bool(_MINE.search(text)) and any(contradicts(text, own) or corrects(text, own) for own in said)
 
 
 def _follows(new: Passage, old: Passage) -> bool:

@@ -92,25 +92,12 @@ def _said(exchange: Exchange) -> list[str]:
 
 
 def _news(exchanges: Sequence[Exchange]) -> Iterator[Statement]:
-    """What was learned, never what was asked: of each turn what binds and what was answered first, or else what the user stated.
-
-    A statement that says no more than an earlier one is no news.
-    """
-    known: list[frozenset[str]] = []
+    """What was learned, never what was asked: of each turn what binds and what was answered first, or else what the user stated."""
     for exchange in exchanges:
         answered = [s for s in _stated(exchange.answered) if not is_no_result(s)][:1]
         stated = [Statement(exchange.number, s) for s in _stated(exchange.asked)]
-        for one in [s for s in stated if s.rank <= 1] or ([] if answered else stated[:1]):
-            yield from _if_new(one, known)
-        for text in answered:
-            yield from _if_new(Statement(exchange.number, text), known)
-
-
-def _if_new(statement: Statement, known: list[frozenset[str]]) -> Iterator[Statement]:
-    content = _content(statement.text)
-    if not any(content <= earlier for earlier in known):
-        known.append(content)
-        yield statement
+        yield from [s for s in stated if s.rank <= 1] or ([] if answered else stated[:1])
+        yield from (Statement(exchange.number, text) for text in answered)
 
 
 def _lines(statements: Sequence[Statement]) -> str:

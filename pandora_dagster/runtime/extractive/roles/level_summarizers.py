@@ -23,8 +23,6 @@ _TOOL = re.compile(
     r"(?<![\w.@/-])[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+(?![\w@/-])(?!\.\w)|(?<![\w.@/-])[a-z]+(?:_[a-z]+)*\.[a-z]+_?[a-z]+(?=\()"
 )
 _DIGIT = re.compile(r"\d")
-_SHORT_ANSWER = 6
-"""Words of an answer that says little without its question."""
 _SENTENCE_WORDS = 45
 _CAPS = {"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10}
 
@@ -59,8 +57,7 @@ class Statement:
 def summarize_session(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """003 level 2: whole statements of the entries in their order: limits and decisions first, then as many others as fit.
 
-    A question stays with an answer that says little without it, and where it is the last word. Entries of courtesies alone leave their
-    day and keywords.
+    Questions come last. Entries of courtesies alone leave their day and keywords.
     """
     text = pack.document("entries")
     statements = list(_statements(text))
@@ -68,14 +65,9 @@ def summarize_session(pack: PromptPack, counter: TokenMeasure) -> Draft:
         name for s in statements if s.text.startswith(TOOLS_LABEL) for name in s.text.removeprefix(TOOLS_LABEL).split(", ")
     )
     said = [s for s in statements if not s.text.startswith(TOOLS_LABEL)]
-    told = [s for s, answer in zip(said, [*said[1:], None], strict=True) if s.rank != 5 or _needs_question(answer)]
-    told += [Statement(len(said) + 1, f"{TOOLS_LABEL}{', '.join(tools)}")] if tools else []
-    made = chosen_statements(told, _limit(pack), counter.count, joined=_narrative)
+    said += [Statement(len(said) + 1, f"{TOOLS_LABEL}{', '.join(tools)}")] if tools else []
+    made = chosen_statements(said, _limit(pack), counter.count, joined=_narrative)
     return made or "\n".join(head[0].strip() for line in text.splitlines() if (head := _HEAD.match(_ITEM.sub("", line))))
-
-
-def _needs_question(answer: Statement | None) -> bool:
-    return answer is None or (not answer.is_labelled and len(answer.text.split()) <= _SHORT_ANSWER)
 
 
 def chosen_statements(

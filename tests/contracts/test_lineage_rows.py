@@ -10,7 +10,7 @@ from pandora_dagster.contracts.lineage import LineageEdge, Relation
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.lineage.lineage_index import LINEAGE_SCHEMA, DuckLineageIndex
-from tests.fakes.lineage import MemoryLineageIndex
+from tests.fakes.lineage import MemoryIndexFile, MemoryLineageIndex
 
 Index = MemoryLineageIndex | DuckLineageIndex
 
@@ -29,7 +29,7 @@ THEIRS = edge("turn_000002/context.md", "turn_000001/context.md", user="ben")
 @pytest.fixture(params=["memory", "duckdb"])
 def index(request: pytest.FixtureRequest, tmp_path: Path) -> Index:
     if request.param == "memory":
-        return MemoryLineageIndex()
+        return MemoryLineageIndex(MemoryIndexFile(tmp_path / "lineage"))
     return DuckLineageIndex(DuckDBFile(tmp_path / "lineage.duckdb", LINEAGE_SCHEMA, 10.0))
 
 

@@ -10,23 +10,12 @@ from hashlib import sha256
 import pytest
 
 from pandora_dagster.contracts.model_calls import Source
-from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, ToolArtifact, ToolOutcome, ToolPermission, ToolProgress, ToolSpec
+from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, ToolArtifact, ToolOutcome, ToolPermission, ToolProgress
 from pandora_dagster.errors import DocumentError
+from tests.fakes.tools import ScriptedTool
 from tests.phases.rig import COMPLETE, Rig, command, plan, tool
 
 FOUND = ToolOutcome(True, "Desk [source 1]", "{}", (Source("", "page.md"),))
-
-
-class Scripted:
-    """A tool that runs `act` and returns its outcome."""
-
-    def __init__(self, act, **fields):
-        self.act, self.runs = act, []
-        self.spec = replace(ToolSpec("doc.search", "does as it is told", {"type": "object"}), **fields)
-
-    async def run(self, run):
-        self.runs.append(run)
-        return await self.act(run)
 
 
 class Listener:
@@ -48,7 +37,7 @@ def asking(rig):
     """`asking(act, **fields of the spec)`: the key of a turn that ran the tool once, the tool, and the rig."""
 
     def ask(act, *, listener=None, permissions_granted=STORE_PERMISSIONS, **fields):
-        made = Scripted(act, **fields)
+        made = ScriptedTool(act, **fields)
         deps = replace(rig.app.dependencies, tools={"doc.search": made}, tool_permissions=permissions_granted, listener=listener)
         with_tool = Rig(replace(rig.app, dependencies=deps), rig.runtime)
         with_tool.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("doc.search", query="desks"))

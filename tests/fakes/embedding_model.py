@@ -12,6 +12,8 @@ _MEANINGS = {"sofa": "couch", "doctor": "physician", "car": "automobile"}
 class FakeEmbedder:
     """`fails`: every request ends in an error. `asked` keeps the texts."""
 
+    name: str
+
     def __init__(self, name: str = "fake 1") -> None:
         self.name = name
         self.fails = False

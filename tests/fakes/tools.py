@@ -10,6 +10,8 @@ from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun, ToolSpec
 class ScriptedTool:
     """A tool that runs `act` and returns its outcome; `fields` are those of its spec. `runs` keeps what it was given."""
 
+    spec: ToolSpec
+
     def __init__(self, act: Callable[[ToolRun], Awaitable[ToolOutcome]], **fields: Any) -> None:
         self.act = act
         self.runs: list[ToolRun] = []

@@ -1,6 +1,6 @@
 """A document's lineage as a tree, from the document down to its sources. Pure: rows come from a function, any depth, no recursion.
 
-What stands in it twice (two narratives of one turn, turns that cite each other) is told once, and referred to where it comes again.
+What is in it twice (two narratives of one turn, turns that cite each other) is shown once, and referred to where it comes again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ class Branch:
     sha: str
     edges: tuple[LineageEdge, ...] = ()
     is_again: bool = False
-    """It is told above, with what it came from."""
+    """It is shown above, with what it came from."""
     hidden: int = 0
     """Sources that lie below the depth asked for."""
     is_last: bool = True
@@ -45,7 +45,7 @@ def rows_under(root: str, parents: Parents, *, depth: int | None = None) -> dict
 
 def tree(root: str, rows: dict[str, tuple[LineageEdge, ...]], *, depth: int | None = None) -> Iterator[Branch]:
     """The lines in order: a document, then what it came from."""
-    told: set[str] = set()
+    shown: set[str] = set()
     shas = {end: sha for edges in rows.values() for e in edges for end, sha in ((e.parent, e.parent_sha), (e.child, e.child_sha))}
     waiting = [Branch(0, root, shas.get(root, ""))]
     while waiting:
@@ -53,12 +53,12 @@ def tree(root: str, rows: dict[str, tuple[LineageEdge, ...]], *, depth: int | No
         below = _merged(rows.get(branch.document, ()))
         if not below:
             yield branch
-        elif branch.document in told:
+        elif branch.document in shown:
             yield Branch(branch.level, branch.document, branch.sha, branch.edges, is_again=True, is_last=branch.is_last)
         elif depth is not None and branch.level >= depth:
             yield Branch(branch.level, branch.document, branch.sha, branch.edges, hidden=len(below), is_last=branch.is_last)
         else:
-            told.add(branch.document)
+            shown.add(branch.document)
             yield branch
             last = len(below) - 1
             waiting += [
@@ -87,13 +87,13 @@ def _order(edge: LineageEdge) -> tuple[object, ...]:
 # A tree of lineage in words: its lines as people read them, on a terminal or a page. Pure.
 
 _DEEPEST = 40
-"""Levels that are drawn; what lies deeper is told with its level's number."""
-_TOLD = ("kept", "equal", "recoverable")
-_NOT_TOLD = ("dropped_by_rule", "missing", "mutated", "invented")
+"""Levels that are drawn; what lies deeper is shown with its level's number."""
+_PRESERVED = ("kept", "equal", "recoverable")
+_CHANGED = ("dropped_by_rule", "missing", "mutated", "invented")
 
 
 def draw_tree(branches: Iterable[Branch]) -> Iterator[tuple[str, Branch]]:
-    """Each branch with the lines that stand before it."""
+    """Each branch with the lines before it."""
     going_on: list[bool] = []
     for branch in branches:
         del going_on[max(branch.level - 1, 0) :]
@@ -138,7 +138,7 @@ def _maker(edge: LineageEdge) -> Iterator[str]:
     elif edge.parent_tokens or edge.child_tokens:
         yield f"{edge.parent_tokens} -> {edge.child_tokens} tokens"
     if total := edge.verdicts.get("total", 0):
-        gone = [f"{edge.verdicts[name]} {name.replace('_', ' ')}" for name in _NOT_TOLD if edge.verdicts.get(name)]
-        yield ", ".join([f"{sum(edge.verdicts.get(name, 0) for name in _TOLD)} of {total} facts kept", *gone])
+        gone = [f"{edge.verdicts[name]} {name.replace('_', ' ')}" for name in _CHANGED if edge.verdicts.get(name)]
+        yield ", ".join([f"{sum(edge.verdicts.get(name, 0) for name in _PRESERVED)} of {total} facts kept", *gone])
     if edge.run_id:
         yield f"run {edge.run_id}"

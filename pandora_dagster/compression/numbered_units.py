@@ -1,6 +1,6 @@
 """Units as a model reads them that chooses which ones a shorter text keeps, and the choice that its answer makes. Calls no model.
 
-A unit is a line `[3] (12) text`: its number within the piece and its tokens. Headings, speakers and table headers stand between them
+A unit is a line `[3] (12) text`: its number within the piece and its tokens. Headings, speakers and table headers are between them
 without a number: they come with what needs them.
 """
 

@@ -65,13 +65,13 @@ class Exchange:
         return f"[turn {self.number}, {self.date}]"
 
     def shortened(self, text: str) -> str:
-        """As the summarizer reads it where `text` stands for both."""
+        """As the summarizer reads it where `text` replaces both."""
         return f"{self.head}\n{ANSWER}{_set_in(text)}"
 
 
 @dataclass(frozen=True, slots=True)
 class DigestCheck:
-    """A digest that may stand, or the reasons why none can be made of the candidate."""
+    """A digest that passed, or the reasons why none can be made of the candidate."""
 
     digest: ConversationDigest
     linked: tuple[int, ...] = ()
@@ -79,7 +79,7 @@ class DigestCheck:
     restored: tuple[str, ...] = ()
     """Limits and decisions that were missing, put back verbatim."""
     refused: tuple[str, ...] = ()
-    """Items that the conversation does not bear out, taken out, each with its reason."""
+    """Items that the conversation does not support, taken out, each with its reason."""
     reasons: tuple[str, ...] = ()
 
     @property
@@ -151,7 +151,7 @@ def check_digest(
     words: int,
     counter: TokenMeasure,
 ) -> DigestCheck:
-    """`candidate` held to `previous` and the `exchanges` after it: what they do not bear out is taken out, missing limits and decisions
+    """`candidate` held to `previous` and the `exchanges` after it: what they do not support is taken out, missing limits and decisions
     are put back, and over `words` the oldest items go, limits and decisions last and by a link to their turn.
 
     `covered`: turns that an item may name; `linked`: what `previous` had no room for.
@@ -177,7 +177,7 @@ def _supported_lines(
 ) -> tuple[tuple[_Unit, ...], tuple[str, ...], tuple[str, ...]]:
     """The units with a narrative that is one, the sentences taken out of it with the reason, and the reasons where none is left.
 
-    One sentence is taken out where that is enough, else the first ones: a reply to the reader stands in front.
+    One sentence is taken out where that is enough, else the first ones: a reply to the reader comes first.
     """
     prose, most = [u for u in units if u.field == "summary"], counter.count(source.text)
     reasons = check_summary(_prose(prose), source, most, counter)
@@ -245,7 +245,7 @@ def fit_digest(digest: ConversationDigest, words: int) -> ConversationDigest:
 def _fitting(units: Sequence[_Unit], words: int) -> tuple[tuple[_Unit, ...], tuple[int, ...]]:
     """The units within the caps and `words`, and the turns of those limits and decisions that had to go.
 
-    The longest field gives up its oldest unit; fields that bind are touched when nothing else is left but one sentence.
+    The longest field loses its oldest unit; fields that bind are touched when nothing else is left but one sentence.
     """
     fields = {name: [u for u in units if u.field == name] for name in ("summary", *LABELS)}
     for name, own in fields.items():

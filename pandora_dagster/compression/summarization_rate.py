@@ -96,7 +96,7 @@ class SummarizationRateLimiter:
         return self._in_backoff(self._clock())
 
     def get_stats(self) -> dict[str, Any]:
-        """Limits, counts and backoff as they stand now."""
+        """Limits, counts and backoff at this moment."""
         return {
             "max_calls_per_minute": self._window_limit,
             "max_calls_per_session": self._session_limit,
@@ -130,7 +130,7 @@ class SummarizationRateLimiter:
         clock: Callable[[], float] = time.monotonic,
         wall: float | None = None,
     ) -> Self:
-        """A limiter that goes on where another one stood; limits come from the settings of today, not from the state.
+        """A limiter that goes on where another one stopped; limits come from the settings of today, not from the state.
 
         Where the wall clock was set back meanwhile, what seems to lie ahead counts as now: a call holds its window's time at most.
         """

@@ -65,7 +65,7 @@ class WaitingFile:
 
     @property
     def fingerprint(self) -> str:
-        """The same for two listings between which nobody writes."""
+        """The same for two listings between which nothing is written."""
         return f"{self.size}:{self.modified_ns}"
 
 

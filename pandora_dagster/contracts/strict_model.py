@@ -1,4 +1,4 @@
-"""The base of values that come from a file, a request or a model: immutable, and without fields that nobody declared."""
+"""The base of values that come from a file, a request or a model: immutable, and without fields that are not declared."""
 
 from pydantic import BaseModel, ConfigDict
 

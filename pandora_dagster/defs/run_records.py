@@ -1,6 +1,6 @@
 """Dagster's records of runs: deletion of old runs, and erasure of a user from all records.
 
-The eraser is an adapter of a port and stands here because Dagster is imported in this package alone; `open_run_eraser` constructs it.
+The eraser is an adapter of a port and is here because Dagster is imported in this package alone; `open_run_eraser` constructs it.
 """
 
 import time

@@ -27,7 +27,7 @@ READ_FILES = (RESPONSE_FILE, MESSAGES)
 """The documents beside context.md that make a turn's row and what later turns read of it."""
 _WORDS = {0: ("query", "user"), 4: ("results", "tool"), 5: ("answer", "assistant")}
 """Section of a live turn -> the id and role of the message that it is."""
-_TOLD = (0, 4, 5)
+_SHOWN = (0, 4, 5)
 """The words of the user, tool results, the answer."""
 _BEFORE = 2
 """In a recorded turn: the text before the first words of the user."""
@@ -93,10 +93,10 @@ def informative_sections(manifest: Manifest, document: ContextDocument, files: M
 
     A recorded turn tells all it holds. A live turn's sections 1 to 3 and 6 tell of its own work; a result that leads to
     earlier turns is theirs; and an answer of the embedded runtime is made of quotations, each of which is in its source.
-    An answer over section 5's budget is told whole, from `files`.
+    An answer over section 5's budget is shown whole, from `files`.
     """
     if manifest.recorded:
-        bodies = {n: document.body(n) for n in sorted((*_TOLD, _BEFORE))}
+        bodies = {n: document.body(n) for n in sorted((*_SHOWN, _BEFORE))}
     else:
         answer = whole_answer(document, files)
         bodies = {

@@ -17,7 +17,7 @@ from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call.recorded_inputs import replay_request
 from pandora_dagster.execution.call_faults import CallFault
 
-NOBODY = "nobody"
+NO_USER = "nobody"
 """The user of calls that are made for no user."""
 _MOST_ANSWERS = 256
 """Raw answers in memory; far more than concurrent calls."""
@@ -127,7 +127,7 @@ class DryRunExecutor:
         self.capture.records.clear()
         self.capture.answers.clear()
 
-    async def run_case(self, case: CallInput, *, user: str = NOBODY, layer: ModelLayer | None = None) -> DryRunResult:
+    async def run_case(self, case: CallInput, *, user: str = NO_USER, layer: ModelLayer | None = None) -> DryRunResult:
         """Run one call of the chosen version; a failure is returned, not raised. `layer`: used instead of the version's."""
         if self.recipes.chosen is None:
             raise ValueError("no version is chosen: expected `select_version` before")

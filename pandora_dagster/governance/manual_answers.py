@@ -12,7 +12,7 @@ from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.execution.call.attempts import manual_answer
 from pandora_dagster.execution.call.quality_gates import judge_answer
 from pandora_dagster.execution.call.recorded_inputs import replay_request
-from pandora_dagster.governance.dry_run import NOBODY
+from pandora_dagster.governance.dry_run import NO_USER
 
 
 def check_manual_answer(intervention: Intervention, answer: str, recipes: RecipeCatalog, calls: CallHistory, vault: Vault) -> None:
@@ -21,7 +21,7 @@ def check_manual_answer(intervention: Intervention, answer: str, recipes: Recipe
     if loaded is None:
         raise InputError(f"intervention {intervention.id}: recipe {intervention.recipe} is gone: expected one of pandora recipes list")
     case = halted_call_case(intervention, calls, vault)
-    sources, intent = (replay_request(case, loaded.path, user=NOBODY).sources, case.intent) if case else ((), "")
+    sources, intent = (replay_request(case, loaded.path, user=NO_USER).sources, case.intent) if case else ((), "")
     judged = judge_answer(manual_answer(answer), loaded.recipe, sources, intent=intent)
     failed = [verdict for verdict in judged.verdicts if not verdict.passed and (case or verdict.gate != "evidence_required")]
     if reason := "; ".join(f"{verdict.gate}: {verdict.reason}" for verdict in failed):

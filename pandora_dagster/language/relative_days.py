@@ -61,7 +61,7 @@ _BEFORE_DAYS = re.compile(r"(?:\b(?:in|on|at|of|from|over|during|within|for|sinc
 _LEAP_YEARS = 9
 """Within so many years every day of the calendar comes."""
 _MOST_DAYS = 62
-"""A longer stretch is told by its months."""
+"""A longer stretch is described by its months."""
 
 
 def relative_day_terms(query: str, today: date) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def check_registry(loader: RecipeLoader, counter: TokenMeasure, *, broken: Colle
 
 
 def referenced_prompts(loader: RecipeLoader, recipes: Collection[str]) -> frozenset[str]:
-    """The prompt files whose names stand in the text of these recipes, which need not be sound."""
+    """The prompt files whose names are in the text of these recipes, which need not be sound."""
     texts = [(loader.recipes / f"{name}.yaml").read_text(encoding="utf-8", errors="replace") for name in recipes]
     return frozenset(name for name in prompt_files(loader.prompts) if any(name.removeprefix("prompts/") in text for text in texts))
 

@@ -2,7 +2,7 @@
 
 Conventions of a prompt: a line beginning `If evidence is missing:`; a line with the word `Example`, and after it a fenced block that holds
 an answer, for JSON one that the output schema takes; every property of the output schema named outside the fenced blocks. An example for a
-base model stands in the frames of a prompt pack instead: its answer is the line after `Answer:`.
+base model is in the frames of a prompt pack instead: its answer is the line after `Answer:`.
 """
 
 import json
@@ -90,7 +90,7 @@ def unused_prompts(loader: RecipeLoader, sound: Collection[LoadedRecipe], named:
 
 
 def static_prefix(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) -> str:
-    """What stands first in the pack, as it is sent: policy, role prompt, IO schema."""
+    """What is first in the pack, as it is sent: policy, role prompt, IO schema."""
     role = select_prompts(loaded, mode=mode, intent=intent, policy=policy)
     return "\n\n".join([loaded.policy, *role, io_schema(loaded.recipe)])
 

@@ -20,7 +20,7 @@ _NO_FILE: FileStamp = (0, 0, -1, 0)
 
 @dataclass(frozen=True, slots=True)
 class RecipeOverride:
-    """What stands over a recipe's file: an older version, another layer, or nothing."""
+    """What overrides a recipe's file: an older version, another layer, or nothing."""
 
     pinned: LoadedRecipe | None = None
     layer: ModelLayer | None = None
@@ -34,7 +34,7 @@ class RecipeLoader:
     """Loads recipes (000 sections 9, 17, 18): no fallback, no archive; an edited file is seen, an unchanged one is read once."""
 
     def __init__(self, recipes: Path, prompts: Path, production: Callable[[str], RecipeOverride] | None = None) -> None:
-        """`production`: what stands over the file of `{category}/{name}`; without it the files are what runs."""
+        """`production`: what overrides the file of `{category}/{name}`; without it the files are what runs."""
         self.recipes = recipes
         self.prompts = prompts
         self._production = production
@@ -65,9 +65,9 @@ class RecipeLoader:
 
     def _load(self, name: str, files: "_RecipeListing") -> LoadedRecipe:
         path = "/".join(split_name(name))
-        standing = self._production(path) if self._production else RecipeOverride()
-        loaded = standing.pinned or self._from_file(path, files)
-        return loaded.model_copy(update={"assigned": standing.layer}) if standing.layer else loaded
+        override = self._production(path) if self._production else RecipeOverride()
+        loaded = override.pinned or self._from_file(path, files)
+        return loaded.model_copy(update={"assigned": override.layer}) if override.layer else loaded
 
     def _from_file(self, path: str, files: "_RecipeListing") -> LoadedRecipe:
         if path not in files:

@@ -8,7 +8,7 @@ from pandora_dagster.errors import RecipeNotFoundError
 from pandora_dagster.shipped import shipped_folder
 
 POLICY = "prompts/policy/shared.md"
-"""The policy that stands before every role prompt (000 section 5.2)."""
+"""The policy before every role prompt (000 section 5.2)."""
 ARCHIVE = "archive"
 """Category of deprecated recipes and prompts; nothing in it is ever loaded (000 section 9)."""
 SCHEMA_FILE = "schema.json"

@@ -18,7 +18,7 @@ from pandora_dagster.recipes.recipe_paths import POLICY
 from pandora_dagster.recipes.yaml_source import SourceFault, YamlSource, dotted_path, read_text, read_yaml
 
 INLINE_PROMPT = "prompts/inline/system_prompt.md"
-"""Stands for a recipe's own `system_prompt` in LoadedRecipe.prompts; no such file exists."""
+"""Names a recipe's own `system_prompt` in LoadedRecipe.prompts; no such file exists."""
 _INSTEAD_OF_PROMPTS = "expected exactly one of system_prompt and prompt_files"
 _INSTEAD_OF_INPUT = "expected input_docs or input_sections"
 _TESTS = re.compile(r"^tests:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)

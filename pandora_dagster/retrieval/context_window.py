@@ -11,7 +11,7 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy
 
 Form = Literal["whole", "summary", "rolled up", "left out"]
-"""`rolled up`: one rolling summary stands for all these turns."""
+"""`rolled up`: one rolling summary replaces all these turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def choose_window(
 
 
 def _roll_up(window: ContextWindow, older: Sequence[SessionTurn], tokens: int) -> bool:
-    """Let the rolling summary stand for the turns that it covers and that go in no other form; False where there are none."""
+    """Let the rolling summary replace the turns that it covers and that go in no other form; False where there are none."""
     covered = [turn for turn in older if turn.covered and not turn.chosen]
     for turn in covered:
         window.put(turn, "rolled up", "in the summary of the conversation")

@@ -106,20 +106,20 @@ def _upsert(changing: _Changing[L], line: FactUpsert) -> None:
     said = changing.occasion
     known = changing.facts.get(line.id or "")
     if known and not changes_value(known.fact, line.fact, TermReader()):
-        told = {"turn": said.number, "stated_at": said.stated_at} if changing.prefix == "f" else {}
-        changing.change("reword", known.id, category=line.category, fact=line.fact, **told)
+        origin = {"turn": said.number, "stated_at": said.stated_at} if changing.prefix == "f" else {}
+        changing.change("reword", known.id, category=line.category, fact=line.fact, **origin)
         return
     same = next((f for f in changing.facts.values() if f.current and same_words(f.fact, line.fact)), None)
     if same:
         return
     fact = NotableFact(id="new", category=line.category, fact=line.fact, turn=said.number, stated_at=said.stated_at)
-    older = _standing(changing, line.replaces or line.id or "")
+    older = _current_fact(changing, line.replaces or line.id or "")
     new = changing.add(fact)
     if older and older.current:
         changing.change("supersede", older.id, superseded_by=new.id, superseded_at=said.stated_at)
 
 
-def _standing(changing: _Changing[L], id: str) -> NotableFact | None:
+def _current_fact(changing: _Changing[L], id: str) -> NotableFact | None:
     """The fact of this id, or what took its place since."""
     found = changing.facts.get(id)
     while found and found.superseded_by in changing.facts:

@@ -24,7 +24,7 @@ MESSAGES = "messages.jsonl"
 
 
 def speakers(turn: Turn) -> tuple[str, ...]:
-    """The names under which messages of a recorded turn stand, in order, each once."""
+    """The names under which messages of a recorded turn are stored, in order, each once."""
     return tuple(dict.fromkeys(name for m in _messages(turn) if (name := message_speaker(m))))
 
 

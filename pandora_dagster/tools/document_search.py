@@ -19,7 +19,7 @@ BUDGET_TOKENS = 700
 MOST_TURNS = 3
 DOC_SEARCH = ToolSpec(
     "doc.search",
-    "Search the person's earlier conversations and documents by words. Returns the best pieces with their sources.",
+    "Search the user's earlier conversations and documents by words. Returns the best pieces with their sources.",
     {
         "type": "object",
         "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000}},

@@ -19,7 +19,7 @@ BUDGET_TOKENS = 700
 _FILES = {"preference": "preferences.md", "fact": "facts.md"}
 MEMORY_QUERY = ToolSpec(
     "memory.query",
-    "Look up the person's stored preferences and facts by words; an empty query lists all.",
+    "Look up the user's stored preferences and facts by words; an empty query lists all.",
     {
         "type": "object",
         "properties": {"query": {"type": "string", "maxLength": 2000}},
@@ -29,7 +29,7 @@ MEMORY_QUERY = ToolSpec(
 )
 MEMORY_CREATE = ToolSpec(
     "memory.create",
-    "Store one preference or fact that the person stated, under a short key; an older value of the key stays beside it.",
+    "Store one preference or fact that the user stated, under a short key; an older value of the key stays beside it.",
     {
         "type": "object",
         "properties": {

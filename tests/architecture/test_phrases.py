@@ -1,11 +1,12 @@
 """Fence around phrases: one list of replaced metaphors for code, messages, recipes, benchmarks and documentation pages."""
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.architecture.sources import REPOSITORY
+from tests.architecture.sources import REPOSITORY, Source, package_sources
 
 # Phrase -> what to write in its place; docs/reference/glossary.md defines the terms.
 REPLACED = {
@@ -33,6 +34,36 @@ BANNED = re.compile(rf"\b({'|'.join(REPLACED)})\b", re.IGNORECASE)
 QUOTED = re.compile(r"`[^`]*`|r\"[^\"]*\"")
 FOLDERS = ("pandora_dagster", "recipes", "docs", "benchmarks")
 SUFFIXES = {".py", ".md", ".yaml", ".html", ".toml"}
+# In docstrings only: string data holds word lists and texts for models and users.
+BANNED_IN_DOCSTRINGS = re.compile(r"\b(stands?|stood|bears? (on|out)|nobody|gives? up|the person)\b", re.IGNORECASE)
+
+
+def docstring_phrases(sources: Iterable[Source]) -> list[str]:
+    """Phrases in docstrings of modules, classes, functions and attributes; `...` quotes what users and the program write."""
+    return [
+        f"{source.name}:{node.lineno}: {found[0]}"
+        for source in sources
+        for node in source.nodes(ast.Expr)
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for found in BANNED_IN_DOCSTRINGS.finditer(QUOTED.sub("", node.value.value))
+    ]
+
+
+def test_no_docstring_uses_a_replaced_phrase() -> None:
+    assert docstring_phrases(package_sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ('"""What stands in the file, for nobody."""', 2),
+        ('LIMIT = 3\n"""What the person may read."""', 1),
+        ('def f():\n    """Whether the sources bear it out: a note bears on the query."""', 1),
+        ('FORMS = "stand stood"\n"""What `stands` means; an understood standard."""', 0),
+    ],
+)
+def test_a_phrase_in_a_docstring_is_found(text: str, faults: int) -> None:
+    assert len(docstring_phrases([Source("app.turns", text)])) == faults
 
 
 def pages() -> Iterator[tuple[str, str]]:

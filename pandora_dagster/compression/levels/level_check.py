@@ -1,7 +1,7 @@
 """Checks a narrative and a digest against what they were made from: unsupported statements are removed, an answer without any other is
 refused.
 
-Knows texts; asks nobody. A level may leave facts out (DECISIONS 7), so only what it says is judged.
+Knows texts; makes no calls. A level may leave facts out (DECISIONS 7), so only what it says is judged.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ _LABELS = (LIMIT_LABEL, TOOLS_LABEL, ERROR_LABEL)
 
 @dataclass(frozen=True, slots=True)
 class NarrativeCheck:
-    """A narrative that may stand, or the reasons why none can be made of the answer."""
+    """A narrative that passed, or the reasons why none can be made of the answer."""
 
     text: str
     refused: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class NarrativeCheck:
 def check_narrative(
     answer: str, entries: Sequence[str], *, heads: Sequence[str] = (), max_tokens: int, counter: TokenMeasure
 ) -> NarrativeCheck:
-    """The sentences of an answer that the entries bear out, within `max_tokens`; whole sentences are left out, the last first.
+    """The sentences of an answer that the entries support, within `max_tokens`; whole sentences are left out, the last first.
 
     `heads`: what entries begin with; a line that begins so is read without it, as prose.
     """
@@ -62,7 +62,7 @@ def check_narrative(
 
 
 def check_level_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """An answer's digest with the items that the summaries bear out, what was taken out, and reasons where nothing is left of it."""
+    """An answer's digest with the items that the summaries support, what was taken out, and reasons where nothing is left of it."""
     given = normalised(answer)
     source = build_ledger("\n".join(summaries))
     refused: list[str] = []
@@ -83,7 +83,7 @@ def check_level_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[s
 
 
 def trim_digest(digest: dict[str, Any], limit: int, count: Callable[[str], int], shown: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
-    """The digest within `limit` tokens as it is shown: the longest list gives up its oldest item until it is; its sources stay linked."""
+    """The digest within `limit` tokens as it is shown: the longest list loses its oldest item until it is; its sources stay linked."""
     while count(shown(digest)) > limit and any(digest[name] for name in LIST_LIMITS):
         longest = max(LIST_LIMITS, key=lambda name: sum(map(len, digest[name])))
         digest = {**digest, longest: digest[longest][1:]}
@@ -110,7 +110,7 @@ def _fitting(lines: list[list[str]], limit: int, counter: TokenMeasure) -> list[
 def _supported_lines(
     lines: list[list[str]], source: Ledger, limit: int, counter: TokenMeasure
 ) -> tuple[list[list[str]], tuple[str, ...], tuple[str, ...]]:
-    """The lines where they are a narrative; else without the one sentence that spoils it; else the reasons. Sentences that all stand
+    """The lines where they are a narrative; else without the one sentence that spoils it; else the reasons. Sentences that are all
     verbatim in the source are one."""
     if not lines:
         return [], (), ("nothing of it is supported by the entries",)

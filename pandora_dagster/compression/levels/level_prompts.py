@@ -26,7 +26,7 @@ _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         "_L3_TEMPLATE": ("l3_digest", ("task_context", "summaries")),
     }
 )
-"""Constant -> its file in `prompts/memory/`, and the documents that stand after the file's text."""
+"""Constant -> its file in `prompts/memory/`, and the documents after the file's text."""
 
 
 def prompt_text(name: str) -> str:
@@ -41,7 +41,7 @@ def prompt_text(name: str) -> str:
 
 
 def filled(name: str, **values: str) -> str:
-    """The template `name` with its slots filled, once: a slot that stands in a value is never read again."""
+    """The template `name` with its slots filled, once: a slot within a value is never read again."""
     file, documents = _FILES[name]
     text = _SLOT.sub(lambda slot: values[slot[1]], _file_text(file))
     return _with_documents(text, {document: values[document] for document in documents})

@@ -74,7 +74,7 @@ class SummarizationPipeline:
         return digest
 
     def summarize_or_truncate(self, entries: list[str], max_chars: int = 2000) -> str:
-        """ "" where a call is allowed, else the entries cut to `max_chars` characters; nobody in this package calls it (DECISIONS 1)."""
+        """ "" where a call is allowed, else the entries cut to `max_chars` characters; no module of this package calls it (DECISIONS 1)."""
         if not entries or self.rate_limiter.can_call():
             return ""
         self._fallbacks += 1

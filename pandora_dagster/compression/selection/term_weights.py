@@ -12,7 +12,7 @@ from pandora_dagster.language.tokens import Token, TokenKind
 Term = tuple[TokenKind, str]
 Slot = tuple[str, str]
 RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK, UnitKind.HEADER))
-"""Kinds whose words are data: nobody says them."""
+"""Kinds whose words are data: no speaker says them."""
 _HALF_LIFE = 6
 """Messages after which a mention weighs half: the record that is in hand comes before those of earlier requests."""
 _OLDEST = 0.05

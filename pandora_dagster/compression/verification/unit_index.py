@@ -1,4 +1,4 @@
-"""The units of a text made ready for questions: which unit is verbatim, which ones share the rarest forms, under which label one stands.
+"""The units of a text made ready for questions: which unit is verbatim, which ones share the rarest forms, under which label one is.
 
 Knows units and forms; knows no facts. Built in time linear in the text.
 """

@@ -39,7 +39,7 @@ _NEAR = 2
 _MOST_HOLDERS = 100
 """Units with a value that are looked at for its subject."""
 _COVERED = 0.3
-"""Share of a unit's words, by weight, with which a statement stands for it: it is not left out then."""
+"""Share of a unit's words, by weight, with which a statement represents it: it is not left out then."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class ColdStorage(Protocol):
         ...
 
     def delete(self, place: ColdLocation) -> None:
-        """The object gone, whose tombstone stands. Raises StoreError."""
+        """The object gone, whose tombstone is stored. Raises StoreError."""
         ...
 
     def objects(self, *, before: datetime) -> Iterator[ColdLocation]:
@@ -67,11 +67,11 @@ class TurnArchive(Protocol):
         ...
 
     def archived_turn(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
-        """The turn as it will stand: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
+        """The turn as it will be stored: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
         ...
 
     def commit(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
-        """Each turn as it stands and as it is archived: compressed documents first, `turn.json` last. Raises StoreError."""
+        """Each turn as it is stored and as it is archived: compressed documents first, `turn.json` last. Raises StoreError."""
         ...
 
     def remove_unnamed(self, manifests: Iterable[Manifest]) -> None:

@@ -48,7 +48,7 @@ class SourceTraits:
     priority: float
     """Priority of its items in the pack; section 2 drops items of the lowest priority first."""
     heading: str = ""
-    """Stands before the records in their document."""
+    """Precedes the records in their document."""
     is_supplementary: bool = True
     """True where its records share the token limit of supplementary sources."""
     in_plan_order: bool = False

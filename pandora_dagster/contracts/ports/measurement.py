@@ -28,5 +28,5 @@ class Metrics(Protocol):
         ...
 
     def gauge(self, name: str, value: float, **labels: str) -> None:
-        """What stands at `value` now."""
+        """Set a gauge to `value`."""
         ...

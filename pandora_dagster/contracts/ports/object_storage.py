@@ -1,4 +1,4 @@
-"""Ports of plain storage: whole objects by key, locks by name. A directory, an object store or a database can stand behind them."""
+"""Ports of plain storage: whole objects by key, locks by name. A directory, an object store or a database can implement them."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager

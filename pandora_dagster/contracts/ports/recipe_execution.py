@@ -58,7 +58,7 @@ class BudgetCompressor(Protocol):
         self, existing: Sequence[CompressionInput], newest: str, *, around: int, site: CallSite
     ) -> tuple[CompressionResult, ...]:
         """Section 4's older results, made ready for the newest one to come in whole (000 section 26). `around`: tokens of
-        what stands about them and stays."""
+        what surrounds them and stays."""
         ...
 
     async def fit_newest_result(self, newest: CompressionInput, *, site: CallSite) -> CompressionResult:

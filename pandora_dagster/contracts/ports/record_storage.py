@@ -239,7 +239,7 @@ class RecipeVersionStore(Protocol):
         ...
 
     def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
-        """Put another version or layer into production, decided on what stood there: `since`.
+        """Put another version or layer into production, decided on what was there: `since`.
 
         Raises InputError where another content is stored by now, StoreError where another process holds the lock too long.
         """
@@ -251,10 +251,10 @@ class RecipeVersionStore(Protocol):
 
 
 class LineageWriter(Protocol):
-    """Writes the rows of turns and of levels above them. Never raises: the documents stand, and the rows can be made again from them."""
+    """Writes the rows of turns and of levels above them. Never raises: the rows can be made again from the documents."""
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
-        """Turns as they stand, each with its documents as they were before any archival; False where another try may do."""
+        """Turns as stored, each with its documents as they were before any archival; False where another try may do."""
         ...
 
     def citing(self, key: TurnKey) -> tuple[TurnKey, ...]:

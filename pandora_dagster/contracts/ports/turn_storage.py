@@ -81,7 +81,7 @@ class TurnStore(Protocol):
 
     def original(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
         """The turn as it was before it was archived, out of cold storage; any other, and one whose originals were deleted by rule, as it
-        stands. Raises DocumentError."""
+        is. Raises DocumentError."""
         ...
 
     def manifest(self, key: TurnKey) -> Manifest: ...
@@ -95,7 +95,7 @@ class TurnStore(Protocol):
         state: TurnState | None = None,
         **manifest_fields: Any,
     ) -> Turn:
-        """Files first, context.md next, `turn.json` last; returns the turn as it now stands."""
+        """Files first, context.md next, `turn.json` last; returns the turn in its new state."""
         ...
 
     def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
@@ -167,7 +167,7 @@ class SearchIndex(TurnIndex, Protocol):
         ...
 
     def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
-        """The found messages that bear on `query`, in their order."""
+        """The found messages that are relevant to `query`, in their order."""
         ...
 
     def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:

@@ -113,7 +113,7 @@ def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.Asse
 
 
 def halt_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
-    """The results of a phase that HALTed: what was judged, and always one that failed. A HALT that no gate stands for
+    """The results of a phase that HALTed: what was judged, and always one that failed. A HALT that no gate reports
     (budget, missing document, unreachable runtime) fails the phase's first check; checks that were not reached say nothing."""
     judged = [v for v in report.verdicts if v.gate in asked]
     if report.halt and asked and all(v.passed for v in judged):

@@ -15,7 +15,7 @@ from pandora_dagster.phases.flow import phase_table
 
 BATCH_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="The queries that wait in the inbox, on one day.")
 _EXAMPLE = {"query": "Which chair did we order, and what did it cost?", "user": "example", "mode": "chat", "session": ""}
-"""Runs as it stands over the shipped example history."""
+"""Runs unchanged over the shipped example history."""
 
 
 class NewTurn(dg.Config):

@@ -1,4 +1,4 @@
-"""Where the sentences of a paragraph stand that are units of their own."""
+"""Where the sentences of a paragraph are that are units of their own."""
 
 import re
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The one reader of documents: any text as units that are kept whole or left out, never cut.
 
-Every character of substance is in a unit. A unit's text is what stands at its place, hard-wrapped lines joined; a JSON record is a row
+Every character of substance is in a unit. A unit's text is what is at its place, hard-wrapped lines joined; a JSON record is a row
 under its header. A "sentence" of more than 2,000 characters without any end is divided at white space. Linear in the text; no text raises.
 """
 

@@ -164,8 +164,8 @@ class Executor:
         packable = await self._pack_contents(call, inputs, target)
         outcome: AnswerJudgement | CallFault | None = None
         while True:
-            met_nobody = isinstance(outcome, CallFault) and outcome.away  # then the attempt is still to be made
-            outcome = (None if met_nobody else await self._rate_limit_fault(call)) or await self._attempt_once(
+            was_unreachable = isinstance(outcome, CallFault) and outcome.away  # then the attempt is still to be made
+            outcome = (None if was_unreachable else await self._rate_limit_fault(call)) or await self._attempt_once(
                 call, packable, feedback, target
             )
             if isinstance(outcome, AnswerJudgement):

@@ -38,7 +38,7 @@ class PackContents:
 
 
 def counted_part(kind: PartKind, name: str, text: str, count: TokenCountFunction) -> Part:
-    """A part with its tokens, counted as it stands in its message and with the blank line that follows it.
+    """A part with its tokens, counted as in its message and with the blank line that follows it.
 
     The frame ends in a sign and line breaks and the next one begins with `<`: cl100k never merges across that border, so the
     parts' tokens add up to the message's.

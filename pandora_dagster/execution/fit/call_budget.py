@@ -80,7 +80,7 @@ class ItemSelection:
 def document_text(document: InputDocument) -> str:
     """A document as its part says it: header, text, items; "" for a header alone.
 
-    Items that are single lines (JSON lines) stand line under line, others with a blank line between.
+    Items that are single lines (JSON lines) are joined line under line, others with a blank line between.
     """
     between = "\n\n" if any("\n" in item.text for item in document.items) else "\n"
     items = between.join(item.text for item in document.items)
@@ -110,7 +110,7 @@ def select_items(documents: Sequence[InputDocument], *, room: int, count: TokenC
 
 
 class _ItemSelector:
-    """One choice in the making. Items are added by what each counts alone; the whole is then counted as it stands."""
+    """One choice in the making. Items are added by what each counts alone; the whole is then counted."""
 
     def __init__(self, documents: Sequence[InputDocument], room: int, count: TokenCountFunction) -> None:
         self._documents, self._count, self._room = documents, count, room

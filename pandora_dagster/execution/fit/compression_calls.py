@@ -27,7 +27,7 @@ class PieceTexts:
     by_model: int
     by_structure: int
     unchecked: tuple[str, ...] = ()
-    """Rewritten statements whose meaning nobody judged."""
+    """Rewritten statements whose meaning was not judged."""
 
 
 class AttemptExecutor(Protocol):

@@ -1,6 +1,6 @@
 """The CompressionContract: what a shortened text, or a piece of one, must meet before it replaces its original.
 
-Knows ledger, source, target and a candidate; asks nobody.
+Knows ledger, source, target and a candidate; makes no calls.
 """
 
 from collections.abc import Awaitable, Callable
@@ -83,7 +83,7 @@ def _described(verdict: Verdict) -> str:
 
 
 def with_original_margins(text: str, original: str) -> str:
-    """A shortened piece with the blank lines that stood around it, so that its neighbours keep their distance."""
+    """A shortened piece with the blank lines around it, so that its neighbours keep their distance."""
     before = original[: len(original) - len(original.lstrip("\n"))]
     return before + text.strip("\n") + original[len(original.rstrip()) :]
 

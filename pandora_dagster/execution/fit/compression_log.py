@@ -35,7 +35,7 @@ class CompressionOutcome:
     verification: Verification | None = None
     halted: str = ""
     runtime: str = ""
-    """Who shortened it; both names with a `+` where a model shortened some pieces and verbatim spans stand for the others."""
+    """Who shortened it; both names with a `+` where a model shortened some pieces and verbatim spans replace the others."""
     deferred: str = ""
     """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
     gates: tuple[GateVerdict, ...] = ()

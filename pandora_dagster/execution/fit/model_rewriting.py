@@ -40,7 +40,7 @@ class Chunk:
     """Before it is shortened."""
     way: ChunkMethod
     unchecked: tuple[str, ...] = ()
-    """Rewritten statements whose meaning nobody judged."""
+    """Rewritten statements whose meaning was not judged."""
 
 
 class ModelRewriting:

@@ -27,7 +27,7 @@ SECTION_4_BUDGET = SECTION_BUDGETS[4]
 SECTION_4_EXISTING = 1_500
 """What older results are compressed to before a new one is added."""
 UNTOUCHED = frozenset({0})
-"""The person's words: no level compresses them."""
+"""The user's words: no level compresses them."""
 _SETTLED = frozenset(SECTION_BUDGETS) - UNTOUCHED - {4}
 """Sections of level 1; section 4 is kept within its budget while it is written."""
 _SMALLEST_SHARE = 0.25
@@ -100,12 +100,15 @@ class SectionBudgets:
     async def fit_older_results(
         self, existing: Sequence[CompressionInput], newest: str, *, around: int, site: CallSite
     ) -> tuple[CompressionResult, ...]:
-        """The older results of section 4 in 1,500 tokens, `around` of them for what stands about the results, before `newest` comes."""
+        """The older results of section 4 in 1,500 tokens, `around` of them for what surrounds the results, before `newest` comes."""
         sizes = [self._count(content.text) for content in existing]
-        stands, comes = sum(sizes) + around, self._count(newest)
-        is_over = stands + comes > SECTION_4_BUDGET
-        is_near = stands + comes > SECTION_4_BUDGET * self._limits.threshold and stands - SECTION_4_EXISTING >= self._limits.min_savings
-        if stands <= SECTION_4_EXISTING or not (is_over or is_near):
+        existing_tokens, added = sum(sizes) + around, self._count(newest)
+        is_over = existing_tokens + added > SECTION_4_BUDGET
+        is_near = (
+            existing_tokens + added > SECTION_4_BUDGET * self._limits.threshold
+            and existing_tokens - SECTION_4_EXISTING >= self._limits.min_savings
+        )
+        if existing_tokens <= SECTION_4_EXISTING or not (is_over or is_near):
             return tuple(CompressionResult(content.text) for content in existing)
         targets = _token_shares(sizes, SECTION_4_EXISTING - around)
         return tuple([await self.fit_text(c, target=t, site=site) for c, t in zip(existing, targets, strict=True)])
@@ -142,7 +145,7 @@ class SectionBudgets:
         return done
 
     async def _compress_parts(self, content: CompressionInput, target: int, site: CallSite) -> CompressionResult:
-        """A section's loose parts shortened around what stands verbatim, the whole verified once more."""
+        """A section's loose parts shortened around what is verbatim, the whole verified once more."""
         parts = section_stretches(content.text)
         loose = [part.text for part in parts if not part.is_fixed]
         room = target - sum(self._count(part.text) for part in parts if part.is_fixed) - len(loose)

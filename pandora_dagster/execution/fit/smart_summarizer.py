@@ -122,7 +122,7 @@ class SmartSummarizer:
         self._engine, self._counter, self._log = engine, counter, log
 
     async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> FittedDocuments:
-        """`documents` in `room` tokens with their frames; raises BudgetError, FactLossError where only facts stand in the way.
+        """`documents` in `room` tokens with their frames; raises BudgetError, FactLossError where only facts prevent it.
 
         Where a document's critical facts need more than its plan gives it, the next plan leaves it more; bounded by FLOORS.
         """

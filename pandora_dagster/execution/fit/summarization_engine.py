@@ -120,7 +120,7 @@ class SummarizationEngine:
         self, calls: CompressionCalls, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, site: CallSite
     ) -> CompressionOutcome | None:
         """The whole in calls of about 1,000 tokens (000 section 20), in which the model chooses units or rewrites, verified; None where no
-        text of its may stand. Raises CallFaultError where the model is down."""
+        text of its passed. Raises CallFaultError where the model is down."""
         query = contract.request.query
         query = query if self._counter.count(query) <= _LONGEST_QUERY else ""
         call = CallRequest(recipe=loaded.path, query=query, site=site, layer=self._layer)

@@ -126,7 +126,7 @@ def _serve(socket: Connection) -> None:
 
 
 def _exit_when_closed(socket: Connection) -> None:
-    """Wait until the other end of the socket is closed, then end this process at once: nobody reads its answer."""
+    """Wait until the other end of the socket is closed, then end this process at once: its answer is not read."""
     closed = select.poll()
     closed.register(socket.fileno(), 0)  # a hang-up is reported without being requested
     closed.poll()

@@ -63,7 +63,7 @@ class KnownFacts:
                 added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
         user = facts_block(PREFERENCES_HEADING, _fact_lines(self.user, labels))
         session = facts_block(FACTS_HEADING, _fact_lines(self.session, labels))
-        items = _fact_item(user, "what is known of the person", _PRIORITY), _fact_item(session, "notable facts", _PRIORITY - 1)
+        items = _fact_item(user, "what is known of the user", _PRIORITY), _fact_item(session, "notable facts", _PRIORITY - 1)
         return Background(
             documents=(
                 InputDocument(NAME, items=items[0], header=f"Turn {self.turn_count}" if user else ""),

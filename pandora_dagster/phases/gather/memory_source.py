@@ -147,4 +147,4 @@ def _preference_rows(key: str, value: object, entry: MemoryEntry | None) -> list
 
 
 def _turn_origin(turn: int | None) -> str:
-    return f"Turn {turn}" if turn else "set by the person"
+    return f"Turn {turn}" if turn else "set by the user"

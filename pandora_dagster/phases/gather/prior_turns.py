@@ -74,7 +74,7 @@ async def session_window(
 ) -> Background:
     """The session's earlier turns (`rows`, oldest first) in `room` tokens, of which the `loaded` records take theirs.
 
-    They continue the document of the turns that RETRIEVAL chose, whose header stands before the line about the session.
+    They continue the document of the turns that RETRIEVAL chose, whose header precedes the line about the session.
     """
     first_label = next_label([source for found in loaded for source in found.cited])
     retrieved = [found for found in loaded if found.source.traits.document == continued.name]

@@ -121,7 +121,7 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
 
 
 def _is_whole_record(name: str, loaded: LoadedContext) -> bool:
-    """Whether `name` is that of a chosen record that did not fit; parts of a record bear a colon. Turns are listed in the window."""
+    """Whether `name` is that of a chosen record that did not fit; parts have a colon in it. Turns are listed in the window."""
     kinds = "|".join(re.escape(s.source.traits.name) for s in loaded.sources if s.source.traits.name != "turn")
     return re.fullmatch(rf"(?:{kinds}) [^:]+", name) is not None
 

@@ -45,18 +45,18 @@ class _SummaryNeed:
 async def conversation_summary(ctx: PhaseContext) -> PhaseOutput:
     """Continue the session's summary where one of its triggers is met."""
     owner, session = ctx.turn.key.user, SessionId(ctx.turn.manifest.session_id)
-    standing = ctx.deps.conversations.find(owner, session)
-    if standing and standing.last >= ctx.turn.key.number:
-        return _not_due(standing, "it covers this turn: an earlier turn was run again")
+    existing = ctx.deps.conversations.find(owner, session)
+    if existing and existing.last >= ctx.turn.key.number:
+        return _not_due(existing, "it covers this turn: an earlier turn was run again")
     policy = retrieval_policy(ctx.deps.policy)
-    due = _summary_need(ctx, standing, policy.summary)
+    due = _summary_need(ctx, existing, policy.summary)
     if not due.taken:
-        return _not_due(standing, due.why)
-    return await _extend_summary(ctx, standing, due, policy)
+        return _not_due(existing, due.why)
+    return await _extend_summary(ctx, existing, due, policy)
 
 
 async def _extend_summary(
-    ctx: PhaseContext, standing: ConversationSummary | None, due: _SummaryNeed, policy: RetrievalPolicy
+    ctx: PhaseContext, existing: ConversationSummary | None, due: _SummaryNeed, policy: RetrievalPolicy
 ) -> PhaseOutput:
     """Summarize one group of turns after the other; each is stored before the next begins, so that a failure loses none.
 
@@ -65,28 +65,28 @@ async def _extend_summary(
     left, put_back, refused = list(due.waiting[: due.taken]), list[str](), list[str]()
     deferred = ""
     while left and len(ctx.results) < MOST_CALLS:
-        part, texts = await _next_exchanges(ctx, left, standing, policy)
+        part, texts = await _next_exchanges(ctx, left, existing, policy)
         try:
-            made, result = await _summarize(ctx, standing, part, texts, policy.summary.words)
+            made, result = await _summarize(ctx, existing, part, texts, policy.summary.words)
         except DeferredError as error:
             deferred = str(error)
             break
-        standing = ctx.deps.conversations.save(_summary_record(ctx, standing, part, made, result))
+        existing = ctx.deps.conversations.save(_summary_record(ctx, existing, part, made, result))
         put_back += made.restored
         refused += made.refused
         left = left[len(part) :]
     counts = {"put_back": put_back, "refused": refused, "left_for_later": len(left), "deferred": deferred}
-    facts = {"triggered": True, "why": due.why, **_summary_facts(standing), **counts}
+    facts = {"triggered": True, "why": due.why, **_summary_facts(existing), **counts}
     message = f"{len(put_back)} limits or decisions put back, {len(refused)} unfounded items taken out"
     return PhaseOutput(
         facts={name: value for name, value in facts.items() if value not in ([], 0, "")},
-        shown=render_digest(standing.digest) if standing else "",
+        shown=render_digest(existing.digest) if existing else "",
         verdicts=(GateVerdict("no_fact_changed", True, message),) if ctx.results else (),
     )
 
 
-def _not_due(standing: ConversationSummary | None, why: str) -> PhaseOutput:
-    return PhaseOutput(facts={"triggered": False, "why": why, **_summary_facts(standing)})
+def _not_due(existing: ConversationSummary | None, why: str) -> PhaseOutput:
+    return PhaseOutput(facts={"triggered": False, "why": why, **_summary_facts(existing)})
 
 
 def _summary_facts(summary: ConversationSummary | None) -> dict[str, Any]:
@@ -101,15 +101,15 @@ def _summary_facts(summary: ConversationSummary | None) -> dict[str, Any]:
     }
 
 
-def _summary_need(ctx: PhaseContext, standing: ConversationSummary | None, triggers: SummaryTriggers) -> _SummaryNeed:
+def _summary_need(ctx: PhaseContext, existing: ConversationSummary | None, triggers: SummaryTriggers) -> _SummaryNeed:
     """A turn counts as two messages. This turn counts, though its row is written later.
 
     The index is opened (12 ms) only where the number of turns does not decide it.
     """
-    covered, kept = standing.last if standing else 0, -(-triggers.kept // 2)
+    covered, kept = existing.last if existing else 0, -(-triggers.kept // 2)
     messages = 2 * (1 + sum(number > covered for number in session_history.earlier_turns(ctx)))
-    if standing:
-        before = 2 * len(standing.turns)
+    if existing:
+        before = 2 * len(existing.turns)
         why = f"{max(0, messages - 2 * kept)} messages since the summary; it is made again after {triggers.again_after}"
         if not triggers.due(messages=before + messages, tokens=0, summarised=before + 2 * kept):
             return _SummaryNeed((), why)
@@ -135,11 +135,11 @@ def _uncovered_turns(ctx: PhaseContext, covered: int) -> tuple[TurnRow, ...]:
 
 
 async def _next_exchanges(
-    ctx: PhaseContext, rows: Sequence[TurnRow], standing: ConversationSummary | None, policy: RetrievalPolicy
+    ctx: PhaseContext, rows: Sequence[TurnRow], existing: ConversationSummary | None, policy: RetrievalPolicy
 ) -> tuple[list[Exchange], list[str]]:
     """As many of the oldest exchanges as fit one call unchanged, at least one, in the form that the call reads."""
     count, budget = ctx.deps.counter.count, ctx.deps.recipes.get(SUMMARIZER, ctx.mode).recipe.token_budget
-    room = budget.input - count(ctx.query) - _FRAMES - (count(standing.digest.model_dump_json()) if standing else 0)
+    room = budget.input - count(ctx.query) - _FRAMES - (count(existing.digest.model_dump_json()) if existing else 0)
     exchanges: list[Exchange] = []
     texts: list[str] = []
     for row in rows:
@@ -176,19 +176,19 @@ async def _exchange_text(ctx: PhaseContext, exchange: Exchange, row: TurnRow, li
 
 
 async def _summarize(
-    ctx: PhaseContext, standing: ConversationSummary | None, part: Sequence[Exchange], texts: Sequence[str], words: int
+    ctx: PhaseContext, existing: ConversationSummary | None, part: Sequence[Exchange], texts: Sequence[str], words: int
 ) -> tuple[DigestCheck, CallResult]:
     """The digest with one more group of turns; raises HaltError where the model's text cannot be repaired."""
     documents = [InputDocument("turns", "\n\n".join(texts))]
-    if standing:
-        documents.insert(0, InputDocument("previous_summary", standing.digest.model_dump_json()))
+    if existing:
+        documents.insert(0, InputDocument("previous_summary", existing.digest.model_dump_json()))
     result = await ctx.ask(SUMMARIZER, documents)
     made = check_digest(
         parsed_answer(result, ConversationDigest),
         part,
-        standing.digest if standing else None,
-        covered=(*(standing.turns if standing else ()), *(e.number for e in part)),
-        linked=standing.linked if standing else (),
+        existing.digest if existing else None,
+        covered=(*(existing.turns if existing else ()), *(e.number for e in part)),
+        linked=existing.linked if existing else (),
         words=words,
         counter=ctx.deps.counter,
     )
@@ -202,12 +202,12 @@ async def _summarize(
 
 
 def _summary_record(
-    ctx: PhaseContext, standing: ConversationSummary | None, part: Sequence[Exchange], made: DigestCheck, result: CallResult
+    ctx: PhaseContext, existing: ConversationSummary | None, part: Sequence[Exchange], made: DigestCheck, result: CallResult
 ) -> ConversationSummary:
     return ConversationSummary(
         user_id=ctx.turn.key.user,
         session_id=ctx.turn.manifest.session_id,
-        turns=(*(standing.turns if standing else ()), *(e.number for e in part)),
+        turns=(*(existing.turns if existing else ()), *(e.number for e in part)),
         linked=made.linked,
         digest=made.digest,
         tokens=ctx.deps.counter.count(render_digest(made.digest)),

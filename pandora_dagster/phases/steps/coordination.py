@@ -47,7 +47,7 @@ class _ToolCallResult:
     outcome: ToolOutcome
     sources: tuple[Source, ...]
     body: str = ""
-    """What stands for it in section 4: its text, or a compression; the whole stands in toolresults.md."""
+    """Its form in section 4: its text, or a compression; the whole is in toolresults.md."""
 
 
 async def tool_results(ctx: PhaseContext) -> PhaseOutput:
@@ -105,7 +105,7 @@ async def _append_result(ctx: PhaseContext, done: Sequence[_ToolCallResult], new
 
 
 def _result_content(result: _ToolCallResult) -> CompressionInput:
-    """A result as it is reported: its call, status and sources stand beside it and stay."""
+    """A result as it is reported: its call, status and sources are beside it and stay."""
     kept = tuple(f"[{s.label}]" for s in result.sources)
     return CompressionInput(result.body, "toolresults.md", ContentType.TOOL_RESULT, original=_relabel_sources(result), preserve=kept)
 

@@ -91,8 +91,8 @@ async def _update_profile(ctx: PhaseContext, session: SessionFacts, diff: FactsD
         more, came = merge_session_facts(less, session, replaced, occasion)
         return more, (*gone, *came)
 
-    standing = ctx.deps.facts.profile(user)
-    grown = merge(standing)[0].facts if standing else ()
+    profile = ctx.deps.facts.profile(user)
+    grown = merge(profile)[0].facts if profile else ()
     smaller = FactsDiff()
     if len(grown) > MAX_PROFILE_FACTS:
         result = await ctx.ask(PROFILE, [facts_document("profile_facts", grown)])

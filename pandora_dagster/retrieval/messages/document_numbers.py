@@ -1,6 +1,6 @@
 """A message's place among all messages of a user, as one number.
 
-The turn's number stands above the message's place in the turn; place 0 is the turn itself. Numbers of one user rise with time.
+The turn's number is in the bits above the message's place in the turn; place 0 is the turn itself. Numbers of one user rise with time.
 """
 
 PLACE_BITS, NUMBER_BITS = 20, 24

@@ -54,7 +54,7 @@ class MessageUnit:
     asks: bool = False
     """It is a question itself."""
     own_words: bool = False
-    """It is told in the first person."""
+    """It is in the first person."""
     tells_time: bool = False
     """It says when something was."""
 
@@ -244,15 +244,15 @@ def _session_scores(question: SearchQuestion, around: Neighbourhood, matches: Te
 
 
 def _similarity_scores(around: Neighbourhood, cosines: Mapping[int, float]) -> dict[int, float]:
-    """How far a message or its window, whichever is farther, stands out from the others: any two texts about daily life are somewhat
+    """How far a message or its window, whichever is farther, differs from the others: any two texts about daily life are somewhat
     alike. A message without a vector, or less like the question than the mean, has no score."""
     own = {doc: cosines[doc] for doc in around.seats if doc in cosines}
     weights, lent = around.windowed(dict.fromkeys(own, 1.0)), around.windowed(own)
-    alone, window = _standing_out(own), _standing_out({doc: lent[doc] / weights[doc] for doc in own})
+    alone, window = _deviations(own), _deviations({doc: lent[doc] / weights[doc] for doc in own})
     return {doc: max(alone.get(doc, 0.0), window.get(doc, 0.0)) / _FULL for doc in own if doc in alone or doc in window}
 
 
-def _standing_out(values: Mapping[int, float]) -> dict[int, float]:
+def _deviations(values: Mapping[int, float]) -> dict[int, float]:
     """Standard deviations over the mean, those under it left out."""
     mean = sum(values.values()) / max(1, len(values))
     spread = sqrt(sum((value - mean) ** 2 for value in values.values()) / max(1, len(values)))

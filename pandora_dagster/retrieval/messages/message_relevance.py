@@ -1,6 +1,6 @@
-"""Which of the found messages bear on a query, and which of their lines.
+"""Which of the found messages are relevant to a query, and which of their lines.
 
-A search scores a message with its neighbours, so that in a short history nearly all stand beside a match. A person and the assistant
+A search scores a message with its neighbours, so that in a short history nearly all are beside a match. A user and the assistant
 finish a matter within a turn: what shares no word with the query stays only in the turn of what does. People who talk with each other
 answer turns later in words of their own: of what they say nothing is left out (at one turn's distance recall at 3,000 tokens fell from
 93.1 to 92.2 %).
@@ -19,7 +19,7 @@ from pandora_dagster.retrieval.messages.document_numbers import turn_number
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion, read_question
 
 _ROLES = frozenset(("user", "assistant", "tool", "system"))
-"""Stand in a speaker's place where none is named."""
+"""Used as the speaker where none is named."""
 _ACKNOWLEDGING = frozenset(("note",))
 """What the embedded runtime puts before a statement that it repeats."""
 MOST_LINES = 3
@@ -31,7 +31,7 @@ _STATES = re.compile(r"[.!:;]\s")
 
 
 def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
-    """The found messages that bear on `query`, in their order; `today` is the day on which it is asked."""
+    """The found messages that are relevant to `query`, in their order; `today` is the day on which it is asked."""
     question = read_question(query, reader, speakers={m.speaker for m in found}, today=today)
     dated = {m.place: len(_dates(m).intersection((*question.dates, *question.said))) for m in found}
     most = max(dated.values(), default=0)
@@ -71,7 +71,7 @@ def _dates(message: FoundMessage) -> set[str]:
 
 
 def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:
-    """Whether a message tells nothing: an answer that nothing was found, or a question that nobody answers in its turn."""
+    """Whether a message tells nothing: an answer that nothing was found, or a question without an answer in its turn."""
     if message.speaker == "assistant":
         return is_no_result(message.text)
     text = message.text.strip()

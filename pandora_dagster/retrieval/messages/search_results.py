@@ -1,6 +1,6 @@
 """Found messages packed into a token budget.
 
-A message goes in whole or stays out, and the same text goes in once. Messages of one session stand under its date once, whether they are
+A message goes in whole or stays out, and the same text goes in once. Messages of one session are under its date once, whether they are
 shown best first (`results`) or in the order in which they were written (`text`); both stay within the budget.
 """
 

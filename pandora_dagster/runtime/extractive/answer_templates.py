@@ -1,4 +1,4 @@
-"""Every word that the embedded runtime says by itself: one frozen table. All other words of an answer stand in its input."""
+"""Every word that the embedded runtime says by itself: one frozen table. All other words of an answer are in its input."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -75,7 +75,7 @@ class ExtractiveRuntime:
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         """The answer for `pack.role`; raises ModelRejectedError for a role it does not know. Takes milliseconds, so no time-out is kept,
-        and the answer is told in one piece."""
+        and the answer is sent in one piece."""
         role = ROLES.get(pack.role)
         if role is None:
             raise ModelRejectedError(

@@ -17,7 +17,7 @@ _ALWAYS = ("--enable-cache-report", "--enable-metrics", "--constrained-json-disa
 _NOT_FOR_A_SERVER = ("PYTHON", "PANDORA_", "DAGSTER_", "VIRTUAL_ENV")
 """What is meant for this process's own interpreter and settings."""
 _FOR_MODELS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
-"""The one credential that a server has a use for: a model that Hugging Face gives to nobody unknown is loaded with it."""
+"""The one credential that a server has a use for: a model that Hugging Face gives only to known users is loaded with it."""
 
 
 @dataclass(frozen=True, slots=True)

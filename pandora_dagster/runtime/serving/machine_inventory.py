@@ -86,7 +86,7 @@ def token_bytes(config: Mapping[str, object], *, kv_bytes: int = 2, gpus: int = 
     head = _number(text, "head_dim") or (width // heads if width and heads else None)
     if not layers or not kv_heads or not head:
         return None
-    return 2 * layers * max(kv_heads, gpus) * head * kv_bytes  # a head that several GPUs need stands on each
+    return 2 * layers * max(kv_heads, gpus) * head * kv_bytes  # a head that several GPUs need is on each
 
 
 def _kv_bytes(options: Sequence[str]) -> int:

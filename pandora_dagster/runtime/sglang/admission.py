@@ -48,7 +48,7 @@ LoadProbe = Callable[[Endpoint], Awaitable[ServerLoad | None]]
 
 
 async def _no_load(_: Endpoint) -> None:
-    """Of a server that nobody looks at."""
+    """Of a server without metrics."""
 
 
 @dataclass(frozen=True, slots=True)

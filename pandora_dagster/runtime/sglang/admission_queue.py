@@ -145,7 +145,7 @@ class AdmissionQueue:
         self._admit()
 
     def _admit(self) -> None:
-        """Gives places to those who may have them, in order; one that may not go yet keeps nobody else."""
+        """Gives places to those who may have them, in order; one that may not go yet holds up no other."""
         now = self._clock()
         for ticket in tuple(self._waiting):
             if ticket.not_before <= now and self._layer_wait(ticket.endpoint, now) == 0.0 and (slot := self._free_address(ticket.priority)):

@@ -49,7 +49,7 @@ class ConcurrencyLimit:
 
     @classmethod
     def initial(cls, bound: int | None) -> "ConcurrencyLimit":
-        """`bound`: the runtime file's `max_connections`, where it names one; where not, what is safe with a server that nobody sees."""
+        """`bound`: the runtime file's `max_connections`, where it names one; where not, what is safe with a server without metrics."""
         return cls(bound or MAX_CAPACITY, bound or INITIAL_CAPACITY, min(bound or MAX_CAPACITY, INITIAL_CAPACITY))
 
     @property

@@ -63,7 +63,7 @@ class Launch(BaseModel):
     python: _Word | None = None
     """Interpreter of the environment that has SGLang; absent: the one that PANDORA_SGLANG_PYTHON names."""
     command: Annotated[tuple[_Word, ...], Field(min_length=1)] | None = None
-    """Stands for `python -m sglang.launch_server`; the server's arguments follow it."""
+    """Replaces `python -m sglang.launch_server`; the server's arguments follow it."""
     model_path: _Word | None = None
     """Folder or Hugging Face name; absent: `model`."""
     memory_fraction: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | None = None

@@ -67,7 +67,7 @@ def write_files(contents: Mapping[Path, bytes], *, durable: bool = True, durable
     """Write files all-or-nothing: the bytes of all to the disk, then each renamed into place, then the names to the disk.
 
     Files are flushed together, which a journaling file system does in one go. With `durable_names=False` a power failure may bring the
-    files back that stood there before, whole, until the folder is synced. Raises OSError.
+    files back that were there before, whole, until the folder is synced. Raises OSError.
     """
     written: dict[Path, Path] = {}
     try:

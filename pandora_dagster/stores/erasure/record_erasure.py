@@ -172,7 +172,7 @@ class RecordEraser:
         return exact or [batch for batch in known if name in (Path(batch.file).stem, f"{Path(batch.file).stem}.{batch.digest[:12]}")]
 
     def _line_names_user(self, line: str, user: UserId, *, named: bool = False) -> bool:
-        """Whether a line is the user's by what it says. `named`: a record knows whose those are that name nobody."""
+        """Whether a line is the user's by what it says. `named`: a record knows whose those are that name no user."""
         row = _object(line)
         if row is None:
             return False

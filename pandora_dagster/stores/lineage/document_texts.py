@@ -21,7 +21,7 @@ from pandora_dagster.stores.disk.files import path_inside, read_text
 from pandora_dagster.stores.disk.layout import CONTEXT, Layout, document_name
 
 _MOST = 64
-"""Turns that are kept in memory: what cites a turn often stands near it."""
+"""Turns that are kept in memory: what cites a turn is often near it."""
 ReadsSource = Callable[[UserId, str], Iterable[str]]
 """The text of a user's source or record by its path in the id, then its known earlier states; raises DocumentError."""
 
@@ -92,7 +92,7 @@ class StoredDocumentTexts:
         return None
 
     def candidates(self, document: DocumentId) -> Iterator[str]:
-        """The text, then those that stood in its place before a re-run or an archival; raises DocumentError where it is gone or damaged."""
+        """The text, then those in its place before a re-run or an archival; raises DocumentError where it is gone or damaged."""
         place = document.turn
         if place is None:
             kind = document.path.split("/")[0]

@@ -21,7 +21,7 @@ from pandora_dagster.documents.turn_entry import turn_entry
 from pandora_dagster.documents.turn_row import ANSWER_SECTION, RESPONSE_FILE
 from pandora_dagster.stores.disk.layout import CONTEXT
 
-# What a section says under a citation, and where that stands in the source it names. Knows words and lines; knows no documents.
+# What a section says under a citation, and where that is in the source it names. Knows words and lines; knows no documents.
 # Pure.
 
 _PIECE = re.compile(r"\s*(?<!\\)\|\s*|;\s+|(?<=[.!?])\s+(?=[A-Z(\"'\d-])|\n")
@@ -34,7 +34,7 @@ Span = tuple[int, int]
 
 
 def claims_of(body: str, labels: Iterable[str]) -> tuple[str, ...]:
-    """The sentences and cells that stand in the lines which cite one of `labels`; the list of references says nothing itself."""
+    """The sentences and cells in the lines which cite one of `labels`; the list of references says nothing itself."""
     wanted = set(labels)
     lines = (line for line in body.split(f"### {REFERENCES_TITLE}")[0].split("\n") if wanted & set(cited_labels(f" {line}")))
     found = (_OPENING.sub("", _LABELS.sub("", piece).strip()) for line in lines for piece in _PIECE.split(line) if piece)
@@ -81,7 +81,7 @@ Look = Callable[[DocumentId, str], str | None]
 
 
 def turn_edges(manifest: Manifest, original: Turn, *, phases: PhaseEffects, count: Count, look: Look) -> tuple[LineageEdge, ...]:
-    """The rows of a turn; none of one that is not done. `original`: its documents before any archival, `manifest`: as it stands."""
+    """The rows of a turn; none of one that is not done. `original`: its documents before any archival, `manifest`: its current state."""
     if manifest.state not in _LINKED or (manifest.recorded and manifest.archive is None):
         return ()
     made = _Turn(manifest, original, phases, count, look)
@@ -194,7 +194,7 @@ class _Turn:
         )
 
     def citations(self) -> Iterator[LineageEdge]:
-        """What the turn's sections name as their sources, with the passages where they can be told."""
+        """What the turn's sections name as their sources, with the passages where they can be identified."""
         if self.manifest.recorded:
             return
         sources = {s.label: s.path for number in (4, 2) for s in source_references(self.document.body(number))}
@@ -243,10 +243,10 @@ def _made_by(phase: PhaseRecord) -> dict[str, str]:
 def _figures(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Tokens and verdicts of all compressions of a document together; who made them, as the last one says."""
     last = rows[-1]
-    told = {name: str(last.get(name, "")) for name in ("recipe", "recipe_version", "prompt_hash", "runtime", "model", "call_id")}
+    call = {name: str(last.get(name, "")) for name in ("recipe", "recipe_version", "prompt_hash", "runtime", "model", "call_id")}
     sums = {name: sum(int(row.get(name, 0)) for row in rows) for name in ("facts", "tokens_before", "tokens_after", *_OUTCOMES)}
     verdicts = {"total": sums["facts"], **{name: sums[name] for name in _OUTCOMES}}
-    return {**told, "parent_tokens": sums["tokens_before"], "child_tokens": sums["tokens_after"], "verdicts": verdicts}
+    return {**call, "parent_tokens": sums["tokens_before"], "child_tokens": sums["tokens_after"], "verdicts": verdicts}
 
 
 def _rows(phase: PhaseRecord, *names: str) -> list[Mapping[str, Any]]:

@@ -91,11 +91,11 @@ class RecipeVersionFiles:
     def _faults_of(self, recipe: str) -> list[str]:
         faults: list[str] = []
         try:
-            standing = self._read_production(recipe)
+            production = self._read_production(recipe)
         except ConfigurationError as error:
             faults.append(str(error))
         else:
-            named = {change.version for change in standing.history} | ({standing.pinned} if standing.pinned else set[str]())
+            named = {change.version for change in production.history} | ({production.pinned} if production.pinned else set[str]())
             gone = sorted(named - set(self.versions(recipe)))
             faults += [f"{self._path(recipe, version)}: missing: expected a version that ran" for version in gone]
         for version in self.versions(recipe):
@@ -153,9 +153,9 @@ class RecipeVersionFiles:
         return self._folder(recipe) / f"{version}.json"
 
 
-def _is_new_version(loaded: LoadedRecipe, standing: RecipeProduction) -> bool:
+def _is_new_version(loaded: LoadedRecipe, production: RecipeProduction) -> bool:
     """Whether the running version differs from the history; never for a pinned one."""
-    return not standing.pinned and standing.version != loaded.version
+    return not production.pinned and production.version != loaded.version
 
 
 def _conflict_message(recipe: str, known: RecipeProduction) -> str:

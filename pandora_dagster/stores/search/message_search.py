@@ -133,7 +133,7 @@ class MessageSearch:
         """The texts of the messages, in the same order."""
         docs = [self.base + s.unit.doc for s in scored]
         texts: dict[int, tuple[str, str, str, str, str]] = {}
-        for table in (f"messages{tier}" for tier in TIERS):  # by row: a text is read only where it stands
+        for table in (f"messages{tier}" for tier in TIERS):  # by row: a text is read only where it is
             rows = self.db.execute(_TEXTS.format(table=table), [docs]).fetchall()
             texts |= {row[0] - self.base: row[1:] for row in rows}
         return tuple(_found_message(s, *texts[s.unit.doc]) for s in scored)

@@ -53,7 +53,7 @@ _OF_ALL = f"""
     SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?)
     ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
 """  # noqa: S608
-_STANDING = f"""
+_CURRENT = f"""
     SELECT doc, user_id, number, state, last_activity FROM {ALL_TURNS}
     WHERE doc > ? AND (? IS NULL OR (state = '{TurnState.ARCHIVED}') = ?) AND last_activity >= ? AND last_activity < ?
     ORDER BY doc LIMIT ?
@@ -150,7 +150,7 @@ class DuckTurnIndex:
         last = -1
         while True:
             with self.file.reading() as db:
-                found = db.execute(_STANDING, [last, archived, archived, *between, _AT_A_TIME]).fetchall()
+                found = db.execute(_CURRENT, [last, archived, archived, *between, _AT_A_TIME]).fetchall()
             yield from (TurnActivity(TurnKey(UserId(user), number), state, at) for _, user, number, state, at in found)
             if len(found) < _AT_A_TIME:
                 return
@@ -251,7 +251,7 @@ class DuckTurnIndex:
         return self.vectors.similarities(user, query, strip_names(query, speakers))
 
     def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
-        """The found messages that bear on `query`, in their order. With vectors on all do: a message may bear on it without its words."""
+        """The found messages that are relevant to `query`, in their order. With vectors on all are, whatever their words."""
         return found if self.vectors else relevant_messages(query, found, self.reader, self.today)
 
     def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:

@@ -1,7 +1,7 @@
 """The tables of the turn index and how rows go in and out of them.
 
 Every document has one number: its user's, then its turn's, then its place in the turn. A posting's key is its user's number,
-then a digest of its term, so that one user's rows lie together in every run, and nobody else's are ever read with them.
+then a digest of its term, so that one user's rows lie together in every run, and no other user's are ever read with them.
 
 What is new goes into small tables. Full ones are appended to the larger ones, sorted by key and document: first as short runs
 in middle tables, then as long runs in the large ones, of which a search reads only the blocks that can hold its user's rows.
@@ -183,7 +183,7 @@ def insert_turns(db: duckdb.DuckDBPyConnection, turns: Sequence[tuple[int, TurnR
 
 
 def drop_turns(db: duckdb.DuckDBPyConnection, turns: Sequence[int]) -> None:
-    """Take turns out by their documents. The rest is looked for only in the tables of the tier where a turn is known to stand."""
+    """Take turns out by their documents. The rest is looked for only in the tables of the tier where a turn is known to be."""
     known = db.execute(f"SELECT tier, list(doc) FROM ({_LISTED}) SEMI JOIN {_GIVEN} USING (doc) GROUP BY tier", [turns]).fetchall()  # noqa: S608
     for tier, docs in known:
         db.execute(_COUNT_SPEAKERS.format(sign=-1, table=f"messages{tier}"), [docs])

@@ -79,7 +79,7 @@ class TurnArchiveFolders:
         return newest, found
 
     def archived_turn(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
-        """The turn as it will stand: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
+        """The turn as it will be stored: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
         where = f"turn {turn.key}: {CONTEXT} as archived"
         context = texts[CONTEXT]
         files = {name: text for name, text in texts.items() if name != CONTEXT}
@@ -93,7 +93,7 @@ class TurnArchiveFolders:
         return Turn(turn.key, manifest, context, files)
 
     def commit(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
-        """Each turn as it stands and as it is archived. Its documents first, `turn.json` last; raises StoreError."""
+        """Each turn as it is stored and as it is archived. Its documents first, `turn.json` last; raises StoreError."""
         kept: list[tuple[Path, bytes]] = []
         documents: list[tuple[Path, bytes]] = []
         manifests: list[tuple[Path, bytes]] = []
@@ -231,7 +231,7 @@ def _target(base: Path, name: str) -> Path:
 
 
 def _replaced(archived: TurnFolder, files: Mapping[str, bytes], prefix: str) -> dict[str, str]:
-    """The compressed documents that originals are about to take the place of; damaged ones are no loss, and kept for nobody."""
+    """The compressed documents that originals are about to take the place of; damaged ones are no loss, and not kept."""
     try:
         turn = archived.turn()
     except DocumentError:

@@ -64,11 +64,11 @@ class ColdFiles:
         rewritten. Raises StoreError (also where what comes back is not what was written), DocumentError for a symbolic link in the path.
         """
         packed = [self._packed(item) for item in objects]
-        standing = [one for one in packed if self._is_stored(one)]
+        stored = [one for one in packed if self._is_stored(one)]
         with disk_errors(self.layout.cold):
-            write_files({one.path: one.data for one in packed if one not in standing})
+            write_files({one.path: one.data for one in packed if one not in stored})
         with disk_errors(self.layout.cold):  # a run that was cut off may have left them unsynced
-            for path in dict.fromkeys(p for one in standing for p in (one.path, one.path.parent)):
+            for path in dict.fromkeys(p for one in stored for p in (one.path, one.path.parent)):
                 sync(path)
         with disk_errors(self.layout.cold):
             for one in packed:  # what is archived again is no longer pruned
@@ -120,7 +120,7 @@ class ColdFiles:
         self.tombstones.put(tombstone, *self._key(self._path(place)))
 
     def delete(self, place: ColdLocation) -> None:
-        """The object gone, whose tombstone stands. Raises StoreError."""
+        """The object gone, whose tombstone is stored. Raises StoreError."""
         path = self._path(place)
         if not self.tombstones.exists(*self._key(path)):
             raise StoreError(f"{path}: it has no tombstone: expected one before the object goes")
@@ -190,7 +190,7 @@ class ColdFiles:
 
 
 def packed_tar(files: Mapping[str, bytes]) -> bytes:
-    """A tar that is the same for the same files: names sorted, mode 0644, nobody's, without times."""
+    """A tar that is the same for the same files: names sorted, mode 0644, without owner and times."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
         for name in sorted(files):
@@ -218,7 +218,7 @@ def original_manifest(files: Mapping[str, bytes], *, where: str, prefix: str = "
 
 
 def revision_prefix(revision: int) -> str:
-    """Where a revision's files stand inside an object."""
+    """Where a revision's files are inside an object."""
     return f"{REVISIONS}/{revision}/" if revision else ""
 
 

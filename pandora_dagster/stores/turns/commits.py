@@ -34,7 +34,7 @@ def keep_replaced(folder: Path, replaced: Mapping[str, str]) -> None:
 
 
 def release_replaced(folder: Path) -> None:
-    """Drop what was kept; what cannot be dropped harms nobody and is dropped next time."""
+    """Drop what was kept; what cannot be dropped does no harm and is dropped next time."""
     if (folder / KEPT).is_dir():
         shutil.rmtree(folder / KEPT, ignore_errors=True)
 
@@ -50,7 +50,7 @@ _CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCommit:
-    """A commit, ready to be written: the turn as it will stand, its new documents, and what they replace."""
+    """A commit, ready to be written: the turn as it will be stored, its new documents, and what they replace."""
 
     turn: Turn
     documents: Mapping[str, bytes]

@@ -41,7 +41,7 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
 
 
 def render_manifest(manifest: Manifest) -> str:
-    """The manifest as it stands in `turn.json`."""
+    """The manifest as stored in `turn.json`."""
     return manifest.model_dump_json(indent=1) + "\n"
 
 
@@ -68,7 +68,7 @@ def migrate(raw: Raw, *, where: str) -> Raw:
 
 
 def _with_last_activity(raw: Raw) -> Raw:
-    """0 -> 1: a manifest without `format_version`; where it has no `last_activity`, the turn's creation stands for it."""
+    """0 -> 1: a manifest without `format_version`; where it has no `last_activity`, the turn's creation is used."""
     return {"last_activity": raw.get("created_at"), **raw, "format_version": 1}
 
 

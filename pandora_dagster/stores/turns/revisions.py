@@ -29,7 +29,7 @@ class DroppedPhases:
         return cls(frozenset(order[order.index(phase) :]))
 
     def affects_finished(self, manifest: Manifest, effects: PhaseEffects) -> bool:
-        """Whether something finished is taken back. A recorded turn's sections count as finished: nobody re-ran them."""
+        """Whether something finished is taken back. A recorded turn's sections count as finished: they were never re-run."""
         if any(p.phase in self.phases for p in manifest.phases):
             return True
         numbers = {str(n) for phase, n in effects.sections.items() if phase in self.phases}

@@ -103,7 +103,7 @@ class TurnFiles:
             return self._placed(Turn(key, manifest, context))
 
     def allocate(self, user: UserId, count: int) -> range:
-        """`count` new turn numbers, given to nobody else."""
+        """`count` new turn numbers, given to no other caller."""
         path_inside(self._layout.root, self._layout.turns(user))
         with self._erasures.beginning(user):
             return allocate_numbers(self._layout, user, count, seconds=self._lock_seconds)
@@ -155,7 +155,7 @@ class TurnFiles:
         state: TurnState | None = None,
         **manifest_fields: Any,
     ) -> Turn:
-        """Files first, context.md next, `turn.json` last; returns the turn as it now stands.
+        """Files first, context.md next, `turn.json` last; returns the turn in its new state.
 
         `manifest_fields` are intervention, runtime, summary, replies_to, recorded. Raises DocumentError (section 0 altered,
         a name or text that cannot be stored) and StoreError (the disk, a state that does not follow, a commit in between).

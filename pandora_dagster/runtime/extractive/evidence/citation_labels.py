@@ -1,4 +1,4 @@
-"""From a piece of a document to the citation label it stands under. Knows sources; decides nothing about relevance."""
+"""From a piece of a document to the citation label it is cited by. Knows sources; decides nothing about relevance."""
 
 import re
 from collections.abc import Iterable

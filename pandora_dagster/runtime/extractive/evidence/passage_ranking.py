@@ -27,7 +27,7 @@ _DECAY = 0.85
 _LEAST_SOURCE = 0.25
 """Share of the best source's weight that another needs."""
 _ROOT = 5
-"""Letters of the shortest word that stands for a longer one: `Dach` is too short, `allerg` is not."""
+"""Letters of the shortest word that abbreviates a longer one: `Dach` is too short, `allerg` is not."""
 _KIN = _COMMON = 0.5
 _LEAST = 0.05
 _LAST_RANK = 9
@@ -99,7 +99,7 @@ def rank(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Pass
 
 
 def features(passages: Sequence[Passage], asked: Question) -> list[Features]:
-    """The features of each passage that shares words with the question or stands near one that does."""
+    """The features of each passage that shares words with the question or is near one that does."""
     languages = tuple({p.language for p in passages})
     vocabulary = Vocabulary(passages, asked.keys(languages), asked.common(languages))
     if not vocabulary.wanted:

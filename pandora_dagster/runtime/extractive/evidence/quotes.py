@@ -46,5 +46,5 @@ def read_quote(text: str) -> Quote | None:
 
 
 def split_quotes(cell: str) -> list[str]:
-    """The facts of a table cell that are joined by `; `: where the first bears its date, each does."""
+    """The facts of a table cell that are joined by `; `: where the first has a date, each does."""
     return _NEXT.split(cell) if _FORM.match(cell) else cell.split("; ")

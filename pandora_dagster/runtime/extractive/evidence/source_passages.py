@@ -1,4 +1,4 @@
-"""Documents as passages: whole units, each with its source, speaker, date and the words of what stands above it."""
+"""Documents as passages: whole units, each with its source, speaker, date and the words of what is above it."""
 
 import json
 import re
@@ -130,7 +130,7 @@ class PassageReader:
         return self.units(json.dumps(value, ensure_ascii=False), base)
 
     def line(self, text: str, base: Passage, *, above: str = "") -> Passage:
-        """One passage that is `text` as it stands; the words of `above` count as its own."""
+        """One passage that is `text` unchanged; the words of `above` count as its own."""
         language = short_text_language(f"{above} {text}")
         keys = content_keys(f"{base.speaker} {above} {text}", language)
         self._place += 1

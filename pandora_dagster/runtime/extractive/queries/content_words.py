@@ -30,7 +30,7 @@ def words(text: str) -> list[str]:
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """Stems of the words of `text` that are no stop words, in order, repeated as they stand."""
+    """Stems of the words of `text` that are no stop words, in order, with repetitions."""
     return tuple(stem(w) for w in words(text) if w not in STOP_WORDS)
 
 
@@ -53,7 +53,7 @@ def content_keys(text: str, language: str, *, asking: bool = False) -> tuple[str
 
 
 def common_keys(text: str, language: str) -> frozenset[str]:
-    """The content words of `text` that stand in lists of stop words: `order` and `room` name things, `use` and `make` say little."""
+    """The content words of `text` that are in lists of stop words: `order` and `room` name things, `use` and `make` say little."""
     stops = function_words(language) | function_words("en")
     listed = stop_words(language) | stop_words("en")
     return frozenset(t.key for t in tokens(text, language, stops=stops) if t.text.lower() in listed)

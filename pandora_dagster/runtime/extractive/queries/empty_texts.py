@@ -10,7 +10,7 @@ from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS,
 
 _YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should)\b", re.IGNORECASE)
 _PREFIX = re.compile(r"^(?:\(\d{4}-\d{2}-\d{2}\) )?(?:(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +)?")
-"""The date or the speaker that stands before what was said."""
+"""The date or the speaker before what was said."""
 _REQUEST = re.compile(
     r"^\W*(?:(?:and|but|so|then|also|unfortunately|if so|if not|(?:to|before|in order to) [^,.]{1,80}),? )?"
     r"(?:(?:could|can|would|will|may|might) (?:you|i|we)\b"

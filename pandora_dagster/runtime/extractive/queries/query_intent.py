@@ -19,7 +19,7 @@ _ORDERS = re.compile(
 )
 """It begins as an order does."""
 _ENDS = re.compile(r"[.!。！][\"'”)*_]*\s*$")
-_LEAST_TOLD = 3
+_LEAST_WORDS = 3
 """Words of a sentence that tells something: `Correct.` does not."""
 _NAMED_IS = re.compile(
     r"^\W*(?!(?:what|which|who|where|when|why|how|that|there)\b)[^\W\d_][\w-]*(?:['’]s \w+)?"
@@ -113,17 +113,17 @@ def wants(text: str) -> bool:
 
 def tells(text: str) -> bool:
     """Whether a sentence only tells: it ends as one, or names a thing and says at once what it is, and wants nothing."""
-    said = _ENDS.search(text) and (len(words(text)) >= _LEAST_TOLD or not text.isascii())
+    said = _ENDS.search(text) and (len(words(text)) >= _LEAST_WORDS or not text.isascii())
     return (bool(said) or names(text)) and not wants(text)
 
 
 def states_preference(text: str) -> bool:
-    """The person says something to be remembered (and does not ask)."""
+    """The user says something to be remembered (and does not ask)."""
     return bool(_STATES.search(text)) and not text.rstrip().endswith("?")
 
 
 def asks_preference(text: str) -> bool:
-    """The person asks what they prefer."""
+    """The user asks what they prefer."""
     return bool(_PREFERENCES.search(text)) and bool(_OWN.search(text))
 
 

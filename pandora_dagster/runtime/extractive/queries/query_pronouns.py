@@ -1,4 +1,4 @@
-"""Words that stand for a thing (`it`, `that one`) and whether their own query says which thing. Knows the query alone."""
+"""Words that refer to a thing (`it`, `that one`) and whether their own query says which thing. Knows the query alone."""
 
 import re
 
@@ -21,7 +21,7 @@ _NO_THING = re.compile(
     r"|\bthis (?:week|month|year|morning|evening|weekend|time)\b",
     re.IGNORECASE,
 )
-"""An `it` that stands for no thing, and pointing words with their noun."""
+"""An `it` that refers to no thing, and pointing words with their noun."""
 _POLITE = frozenset(words("please kindly just also still like need want help today tomorrow"))
 _MOST_ABOUT = 1
 """A word of its own beside the pointing one says what is asked (`in stock`), not yet of what."""
@@ -30,7 +30,7 @@ _MOST_ORDERED = 3
 
 
 def pointer(query: str) -> str:
-    """The word in `query`, verbatim, that stands for a thing which the query itself does not name; "" where there is none."""
+    """The word in `query`, verbatim, that refers to a thing which the query itself does not name; "" where there is none."""
     if any(shape.search(query) for shape in (QUOTED, NAME, IDENTIFIER, URL, EMAIL)):
         return ""
     found = _BARE.search(_NO_THING.sub(lambda m: " " * len(m.group(0)), query))

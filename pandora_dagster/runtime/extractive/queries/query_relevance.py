@@ -1,4 +1,4 @@
-"""Whether a preference, a note or a topic bears on a query (004 section 13.2): shared words, or what the intent is known to need."""
+"""Whether a preference, a note or a topic is relevant to a query (004 section 13.2): shared words, or what the intent is known to need."""
 
 import re
 
@@ -15,7 +15,7 @@ def asked_stems(query: str) -> frozenset[str]:
     return frozenset(stem(w) for w in content_words(query)) - _GENERIC
 
 
-def bears(query: str, key: str, value: str) -> bool:
+def is_relevant(query: str, key: str, value: str) -> bool:
     """Whether the entry `key: value` matters for `query`."""
     about = frozenset(terms(key.replace("_", " ")))
     if (about - _GENERIC | frozenset(terms(value))) & asked_stems(query):
@@ -31,6 +31,6 @@ def enough(query: str, text: str) -> bool:
 
 
 def shared(query: str, text: str) -> tuple[str, ...]:
-    """The words of the query, verbatim in lower case, whose stems stand in `text`."""
+    """The words of the query, verbatim in lower case, whose stems are in `text`."""
     stems = frozenset(terms(re.sub(r"[._/-]", " ", text)))
     return tuple(w for w in content_words(query) if stem(w) in stems and stem(w) not in _GENERIC)

@@ -73,7 +73,7 @@ _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 _LIMITING = frozenset(
     map(stem, ("must", "limit", "most", "least", "maximum", "minimum", "spend", "pay", "exceed", "cap", "allowed", "budget"))
 )
-_MOST_TOLD = 4
+_MOST_REPEATED = 4
 """Sentences that are repeated to acknowledge them."""
 _ALIKE = 0.5
 """Share of the shorter statement's words that both must have to be about one matter."""
@@ -208,7 +208,7 @@ def acknowledged(query: str) -> str:
     """The fixed words for a query that only tells, with what it tells verbatim, or only thanks; "" for one that asks for anything."""
     facts = {sentence for sentence, _ in stated(query)}
     said = [s for s in sentences(query) if not is_thanks(s)]
-    told = [s for s in said if s in facts or tells(s) or _FORGET.match(s)]
-    if len(told) < len(said) or any(wants(s) and not binds(s) for s in told if s in facts):
+    repeated = [s for s in said if s in facts or tells(s) or _FORGET.match(s)]
+    if len(repeated) < len(said) or any(wants(s) and not binds(s) for s in repeated if s in facts):
         return ""
-    return " ".join((TEMPLATES["noted"], *told[:_MOST_TOLD])) if told else TEMPLATES["welcome"] if query.strip() else ""
+    return " ".join((TEMPLATES["noted"], *repeated[:_MOST_REPEATED])) if repeated else TEMPLATES["welcome"] if query.strip() else ""

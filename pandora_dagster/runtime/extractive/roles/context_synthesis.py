@@ -19,7 +19,7 @@ from pandora_dagster.runtime.extractive.evidence.source_passages import Passage,
 from pandora_dagster.runtime.extractive.output_budget import Draft, selected
 from pandora_dagster.runtime.extractive.queries.content_words import terms
 from pandora_dagster.runtime.extractive.queries.query_intent import advises
-from pandora_dagster.runtime.extractive.queries.query_relevance import bears, enough, shared
+from pandora_dagster.runtime.extractive.queries.query_relevance import enough, is_relevant, shared
 from pandora_dagster.runtime.extractive.queries.user_statements import (
     acknowledged,
     binds,
@@ -73,14 +73,16 @@ def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
     noted = _noted(pack.document("forever_memory"), asked, reader)
     facts, noted = _dated(facts, noted, over)
     kept = preferences(pack.document("stored_preferences"))
-    told = {key: value for turn, key, value in kept if bears(query, key, value) and not _is_past(turn, key, value, kept, over, facts)}
+    applicable = {
+        key: value for turn, key, value in kept if is_relevant(query, key, value) and not _is_past(turn, key, value, kept, over, facts)
+    }
     facts = [f for f in facts if not (f.passage.own and taken_back(f.passage.text))]
     notes = _knowledge(noted)
     visits = _visits(pack.document("visit_records"))
     research = _research(pack.document("cached_intelligence"), f"{query} {title}")
 
     ranks = [
-        *((rank, _KINDS[0], key) for rank, key in enumerate(told)),
+        *((rank, _KINDS[0], key) for rank, key in enumerate(applicable)),
         *((0, _KINDS[1], found) for found in (research,) if found),
         *((rank, _KINDS[2], visit) for rank, visit in enumerate(visits)),
         *((rank, _KINDS[3], note) for rank, note in enumerate(notes)),
@@ -95,7 +97,7 @@ def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
         cached = next((p for p in chosen if isinstance(p, CachedResearch)), None)
         used = {f.passage.label or "" for f in own} | _supporting(labels, bool(keys), bool(known), bool(pages), cached is not None)
         return GatheredContext(
-            session_preferences={key: told[key] for key in keys},
+            session_preferences={key: applicable[key] for key in keys},
             prior_turns=_turns(own),
             cached_research=cached,
             visit_data=pages,
@@ -148,7 +150,7 @@ def _ranked(passages: Sequence[Passage], asked: Question) -> list[_Fact]:
 
 def _dated(facts: list[_Fact], noted: list[_Fact], over: list[str]) -> tuple[list[_Fact], list[_Fact]]:
     """Facts of turns and of notes, those marked that no longer hold: what the ledger says so of (`over`), and what a user said and
-    contradicted or corrected later, in a turn or in a note that bears a date."""
+    contradicted or corrected later, in a turn or in a note with a date."""
     said = [f.passage for f in (*facts, *noted) if f.passage.own and not f.passage.is_record]
     gone = {id(f.passage) for f in (*facts, *noted) if any(f.passage.text in text for text in over)}
     for old in said:
@@ -259,12 +261,12 @@ def _research(document: str, query: str) -> CachedResearch | None:
     )
 
 
-def _supporting(labels: Labels, told: bool, notes: bool, visits: bool, research: bool) -> set[str]:
+def _supporting(labels: Labels, applicable: bool, notes: bool, visits: bool, research: bool) -> set[str]:
     """Labels of the sources behind the sections that are not prior turns, found by their place."""
     places = (
-        ("preferences", told),
-        ("session", told),
-        ("facts", told),
+        ("preferences", applicable),
+        ("session", applicable),
+        ("facts", applicable),
         ("notes/", notes),
         ("webpage_cache/", visits),
         ("research_cache/", research),

@@ -62,8 +62,8 @@ def _carried_on(
     open_now = [with_turn_number(s, e.number) for e in exchanges for s in _said(e) if _OPEN.search(s)]
     of_others = [with_turn_number(s, e.number) for e in exchanges for s in _plain(e.asked) if _OTHERS.search(s)]
     themes = [*before.key_themes, *topics(asked, answered)]
-    told = [*(Statement(0, s) for s in sentences(before.summary)), *_news(exchanges)]
-    narrative = chosen_statements(told, narrative_tokens, counter.count, joined=_lines).split("\n")
+    candidates = [*(Statement(0, s) for s in sentences(before.summary)), *_news(exchanges)]
+    narrative = chosen_statements(candidates, narrative_tokens, counter.count, joined=_lines).split("\n")
     said = {*narrative, *(text for _, text, _ in bound)}
     return ConversationDigest(
         summary=" ".join(s for s in narrative if s) or ", ".join(themes),

@@ -16,7 +16,7 @@ from pandora_dagster.runtime.extractive.output_budget import Draft, largest
 from pandora_dagster.runtime.extractive.queries.content_words import content_words, stem, terms
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_past, is_greeting
 from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
-from pandora_dagster.runtime.extractive.queries.query_relevance import bears, enough, shared
+from pandora_dagster.runtime.extractive.queries.query_relevance import enough, is_relevant, shared
 
 _LEAST = 0.1
 """Of a match or of the words that a turn's summary shares with the query."""
@@ -97,7 +97,7 @@ def _grade(score: float) -> Relevance:
 
 def _keys(query: str, headers: str) -> tuple[str, ...]:
     read = [(str(h.get("key", "")), str(h.get("value_preview", ""))) for h in json_lines(headers)]
-    return tuple(key for key, value in read if key and bears(query, key, value))[:_MOST_KEYS]
+    return tuple(key for key, value in read if key and is_relevant(query, key, value))[:_MOST_KEYS]
 
 
 def _note(header: Mapping[str, Any]) -> str:
@@ -145,11 +145,13 @@ def _address(url: str) -> str:
 def _research(query: str, headers: list[Mapping[str, Any]]) -> ResearchMatch:
     """The research that shares most words with the query, of equals the youngest, and whether its age and quality allow its use."""
     asked = {stem(w) for w in shared(query, query)}
-    told = [_spaced(f"{h.get('topic') or ''} {h.get('cache_key', '')} {' '.join(map(str, as_list(h.get('says'))))}") for h in headers]
+    header_texts = [
+        _spaced(f"{h.get('topic') or ''} {h.get('cache_key', '')} {' '.join(map(str, as_list(h.get('says'))))}") for h in headers
+    ]
     ages = [_number(h.get("age_hours")) for h in headers]
-    matching = [(len(asked & set(terms(words))), -age, -at) for at, (words, age) in enumerate(zip(told, ages, strict=True))]
+    matching = [(len(asked & set(terms(words))), -age, -at) for at, (words, age) in enumerate(zip(header_texts, ages, strict=True))]
     best = -max(matching, default=(0, 0.0, 0))[2]
-    if not headers or not enough(query, told[best]):
+    if not headers or not enough(query, header_texts[best]):
         return ResearchMatch(matched=False)
     header = headers[best]
     age, quality = ages[best], _number(header.get("quality_score"))

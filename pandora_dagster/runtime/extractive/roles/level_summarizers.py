@@ -146,7 +146,7 @@ def _statements(text: str) -> Iterator[Statement]:
 
 
 def _fitting(digest: dict[str, Any], limit: int, counter: TokenMeasure) -> str:
-    """The digest as JSON; over the limit the longest list gives up its oldest item until it fits."""
+    """The digest as JSON; over the limit the longest list loses its oldest item until it fits."""
     while counter.count(text := json.dumps(digest, ensure_ascii=False)) > limit and any(digest[name] for name in _CAPS):
         longest = max(_CAPS, key=lambda name: len(digest[name]))
         digest = {**digest, longest: digest[longest][1:]}

@@ -34,7 +34,7 @@ _MOST_SUBJECT, _SUBJECT_WORDS = 3, 60
 """Sentences and words of a turn's summary to which a pronoun may point."""
 _MOST = 16
 _MOST_SENTENCES = 64
-"""A query of more sentences is told by its first ones, or whole where that fits."""
+"""A query of more sentences is shown by its first ones, or whole where that fits."""
 
 
 def analyse(pack: PromptPack, counter: TokenMeasure) -> Draft:
@@ -105,10 +105,10 @@ def _matching(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
 
 def _subject(turn: Summary) -> str:
     """What a turn was about, verbatim: what was asked and what was answered, as far as its summary has them."""
-    told: list[str] = []
+    subject: list[str] = []
     for sentence in sentences(turn.text)[:_MOST_SUBJECT]:
-        told += [sentence] if not says_nothing(sentence) and len(" ".join((*told, sentence)).split()) <= _SUBJECT_WORDS else []
-    return " ".join(told) or ", ".join(turn.topics)
+        subject += [sentence] if not says_nothing(sentence) and len(" ".join((*subject, sentence)).split()) <= _SUBJECT_WORDS else []
+    return " ".join(subject) or ", ".join(turn.topics)
 
 
 def _ordinal(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:

@@ -74,23 +74,23 @@ def _stored(query: str, context: ContextDocument, labels: Labels) -> str:
 def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> list[Passage]:
     """The passages of the answer. What section 2 holds of turns alone keeps its order: it was ranked with all that is around it.
     Pages, which RETRIEVAL chooses by name or reference, are shown where nothing answers in words of the question."""
-    leans = pointer(pack.query) or advises(pack.query)
+    is_anaphoric = pointer(pack.query) or advises(pack.query)
     reader = SectionReader(labels, asked, whole_code=pack.mode == "code")
     gathered = _citable(reader.gathered(context.body(2)), labels)
     outcomes = results(context.body(4))
     raw = reader.raw(pack.document("toolresults.md"), outcomes)
-    told = f"{pack.query}\n{context.body(2)}\n{context.body(4)}"
-    confirmed = set(identifiers(told))
-    given = [p if p.date in told else replace(p, date="") for p in raw if set(identifiers(p.text)) <= confirmed]
+    confirming_text = f"{pack.query}\n{context.body(2)}\n{context.body(4)}"
+    confirmed = set(identifiers(confirming_text))
+    given = [p if p.date in confirming_text else replace(p, date="") for p in raw if set(identifiers(p.text)) <= confirmed]
     given = _citable([*reader.results(context.body(4)), *given], labels) if outcomes or not gathered else []
     if pack.mode == "code":
         ranked = closest(evidence([*gathered, *given], asked), asked, most=_MOST)
         return within([p for _, p in ranked], _CODE_WORDS)
-    known = leans or Vocabulary(gathered, asked.keys(tuple({p.language for p in gathered}))).wanted
+    known = is_anaphoric or Vocabulary(gathered, asked.keys(tuple({p.language for p in gathered}))).wanted
     if not given and all(p.turn is not None for p in gathered) and (known or asked.days or not asked.keys()):
         return within(gathered[:_MOST], ANSWER_WORDS)
     ranked = closest(evidence([*gathered, *(p for p in given if p.kind is not UnitKind.CODE)], asked), asked, most=_MOST)
-    return within([p for _, p in ranked] or [p for p in telling(gathered, asked) if p.is_page or leans][:_MOST], ANSWER_WORDS)
+    return within([p for _, p in ranked] or [p for p in telling(gathered, asked) if p.is_page or is_anaphoric][:_MOST], ANSWER_WORDS)
 
 
 def _citable(passages: Sequence[Passage], labels: Labels) -> list[Passage]:
@@ -124,7 +124,7 @@ def _dated(found: Sequence[Passage], ages: Mapping[str, str]) -> list[Passage]:
 
 
 def _listed(found: Sequence[Passage]) -> str:
-    """One passage as a sentence, several as a list; a code block stands by itself."""
+    """One passage as a sentence, several as a list; a code block is shown by itself."""
     lines = [_marked(p) for p in found]
     if len(lines) == 1:
         return lines[0]

@@ -46,7 +46,7 @@ class OfferedTool:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a person wants remembered: a key made of their words, and the value verbatim."""
+    """What a user wants remembered: a key made of their words, and the value verbatim."""
 
     key: str
     value: str
@@ -75,7 +75,7 @@ def statement(query: str) -> Statement:
 
 
 def statements(query: str) -> tuple[str, ...]:
-    """The parts of what a person states that stand for themselves, verbatim: `my budget is $900 and I prefer aisle seats` are two.
+    """The parts of what a user states that are complete by themselves, verbatim: `my budget is $900 and I prefer aisle seats` are two.
 
     All of it is one where a part is no fact of the user, or hangs on a condition.
     """

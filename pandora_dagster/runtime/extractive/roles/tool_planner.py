@@ -58,7 +58,7 @@ def _planned(tool: OfferedTool, name: str, said: str, filled: Mapping[str, Any])
 
 
 def _shortest(pack: PromptPack, counter: TokenMeasure, planned: Sequence[PlannedTask], reason: str) -> TaskPlan:
-    """The plan; a query too long to be repeated in the tasks' descriptions stands in their arguments alone, or not at all."""
+    """The plan; a query too long to be repeated in the tasks' descriptions is in their arguments alone, or not at all."""
     bare = [task.model_copy(update={"description": task.tool or ""}) for task in planned]
     for kept in (planned, bare, [bare[0].model_copy(update={"arguments": {}})]):
         made = TaskPlan(next_step="coordinator", confidence=0.9, tasks=tuple(kept), reasoning=TEMPLATES[reason])

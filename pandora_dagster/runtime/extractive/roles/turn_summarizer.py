@@ -1,4 +1,4 @@
-"""Role `summarizer`: what stands in the turn index (004 section 11.2): the query's words, the answer's first sentence, its key words."""
+"""Role `summarizer`: the entry in the turn index (004 section 11.2): the query's words, the answer's first sentence, its key words."""
 
 import re
 import unicodedata
@@ -63,7 +63,7 @@ def _fitting(lines: list[str]) -> list[str]:
 
 
 def topics(query: str, response: str) -> tuple[str, ...]:
-    """Two to five key words that stand in the turn; the query's words weigh most, of equals the earlier ones come first."""
+    """Two to five key words of the turn; the query's words weigh most, of equals the earlier ones come first."""
     asked, answered = _telling(query), _telling(response)
     counts = Counter(stem(w) for w in answered)
     heard = Counter(stem(w) for w in asked)

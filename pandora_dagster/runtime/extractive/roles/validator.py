@@ -1,4 +1,4 @@
-"""Roles `validator`, whether citations resolve and numbers, ids and addresses stand in the evidence, and `meaning_checker` (`unclear`)."""
+"""Roles `validator`, whether citations resolve and numbers, ids and addresses are in the evidence, and `meaning_checker` (`unclear`)."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def validate(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 def unsupported(response: str, query: str, context: ContextDocument) -> tuple[str, ...]:
-    """Numbers, ids and addresses of `response` that stand neither in section 0 nor 2 nor 4."""
+    """Numbers, ids and addresses of `response` that are in none of the sections 0, 2 and 4."""
     said = _ORDINAL.sub("", _CITATION.sub("", response))
     evidence = "\n".join((query, context.body(2), context.body(4)))
     known = set(identifiers(evidence))

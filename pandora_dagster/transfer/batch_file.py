@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -47,22 +46,15 @@ class QueryLine(BaseModel):
     id: Annotated[str, Field(max_length=300)] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedQuery:
-    """A valid line and its number, from 1."""
-
-    number: int
-    query: QueryLine
-
-
-def read_batch_lines(data: bytes) -> Iterator[NumberedQuery | RejectedLine]:
-    """Yield every line that is not blank, in order. Ids are unique within the file: a line with the id of an earlier one is rejected."""
+def read_batch_lines(data: bytes) -> Iterator[tuple[int, QueryLine] | RejectedLine]:
+    """Yield every line that is not blank, in order; a valid one with its number, from 1. A line with the id of an earlier one is
+    rejected."""
     ids: dict[str, int] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
         found = _read_line(number, line)
-        if isinstance(found, NumberedQuery) and (name := found.query.id):
+        if not isinstance(found, RejectedLine) and (name := found[1].id):
             if name in ids:
                 text = line.decode()
                 yield RejectedLine(line=number, reason=f"id: {name[:60]!r} is the id of line {ids[name]}: expected a unique one", text=text)
@@ -71,7 +63,7 @@ def read_batch_lines(data: bytes) -> Iterator[NumberedQuery | RejectedLine]:
         yield found
 
 
-def _read_line(number: int, line: bytes) -> NumberedQuery | RejectedLine:
+def _read_line(number: int, line: bytes) -> tuple[int, QueryLine] | RejectedLine:
     text = line.decode(errors="replace").rstrip("\r")
     if len(line) > LONGEST_LINE:
         return RejectedLine(line=number, reason=f"{len(line):,} bytes: expected at most {LONGEST_LINE:,}", text=text[:_LONGEST_EXCERPT])
@@ -81,7 +73,7 @@ def _read_line(number: int, line: bytes) -> NumberedQuery | RejectedLine:
         return RejectedLine(line=number, reason=f"byte {fault.start}: not UTF-8: expected UTF-8 text", text=text)
     try:
         json.loads(text, object_pairs_hook=_reject_duplicates)
-        return NumberedQuery(number, QueryLine.model_validate_json(text))
+        return number, QueryLine.model_validate_json(text)
     except json.JSONDecodeError as fault:
         return RejectedLine(line=number, reason=f"column {fault.colno}: {fault.msg}: expected a JSON object", text=text)
     except ValidationError as invalid:

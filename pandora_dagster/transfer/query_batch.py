@@ -5,7 +5,7 @@ The order of the steps (numbers, the record, then the turns) lets an interrupted
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.batches import Batch, BatchQuery, BatchRow, RejectedLine
@@ -16,7 +16,7 @@ from pandora_dagster.contracts.ports.record_storage import Batches
 from pandora_dagster.errors import DocumentError, InputError, PandoraError, UnknownTurnError
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.flow import turn_flow
-from pandora_dagster.transfer.batch_file import NumberedQuery, read_batch_lines
+from pandora_dagster.transfer.batch_file import QueryLine, read_batch_lines
 
 _RETRY_S = 1.0
 OnRow = Callable[[BatchRow], None]
@@ -39,23 +39,21 @@ def open_batch(ctx: BatchContext, data: bytes, *, digest: str, file: str, day: s
     if known is not None:
         return known
     lines = tuple(read_batch_lines(data))
-    good = [line for line in lines if isinstance(line, NumberedQuery)]
+    good = [line for line in lines if not isinstance(line, RejectedLine)]
     rejected = tuple(line for line in lines if isinstance(line, RejectedLine))
-    queries = tuple(_batch_query(line, key, digest) for line, key in _allocate_numbers(ctx, good))
+    owners = [UserId(line.user) if line.user else ctx.user for _, line in good]
+    numbers = {
+        owner: iter(ctx.deps.turns.allocate(owner, count)) for owner, count in Counter(owners).items()
+    }  # unused where no record follows
+    keys = [TurnKey(owner, next(numbers[owner])) for owner in owners]
+    queries = tuple(_batch_query(number, line, key, digest) for (number, line), key in zip(good, keys, strict=True))
     return ctx.batches.begin(Batch(digest=digest, file=file, day=day, queries=queries, rejected=rejected))
 
 
-def _allocate_numbers(ctx: BatchContext, lines: Sequence[NumberedQuery]) -> Iterator[tuple[NumberedQuery, TurnKey]]:
-    """Each line with its own turn number; numbers of a record that is never written stay unused."""
-    owners = [UserId(line.query.user) if line.query.user else ctx.user for line in lines]
-    numbers = {owner: iter(ctx.deps.turns.allocate(owner, count)) for owner, count in Counter(owners).items()}
-    return ((line, TurnKey(owner, next(numbers[owner]))) for line, owner in zip(lines, owners, strict=True))
-
-
-def _batch_query(line: NumberedQuery, key: TurnKey, digest: str) -> BatchQuery:
+def _batch_query(number: int, line: QueryLine, key: TurnKey, digest: str) -> BatchQuery:
     """The query of a line; one that names no session gets a session of its own, so that it waits for no other line."""
-    session = line.query.session or f"batch-{digest[:12]}-{line.number}"
-    return BatchQuery(line=line.number, query=line.query.query, turn=str(key), session=session, mode=line.query.mode, id=line.query.id)
+    session = line.session or f"batch-{digest[:12]}-{number}"
+    return BatchQuery(line=number, query=line.query, turn=str(key), session=session, mode=line.mode, id=line.id)
 
 
 async def run_batch(batch: Batch, ctx: BatchContext, *, on_row: OnRow = lambda _: None) -> tuple[BatchRow, ...]:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.batches import RejectedLine
-from pandora_dagster.transfer.batch_file import LONGEST_LINE, NumberedQuery, read_batch_lines
+from pandora_dagster.transfer.batch_file import LONGEST_LINE, QueryLine, read_batch_lines
 
 
-def only(line: bytes) -> NumberedQuery | RejectedLine:
+def only(line: bytes) -> tuple[int, QueryLine] | RejectedLine:
     (found,) = read_batch_lines(line)
     return found
 
@@ -19,9 +19,9 @@ def test_a_line_says_what_it_wants_and_the_rest_is_filled_in() -> None:
     """All fields, or the query alone; blank lines and a carriage return are no matter, and numbers are those of the file."""
     told = {"query": "What?", "user": "ann", "session": "s1", "mode": "code", "id": "x-1"}
     first, second = read_batch_lines(b"\n" + json.dumps(told).encode() + b"\r\n   \n" + b'{"query": " a "}')
-    assert isinstance(first, NumberedQuery) and (first.number, first.query.model_dump()) == (2, told)
-    assert isinstance(second, NumberedQuery) and second.number == 4
-    assert second.query.model_dump() == {"query": " a ", "user": None, "session": None, "mode": "chat", "id": ""}
+    assert isinstance(first, tuple) and (first[0], first[1].model_dump()) == (2, told)
+    assert isinstance(second, tuple) and second[0] == 4
+    assert second[1].model_dump() == {"query": " a ", "user": None, "session": None, "mode": "chat", "id": ""}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_lone_surrogate_is_no_text() -> None:
 def test_a_name_is_given_once() -> None:
     """Two lines of one id could not be told apart; the first keeps it, and lines without one do not count."""
     lines = list(read_batch_lines(b'{"query": "a", "id": "x"}\n{"query": "b"}\n{"query": "c", "id": "x"}\n{"query": "d"}\n'))
-    assert [type(line) for line in lines] == [NumberedQuery, NumberedQuery, RejectedLine, NumberedQuery]
+    assert [type(line) for line in lines] == [tuple, tuple, RejectedLine, tuple]
     assert isinstance(lines[2], RejectedLine) and lines[2].reason == "id: 'x' is the id of line 1: expected a unique one"
 
 
@@ -67,5 +67,5 @@ def test_a_name_is_given_once() -> None:
 def test_every_line_that_is_not_blank_comes_back_once(lines: list[bytes]) -> None:
     """Whatever the bytes: a query or a rejection for each line, in order, and nothing raises."""
     found = list(read_batch_lines(b"\n".join(lines)))
-    numbers = [line.number if isinstance(line, NumberedQuery) else line.line for line in found]
+    numbers = [line.line if isinstance(line, RejectedLine) else line[0] for line in found]
     assert numbers == [n for n, line in enumerate(lines, 1) if line.strip()]

@@ -18,6 +18,8 @@ from pandora_dagster.language.terms import TermReader, prefix_of
 from pandora_dagster.retrieval.messages.document_numbers import turn_number
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion, read_question
 
+_FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
+"""Lines around a tool's output: what it was asked is no find."""
 _ROLES = frozenset(("user", "assistant", "tool", "system"))
 """Used as the speaker where none is named."""
 _ACKNOWLEDGING = frozenset(("note",))
@@ -90,7 +92,7 @@ def _lines(question: SearchQuestion, text: str, reader: TermReader) -> str:
     if not _is_long(text):
         return text
     kept = [line for line in text.splitlines() if reader.counts(line).keys() & question.words.keys()]
-    return "\n".join(kept) or text
+    return "\n".join([line for line in kept if not _FRAME.match(line)] or kept) or text
 
 
 def _echoes(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:

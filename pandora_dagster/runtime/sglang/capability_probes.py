@@ -7,7 +7,7 @@ where the server was not started with --enable-strict-thinking; cached tokens ar
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import cast
@@ -69,16 +69,12 @@ async def probe_servers(
 async def _probe_server(uses: tuple[Endpoint, ...], connections: Connections, timeout_s: float) -> ServerProbes:
     endpoint, found, calls = uses[0], list[Probe](), list[_Call]()
     asked = _ProbedServer(endpoint, connections)
-    steps: tuple[Callable[[], Awaitable[Sequence[Probe]]], ...] = (
-        lambda: _template(asked),
-        lambda: _small_calls(asked, calls),
-        lambda: _metrics(asked),
-        lambda: _thinking(asked, [use.layer for use in uses if use.thinking]),
-    )
     try:
         async with asyncio.timeout(timeout_s):
-            for step in steps:
-                found += await step()
+            found += await _template(asked)
+            found += await _small_calls(asked, calls)
+            found += await _metrics(asked)
+            found += await _thinking(asked, [use.layer for use in uses if use.thinking])
     except TimeoutError:
         late = timeout_error(endpoint, timeout_s)
         found.append(Probe("small calls", False, f"no answers to a few small calls within {timeout_s:g} s", late.hint))

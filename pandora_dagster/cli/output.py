@@ -42,6 +42,16 @@ def display_path(path: str) -> str:
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
+def write_page(path: Path, page: str) -> str:
+    """Write the page of `--html`, whole or not at all; returns its path as a user types it. Raises StoreError."""
+    from pandora_dagster.app.store_adapters import write_page
+
+    if not path.parent.is_dir():
+        exit_with(EXIT_WRONG, f"--html {path}: no folder {path.parent}: expected an existing one")
+    write_page(path, page)
+    return display_path(str(path.absolute()))
+
+
 def print_json(value: object) -> None:
     """Print the result as one JSON document; dataclasses and pydantic models are written as their fields."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=to_plain))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, app_of_existing_store
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note, progress_bar
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_line, print_note, progress_bar, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +52,9 @@ def lineage(
         if verify:
             _verify(app, found, as_json=as_json)
         elif found and html:
-            _write_page(app, found, html)
+            from pandora_dagster.api.html_pages import lineage_page
+
+            print_line(write_page(html, lineage_page(app.lineage, found)))
         elif found:
             _print_tree(app.lineage.tree(found, depth=depth)[0], as_json=as_json)
 
@@ -71,16 +73,6 @@ def _as_object(branch: "Branch") -> dict[str, Any]:
     links = [edge.model_dump(mode="json", exclude={"user_id"}) for edge in branch.edges]
     head = {"level": branch.level, "document": branch.document, "sha256": branch.sha, "links": links}
     return {**head, "told_above": branch.is_again, "sources_below": branch.hidden}
-
-
-def _write_page(app: "App", document: "DocumentId", path: Path) -> None:
-    from pandora_dagster.api.html_pages import lineage_page
-    from pandora_dagster.app.store_adapters import write_page
-
-    if not path.parent.is_dir():
-        exit_with(EXIT_WRONG, f"--html {path}: no folder {path.parent}: expected an existing one")
-    write_page(path, lineage_page(app.lineage, document))
-    print_line(display_path(str(path.absolute())))
 
 
 def _verify(app: "App", document: "DocumentId | None", *, as_json: bool) -> None:

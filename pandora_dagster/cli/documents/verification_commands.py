@@ -7,7 +7,7 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson
 from pandora_dagster.cli.documents.text_input import read_text
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note, shortened
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_line, print_note, shortened, write_page
 
 _SHOWN, _MAX_CHARACTERS = 20, 160
 """Entries of a list that the report shows, and characters of each; `--json` has all."""
@@ -32,30 +32,23 @@ def verify(
     """
     if original == shortened == "-":
         exit_with(EXIT_WRONG, "verify: both texts are stdin: expected one file at least")
-    if html and not html.parent.is_dir():
-        exit_with(EXIT_WRONG, f"verify: --html {html}: no folder {html.parent}: expected an existing one")
     texts = read_text(original), read_text(shortened)
 
     from pandora_dagster.app.verification_service import verify_texts
 
-    answer = verify_texts(*texts)
+    answer, page = verify_texts(*texts), ""
     if html:
-        _write_page(texts, (original, shortened), html)
+        from pandora_dagster.api.html_pages import verification_page
+
+        page = write_page(html, verification_page(*texts, names=(original, shortened)))
     if as_json:
         print_json(answer)
     else:
         _print_report(answer)
-    if html and not as_json:
-        print_note(f"pandora: {display_path(str(html.absolute()))}")
+    if page and not as_json:
+        print_note(f"pandora: {page}")
     if answer["missing"] or answer["changed"] or answer["invented"]:
         raise typer.Exit(EXIT_HALTED)
-
-
-def _write_page(texts: tuple[str, str], names: tuple[str, str], path: Path) -> None:
-    from pandora_dagster.api.html_pages import verification_page
-    from pandora_dagster.app.store_adapters import write_page
-
-    write_page(path, verification_page(*texts, names=names))
 
 
 def _print_report(answer: dict[str, Any]) -> None:

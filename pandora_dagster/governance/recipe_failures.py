@@ -25,7 +25,7 @@ class Failure:
     recipe: str
     version: str
     cause: str
-    """`halted: schema_violation`, `failed`, `gate: evidence_required`, `retried`, `sent back`, `corrected`."""
+    """`halted: schema_violation`, `failed`, `gate: evidence_required`, `retried`, `sent back`, `corrected`, `nothing found`."""
     at: str
     call_id: str = ""
     turn: str = ""

@@ -69,7 +69,7 @@ class ConcurrencyLimit:
         return replace(self, limit=min(self.upto, self.limit + (1 / self.limit if self.full else 1)))
 
     def after_load(self, load: ServerLoad, in_use: int) -> "ConcurrencyLimit":
-        """The server was looked at while `in_use` calls of ours were on their way: what waits beyond what should is taken back.
+        """The load was read while `in_use` of our calls were under way: the limit falls by the calls queued beyond the target.
 
         Where most of them have not come to it (they are being written, or read) more of them would not bring it more work.
         """
@@ -90,7 +90,7 @@ class ConcurrencyLimit:
         return replace(known, taken=taken, limit=max(1.0, min(known.limit, taken)), full=True)
 
 
-# What a server says of its own work: the text behind `/metrics` -> `Load`. Knows Prometheus' lines; knows no socket.
+# The load that a server reports: the text of `/metrics` is read into a `ServerLoad`.
 
 _LINE = re.compile(rb"^sglang:(num_running_reqs|num_queue_reqs)(?:\{([^}]*)\})? (\S+)\s*$", re.MULTILINE)
 _OF_ONE_PRIORITY = re.compile(rb'priority="[^"]')

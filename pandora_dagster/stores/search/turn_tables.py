@@ -156,7 +156,7 @@ def end_of(base: int) -> int:
 
 
 def allocate_bases(db: duckdb.DuckDBPyConnection, users: Sequence[str]) -> dict[str, int]:
-    """`base_of` for users, each given a number where it has none."""
+    """The `user_base` of each user; a user without a number is given one."""
     known = dict(
         db.execute("SELECT user_id, no FROM users SEMI JOIN (SELECT unnest(?::VARCHAR[]) AS user_id) USING (user_id)", [users]).fetchall()
     )

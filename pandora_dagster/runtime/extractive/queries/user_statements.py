@@ -157,7 +157,7 @@ def binds(sentence: str) -> bool:
 
 
 def _is_limit(core: str) -> bool:
-    """Whether a sentence binds: the user by what it says of them, or a matter by a figure. What is told to the reader alone does not."""
+    """Whether a sentence binds: the user by what it says of them, or a matter by a figure. An order to the assistant alone does not."""
     bound = _BOUND.search(core) and (_OF_USER.search(core) or _OF_MATTER.match(core))
     return bool(bound) and not core.lower().startswith("you ")
 

@@ -10,8 +10,10 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import typer
 
-EXIT_HALTED = 1
-EXIT_WRONG = 2
+EXIT_FAILED = 1
+"""Exit code where a turn halted or a check failed."""
+EXIT_USAGE = 2
+"""Exit code for a wrong command line, file or configuration."""
 MAX_ROWS = 20
 """Rows of a long table; `--json` prints all."""
 
@@ -47,7 +49,7 @@ def write_page(path: Path, page: str) -> str:
     from pandora_dagster.app.store_adapters import write_page
 
     if not path.parent.is_dir():
-        exit_with(EXIT_WRONG, f"--html {path}: no folder {path.parent}: expected an existing one")
+        exit_with(EXIT_USAGE, f"--html {path}: no folder {path.parent}: expected an existing one")
     write_page(path, page)
     return display_path(str(path.absolute()))
 

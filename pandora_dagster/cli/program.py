@@ -21,7 +21,7 @@ from pandora_dagster.cli.documents import (
     transfer_commands,
     verification_commands,
 )
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, print_note
 from pandora_dagster.cli.recipes import evaluation_commands, recipe_commands
 from pandora_dagster.errors import HaltError, PandoraError
 
@@ -170,7 +170,7 @@ def run() -> None:
         print_note(f"pandora: {error}")
         if error.hint:
             print_note(f"  {error.hint}")
-        sys.exit(EXIT_HALTED if isinstance(error, HaltError) else EXIT_WRONG)
+        sys.exit(EXIT_FAILED if isinstance(error, HaltError) else EXIT_USAGE)
     except OSError as error:
         print_note(f"pandora: {error.filename or 'the disk'}: {error.strerror or error}")
-        sys.exit(EXIT_WRONG)
+        sys.exit(EXIT_USAGE)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.app_context import app_of, settings_of
-from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_json_line, print_line, print_note, print_rows
+from pandora_dagster.cli.output import EXIT_USAGE, exit_with, print_json, print_json_line, print_line, print_note, print_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,7 +47,7 @@ def serve(
     serving = open_model_servers(settings.runtime_file, settings.root, python=settings.sglang_python, environ=process_environment())
     _print_plan(serving, as_json=as_json, commands=dry_run)
     if serving.plan.faults:
-        exit_with(EXIT_WRONG, "\n".join(serving.plan.faults))
+        exit_with(EXIT_USAGE, "\n".join(serving.plan.faults))
     if settings.runtime != "sglang":
         print_note("  calls still go to the embedded runtime: PANDORA_RUNTIME=sglang sends them to these servers")
     if not dry_run:
@@ -154,13 +154,13 @@ def ui(
         f"Dagster on http://{host}:{port}, store {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
     )
     if code := run_process_group(commands, process_environment(**environment)):
-        exit_with(EXIT_WRONG, f"a process of Dagster ended with exit code {code}: expected it to run: see its messages above")
+        exit_with(EXIT_USAGE, f"a process of Dagster ended with exit code {code}: expected it to run: see its messages above")
 
 
 def _require_free_port(host: str, port: int, setting: str) -> None:
     """End the command where a server listens on the port already: else three programs would start and fail one after the other."""
     with suppress(OSError), socket.create_connection((host, port), timeout=1.0):
-        exit_with(EXIT_WRONG, f"{host}:{port}: the port is in use: expected a free port", f"choose another: {setting}")
+        exit_with(EXIT_USAGE, f"{host}:{port}: the port is in use: expected a free port", f"choose another: {setting}")
 
 
 def pages(

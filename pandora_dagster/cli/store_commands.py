@@ -13,8 +13,8 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, OnlyUser, StoreOptions, Yes, app_of, app_of_existing_store, settings_of
 from pandora_dagster.cli.output import (
-    EXIT_HALTED,
-    EXIT_WRONG,
+    EXIT_FAILED,
+    EXIT_USAGE,
     display_path,
     exit_with,
     fields_of,
@@ -56,7 +56,7 @@ def demo(context: typer.Context) -> None:
         _print_summary(app, reports)
         answer = app.answer_of(key, outcome.turn)
         if answer.state == "halted":
-            exit_with(EXIT_HALTED, f"the turn halted; see: pandora interventions show {answer.intervention}")
+            exit_with(EXIT_FAILED, f"the turn halted; see: pandora interventions show {answer.intervention}")
         print_line(f"\nAnswer\n{indent(answer.response, '  ')}\n\nCitations")
         for cited in answer.citations:
             print_line(f"  [{cited['label']}] {display_path(cited['path'])}")
@@ -110,7 +110,7 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
         print_rows(findings, {"Part": "part", "": lambda f: "ok" if f.ok else "NOT OK", "Finding": "says", "Remedy": "remedy"})
         print_line(f"Python {sys.version.split()[0]}")
     if not all(f.ok for f in findings):
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def calls(
@@ -133,11 +133,11 @@ def calls(
 
     known = {name: name for name in get_args(SumBy)}
     if by not in known:
-        exit_with(EXIT_WRONG, f"--by {by}: expected one of {', '.join(known)}")
+        exit_with(EXIT_USAGE, f"--by {by}: expected one of {', '.join(known)}")
     try:
         day = date.fromisoformat(since).isoformat() if since else ""
     except ValueError:
-        exit_with(EXIT_WRONG, f"--since {since}: expected a day such as 2026-01-04")
+        exit_with(EXIT_USAGE, f"--since {since}: expected a day such as 2026-01-04")
     with app_of(context) as app:
         rows = app.calls.sums(known[by], user=user_id(user) if user else None, since=day)
     if as_json:
@@ -185,7 +185,7 @@ def rebuild(context: typer.Context) -> None:
     for fault in (*report.faults, *report.broken_lines):
         print_note(f"pandora: {fault}")
     if report.faults:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def verify(context: typer.Context, as_json: AsJson = False) -> None:
@@ -204,7 +204,7 @@ def verify(context: typer.Context, as_json: AsJson = False) -> None:
             print_line(difference)
         print_line(f"{len(differences)} differences" if differences else "indexes and documents agree")
     if differences:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def forget(
@@ -230,11 +230,11 @@ def forget(
     settings = settings_of(context)
     owner = user_id(user)
     if not settings.root.is_dir():
-        exit_with(EXIT_WRONG, f"{settings.root}: no store there: expected the folder of a store (--root or PANDORA_ROOT)")
+        exit_with(EXIT_USAGE, f"{settings.root}: no store there: expected the folder of a store (--root or PANDORA_ROOT)")
     erasure = open_erasure(settings, open_run_eraser(settings), on_step=lambda step: print_note(f"erasing {owner}: {step}"))
     found = erasure.find(owner)
     if not found.anything:
-        exit_with(EXIT_WRONG, f"user {owner}: no data in this store: expected a user that `pandora turns` lists")
+        exit_with(EXIT_USAGE, f"user {owner}: no data in this store: expected a user that `pandora turns` lists")
     if not (as_json and (yes or dry_run)):
         _print_found(found)
     if dry_run:
@@ -242,11 +242,11 @@ def forget(
             print_json({"user": owner, "dry_run": True, "found": dict(found.counts), "notices": list(found.notices)})
         return
     if not yes and not typer.confirm(f"Erase {owner} for good?", err=True):
-        exit_with(EXIT_WRONG, "nothing was erased")
+        exit_with(EXIT_USAGE, "nothing was erased")
     erased = erasure.erase(owner)
     _print_proof(erased, as_json=as_json)
     if not erased.proof.clean:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _print_found(found: "UserDataCounts") -> None:

@@ -11,8 +11,8 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, Turn, Yes, app_of_existing_store
 from pandora_dagster.cli.output import (
-    EXIT_HALTED,
-    EXIT_WRONG,
+    EXIT_FAILED,
+    EXIT_USAGE,
     MAX_ROWS,
     display_path,
     exit_with,
@@ -63,10 +63,10 @@ def archive(
         wanted = _date(day) if day else None
         last = last_due_day(app.dependencies.clock(), ctx.rules.zone, days)
         if wanted and wanted > last + timedelta(days=days):
-            exit_with(EXIT_WRONG, f"--date {day}: in the future: expected a day up to {last}")
+            exit_with(EXIT_USAGE, f"--date {day}: in the future: expected a day up to {last}")
         if wanted and wanted > last:
             exit_with(
-                EXIT_WRONG, f"--date {day}: due are days up to {last}, {days} days ago: expected one of them, or a lower --older-than"
+                EXIT_USAGE, f"--date {day}: due are days up to {last}, {days} days ago: expected one of them, or a lower --older-than"
             )
         selected = select_turns(ctx, days=None if wanted is None else {wanted})
         if dry_run:
@@ -82,9 +82,9 @@ def archive(
             _print_report(app, report, rows, levels)
     for done in (report, *levels):
         if done.stopped:
-            exit_with(EXIT_WRONG, done.stopped, done.hint)
+            exit_with(EXIT_USAGE, done.stopped, done.hint)
     if report.failed or any(done.failed for done in levels):
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def restore(context: typer.Context, turn: Turn, as_json: AsJson = False) -> None:
@@ -150,7 +150,7 @@ def days_of(text: str) -> int:
     """The days of an option such as `30d`; ends the command where the text is invalid."""
     found = _DAYS.fullmatch(text.strip())
     if not found or not 1 <= int(found.group(1)) <= _MAX_DAYS:
-        exit_with(EXIT_WRONG, f"--older-than {text[:40]}: expected days from 1d to {_MAX_DAYS}d, e.g. 30d")
+        exit_with(EXIT_USAGE, f"--older-than {text[:40]}: expected days from 1d to {_MAX_DAYS}d, e.g. 30d")
     return int(found.group(1))
 
 
@@ -158,7 +158,7 @@ def _date(text: str) -> date:
     try:
         return date.fromisoformat(text.strip())
     except ValueError:
-        exit_with(EXIT_WRONG, f"--date {text[:40]}: not a day: expected one such as 2026-01-04")
+        exit_with(EXIT_USAGE, f"--date {text[:40]}: not a day: expected one such as 2026-01-04")
 
 
 def _archive_with_progress(app: "App", ctx: "ArchiveContext", selected: "ArchiveSelection", rows: "list[ArchivedTurn]") -> "ArchiveReport":
@@ -282,7 +282,7 @@ def prune(
     with app_of_existing_store(context) as app:
         days = days_of(older_than) if older_than else app.settings.cold_keep_days
         if not days:
-            exit_with(EXIT_WRONG, "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", "give a number of days: --older-than 400d")
+            exit_with(EXIT_USAGE, "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", "give a number of days: --older-than 400d")
         ctx = open_archive(app)
         if not yes and not dry_run:
             _confirm_prune(prune_originals(ctx, older_than_days=days, by="pandora cold prune", dry_run=True))
@@ -293,14 +293,14 @@ def prune(
     else:
         _print_prune_report(report)
     if report.faults:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _confirm_prune(report: "PruneReport") -> None:
     """End the command unless the user confirms, or nothing is to be deleted."""
     amount = f"{len(report.pruned)} originals, {report.bytes_freed:,} bytes"
     if report.pruned and not typer.confirm(f"Delete {amount} for good?", err=True):
-        exit_with(EXIT_WRONG, "nothing was deleted")
+        exit_with(EXIT_USAGE, "nothing was deleted")
 
 
 def _print_prune_report(report: "PruneReport") -> None:

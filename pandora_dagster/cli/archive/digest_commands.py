@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, User, app_of_existing_store
-from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows, print_table
+from pandora_dagster.cli.output import EXIT_USAGE, exit_with, print_json, print_line, print_note, print_rows, print_table
 
 if TYPE_CHECKING:
     from pandora_dagster.archive.level_runs import LevelContext
@@ -43,13 +43,13 @@ def digest(
         if session:
             narrative = ctx.levels.narrative(owner, SessionId(session))
             if narrative is None:
-                exit_with(EXIT_WRONG, f"session {session[:80]!r} of {owner}: no narrative: expected one of {_sessions(ctx, owner)}")
+                exit_with(EXIT_USAGE, f"session {session[:80]!r} of {owner}: no narrative: expected one of {_sessions(ctx, owner)}")
             _print_narrative(narrative, as_json=as_json)
             return
         found = ctx.levels.digest(owner)
         if found is None:
             hint = f"narratives: {_sessions(ctx, owner)}; create more with: pandora archive"
-            exit_with(EXIT_WRONG, f"{owner}: no digest: expected one, made of narratives of archived conversations", hint)
+            exit_with(EXIT_USAGE, f"{owner}: no digest: expected one, made of narratives of archived conversations", hint)
         _print_digest(found, as_json=as_json)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, OnlyUser, app_of_existing_store
 from pandora_dagster.cli.ask.turn_commands import require_pending, run_and_show
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_line, print_note, print_rows
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -105,7 +105,7 @@ def resolve_intervention(
     Example: pandora interventions resolve int_20260914_090512_4f1a --retry --note "server restarted"
     """
     if retry + (answer is not None) + abandon > 1:
-        exit_with(EXIT_WRONG, "--retry, --answer and --abandon: expected at most one of them")
+        exit_with(EXIT_USAGE, "--retry, --answer and --abandon: expected at most one of them")
     with app_of_existing_store(context) as app:
         found = app.interventions.show(intervention)
         key = app.turns.resolve(f"{found.user_id}:{found.turn_id}") if found.turn_id else None
@@ -114,7 +114,7 @@ def resolve_intervention(
             _print_pending(app, found.id, key)
             return
         if key is None:
-            exit_with(EXIT_WRONG, f"{intervention}: it belongs to no turn: expected an intervention of a turn; --note can be stored")
+            exit_with(EXIT_USAGE, f"{intervention}: it belongs to no turn: expected an intervention of a turn; --note can be stored")
         from pandora_dagster.phases.core.halt_interventions import has_passed
         from pandora_dagster.phases.flow.halt_resolution import abandon_turn, require_open
 
@@ -146,7 +146,7 @@ def _resume_turn(app: "App", found: "Intervention", key: "TurnKey", note_text: s
 def _record_resolution(app: "App", found: "Intervention", note_text: str, manual: "ManualAnswerExecutor | None") -> None:
     """Store the resolution. A manual answer that no phase asked for leaves the intervention open."""
     if manual is not None and not manual.given:
-        exit_with(EXIT_HALTED, f"{found.id} stays open: the turn halted before {found.phase} asked for its answer")
+        exit_with(EXIT_FAILED, f"{found.id} stays open: the turn halted before {found.phase} asked for its answer")
     app.interventions.resolve(found.id, note_text, how="retry" if manual is None else "by_hand")
     print_note(f"{found.id} resolved")
 
@@ -156,7 +156,7 @@ def _text_of(answer: Path) -> str:
     try:
         return (sys.stdin.buffer.read() if str(answer) == "-" else answer.read_bytes()).decode()
     except (OSError, UnicodeDecodeError) as error:
-        exit_with(EXIT_WRONG, f"--answer {answer}: {error}: expected UTF-8 text")
+        exit_with(EXIT_USAGE, f"--answer {answer}: {error}: expected UTF-8 text")
 
 
 def _print_pending(app: "App", intervention: str, key: "TurnKey | None") -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, User, app_of_existing_store
-from pandora_dagster.cli.output import EXIT_WRONG, exit_with, fields_of, print_json, print_json_line, print_line, print_note
+from pandora_dagster.cli.output import EXIT_USAGE, exit_with, fields_of, print_json, print_json_line, print_line, print_note
 
 if TYPE_CHECKING:
     from pandora_dagster.retrieval.messages.search_results import SearchResults
@@ -41,9 +41,9 @@ def search(
     Example: pandora search "Which desk did we order?" --user example
     """
     if jsonl is not None and query:
-        exit_with(EXIT_WRONG, "search: a query and --jsonl: expected one of them")
+        exit_with(EXIT_USAGE, "search: a query and --jsonl: expected one of them")
     if jsonl is None and not query.strip():
-        exit_with(EXIT_WRONG, "search: the query is empty: expected a text", 'pandora search "Which desk did we order?"')
+        exit_with(EXIT_USAGE, "search: the query is empty: expected a text", 'pandora search "Which desk did we order?"')
     questions = [_Question(user, query)] if jsonl is None else _questions(jsonl)
     filters = {"session": session, "since": since, "until": until, "intent": intent, "topic": topic, "state": state}
     with app_of_existing_store(context) as app:
@@ -68,7 +68,7 @@ def search(
             else:
                 _print_results(found)
     if any(question.fault for question in questions):
-        raise typer.Exit(EXIT_WRONG)
+        raise typer.Exit(EXIT_USAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _as_object(found: "SearchResults") -> dict[str, Any]:
 
 def _questions(jsonl: Path) -> list[_Question]:
     if not jsonl.is_file():
-        exit_with(EXIT_WRONG, f'{jsonl}: not a file: expected JSON lines with "user_id" and "query"')
+        exit_with(EXIT_USAGE, f'{jsonl}: not a file: expected JSON lines with "user_id" and "query"')
     return [_question(line, number) for number, line in enumerate(jsonl.read_bytes().splitlines(), 1) if line.strip()]
 
 

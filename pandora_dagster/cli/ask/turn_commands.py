@@ -7,8 +7,8 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, OnlyUser, Turn, User, app_of, app_of_existing_store
 from pandora_dagster.cli.output import (
-    EXIT_HALTED,
-    EXIT_WRONG,
+    EXIT_FAILED,
+    EXIT_USAGE,
     display_path,
     exit_with,
     fields_of,
@@ -128,7 +128,7 @@ def chat(context: typer.Context, user: User = "", session: Session = "", no_stre
                 halted = True
                 _print_halted(last.halt)
     if halted:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def turns(
@@ -148,7 +148,7 @@ def turns(
     from pandora_dagster.phases.core.turn_indexing import turn_rows
 
     if state and state not in STATES:
-        exit_with(EXIT_WRONG, f"--state {state}: expected one of {', '.join(STATES)}")
+        exit_with(EXIT_USAGE, f"--state {state}: expected one of {', '.join(STATES)}")
     with app_of_existing_store(context) as app:
         rows = [r for r in turn_rows(app.dependencies, user_id(user) if user else None) if not state or r.state == state]
     if as_json:
@@ -195,7 +195,7 @@ def show(
         tombstone = open_archive(app).cold.tombstone(found.manifest.archive) if found.manifest.archive else None
     numbers = [s.number for s in document.sections]
     if section is not None and section not in numbers:
-        exit_with(EXIT_WRONG, f"{key}: section {section}: not there: expected one of {', '.join(map(str, numbers))}")
+        exit_with(EXIT_USAGE, f"{key}: section {section}: not there: expected one of {', '.join(map(str, numbers))}")
     sections = {str(n): document.query() if n == 0 else document.body(n) for n in numbers if section in (None, n)}
     if as_json:
         print_json({"turn": str(key), "folder": folder, "manifest": found.manifest, "sections": sections, "calls": totals})
@@ -232,7 +232,7 @@ def _print_call_totals(key: "TurnKey", totals: "CallTotals") -> None:
 def require_pending(app: "App", key: "TurnKey") -> None:
     """End the command where no phase of the turn is left to run."""
     if not app.pending_phases(key):
-        exit_with(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
+        exit_with(EXIT_USAGE, f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
 
 
 def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = True, resumed: bool = False) -> None:
@@ -255,11 +255,11 @@ def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = Tr
     _delete_expired(app)
     if result.intervention and result.state == "halted":
         _print_halted(app.interventions.show(result.intervention))
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
     if result.intervention:
         _print_incomplete(app, key, app.interventions.show(result.intervention))
         if resumed:
-            raise typer.Exit(EXIT_HALTED)
+            raise typer.Exit(EXIT_FAILED)
     elif resumed and seen and not any(report.has_answer for report in seen):
         print_note(f"{key}  {result.state}: {', '.join(report.phase for report in seen)} finished")
 

@@ -6,7 +6,7 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, settings_of
 from pandora_dagster.cli.documents.text_input import read_bytes, read_text
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_json_line, print_line, print_note, shortened
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_json_line, print_line, print_note, shortened
 
 if TYPE_CHECKING:
     from pandora_dagster.settings import Settings
@@ -42,16 +42,16 @@ def compress(
     Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
     """
     if bool(file) == bool(jsonl):
-        exit_with(EXIT_WRONG, "compress: expected either FILE or --jsonl")
+        exit_with(EXIT_USAGE, "compress: expected either FILE or --jsonl")
     if jsonl:
         if target_tokens is not None or content_type or query or original:
-            exit_with(EXIT_WRONG, "compress: --jsonl: its lines have target_tokens, type, query and original: expected no options for them")
+            exit_with(EXIT_USAGE, "compress: --jsonl: its lines have target_tokens, type, query and original: expected no options for them")
         _compress_lines(jsonl, settings_of(context))
     elif file == original == "-":
-        exit_with(EXIT_WRONG, "compress: --original: stdin is FILE already: expected a file")
+        exit_with(EXIT_USAGE, "compress: --original: stdin is FILE already: expected a file")
     elif target_tokens is None:
         exit_with(
-            EXIT_WRONG, "compress: --target-tokens: missing: expected a number of tokens", "pandora compress FILE --target-tokens 500"
+            EXIT_USAGE, "compress: --target-tokens: missing: expected a number of tokens", "pandora compress FILE --target-tokens 500"
         )
     else:
         _compress_file(file, original, target_tokens, content_type, query, settings_of(context), as_json=as_json)
@@ -78,7 +78,7 @@ def _compress_file(
             more = len(answer[name]) - len(shown)
             print_note(f"pandora: {name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}")
     if answer["halted"]:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _compress_lines(jsonl: str, settings: "Settings") -> None:
@@ -93,7 +93,7 @@ def _compress_lines(jsonl: str, settings: "Settings") -> None:
                 print_note(f"pandora: {answer['halted']}")
             print_json_line(answer)
     if halted:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _summary(answer: dict[str, Any], original: int) -> str:

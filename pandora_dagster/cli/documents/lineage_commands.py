@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, app_of_existing_store
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_line, print_note, progress_bar, write_page
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_line, print_note, progress_bar, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,9 +42,9 @@ def lineage(
     Example: pandora lineage example:turn_000002
     """
     if not document and not verify:
-        exit_with(EXIT_WRONG, "lineage: no document: expected one such as example:turn_000002, or --verify")
+        exit_with(EXIT_USAGE, "lineage: no document: expected one such as example:turn_000002, or --verify")
     if html and (verify or as_json):
-        exit_with(EXIT_WRONG, "--html: expected it without --verify and --json")
+        exit_with(EXIT_USAGE, "--html: expected it without --verify and --json")
     with app_of_existing_store(context) as app:
         with progress_bar("lineage", "turns") as advance:
             app.lineage.ensure_index(report=lambda text: print_note(f"pandora: {text}"), progress=lambda done: advance(done, done))
@@ -99,4 +99,4 @@ def _verify(app: "App", document: "DocumentId | None", *, as_json: bool) -> None
         exempt += f"; {deleted} to originals that were deleted by rule" if deleted else ""
         print_line(f"{verified} links verified{exempt}" + (f"; {len(broken)} faults" if broken else ""))
     if broken:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, User, app_of, app_of_existing_store
-from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows
+from pandora_dagster.cli.output import EXIT_USAGE, exit_with, print_json, print_line, print_note, print_rows
 
 KINDS = ("preference", "fact")
 _KEYED_MEMORY_NOTE = "preferences and facts under keys are not part of it: pandora memory list, pandora memory forget KEY"
@@ -56,11 +56,11 @@ def set_memory(
     from pandora_dagster.contracts.user.user_memory import MemoryEntry
 
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):
-        exit_with(EXIT_WRONG, f"key {key[:80]!r}: expected up to 64 lower-case letters, digits and '_', beginning with a letter")
+        exit_with(EXIT_USAGE, f"key {key[:80]!r}: expected up to 64 lower-case letters, digits and '_', beginning with a letter")
     if kind not in KINDS:
-        exit_with(EXIT_WRONG, f"--kind {kind}: expected preference or fact")
+        exit_with(EXIT_USAGE, f"--kind {kind}: expected preference or fact")
     if not value.strip() or len(value) > 2_000:
-        exit_with(EXIT_WRONG, f"value of {len(value):,} characters: expected 1 to 2,000")
+        exit_with(EXIT_USAGE, f"value of {len(value):,} characters: expected 1 to 2,000")
     with app_of(context) as app:
         owner = app.owner(user)
         now = app.dependencies.now
@@ -88,7 +88,7 @@ def forget_memory(
         kinds = [e.kind for e in app.dependencies.memory.entries(owner) if e.key == key]
         found = app.dependencies.memory.forget(owner, key)
     if not found:
-        exit_with(EXIT_WRONG, f"key {key[:80]!r}: not in the memory of {owner}: expected one that `pandora memory list` shows")
+        exit_with(EXIT_USAGE, f"key {key[:80]!r}: not in the memory of {owner}: expected one that `pandora memory list` shows")
     print_json({"user_id": owner, "forgotten": key}) if as_json else print_line(f"{' and '.join(kinds)} {key} deleted for {owner}")
 
 
@@ -108,7 +108,7 @@ def consent(
     from pandora_dagster.phases.steps.session_facts import give_consent
 
     if action not in ("on", "off", "show"):
-        exit_with(EXIT_WRONG, f"consent {action}: expected on, off or show")
+        exit_with(EXIT_USAGE, f"consent {action}: expected on, off or show")
     with (app_of if action == "on" else app_of_existing_store)(context) as app:
         owner = app.owner(user)
         deleted = 0

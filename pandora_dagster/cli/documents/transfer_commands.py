@@ -8,8 +8,8 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, OnlyUser, app_of, app_of_existing_store, settings_of
 from pandora_dagster.cli.output import (
-    EXIT_HALTED,
-    EXIT_WRONG,
+    EXIT_FAILED,
+    EXIT_USAGE,
     display_path,
     exit_with,
     fields_of,
@@ -43,7 +43,7 @@ def import_file(
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
     if not file.is_file():
-        exit_with(EXIT_WRONG, f"{file}: not a file: expected conversations as JSON lines")
+        exit_with(EXIT_USAGE, f"{file}: not a file: expected conversations as JSON lines")
     with app_of(context) as app:
         report = _import_with_progress(file, app)
         add_partitions(app, report.keys)
@@ -54,7 +54,7 @@ def import_file(
     for fault in report.faults:
         print_note(f"pandora: {fault}")
     if report.faults:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def export(context: typer.Context, user: OnlyUser = "") -> None:
@@ -86,7 +86,7 @@ def export(context: typer.Context, user: OnlyUser = "") -> None:
     if not written and not faults:
         print_note(f"no conversations{f' of {user}' if user else ''} in this store")
     if faults:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _import_with_progress(file: Path, app: "App") -> "ImportReport":
@@ -120,7 +120,7 @@ def batch(
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
     if not file.is_file():
-        exit_with(EXIT_WRONG, f"{file}: not a file: expected queries as JSON lines")
+        exit_with(EXIT_USAGE, f"{file}: not a file: expected queries as JSON lines")
     app = open_app(settings_of(context), priority=Priority.BATCH)
     try:
         run = _run(file, BatchService(app))
@@ -135,7 +135,7 @@ def batch(
     else:
         _print_run(run)
     if any(row.intervention or row.state in ("rejected", "halted") for row in run.rows):
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _run(file: Path, batching: "BatchService") -> "BatchRun":

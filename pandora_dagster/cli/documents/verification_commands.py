@@ -7,7 +7,7 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson
 from pandora_dagster.cli.documents.text_input import read_text
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_line, print_note, shortened, write_page
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_line, print_note, shortened, write_page
 
 _SHOWN, _MAX_CHARACTERS = 20, 160
 """Entries of a list that the report shows, and characters of each; `--json` has all."""
@@ -31,7 +31,7 @@ def verify(
     Example: pandora verify notes.md summary.md
     """
     if original == shortened == "-":
-        exit_with(EXIT_WRONG, "verify: both texts are stdin: expected one file at least")
+        exit_with(EXIT_USAGE, "verify: both texts are stdin: expected one file at least")
     texts = read_text(original), read_text(shortened)
 
     from pandora_dagster.app.verification_service import verify_texts
@@ -48,7 +48,7 @@ def verify(
     if page and not as_json:
         print_note(f"pandora: {page}")
     if answer["missing"] or answer["changed"] or answer["invented"]:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _print_report(answer: dict[str, Any]) -> None:

@@ -9,8 +9,8 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, RecipeName, Turn, app_of, app_of_existing_store, settings_of
 from pandora_dagster.cli.output import (
-    EXIT_HALTED,
-    EXIT_WRONG,
+    EXIT_FAILED,
+    EXIT_USAGE,
     exit_with,
     fields_of,
     print_json,
@@ -63,7 +63,7 @@ def scores(
     else:
         _print_scores(found, [(f"{c.recipe}@{version}", m) for c in found for version, m in reversed(figures[c.recipe].items())])
     if any(one.verdict == "worse" for one in found):
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _print_scores(found: "Sequence[VersionComparison]", rows: "Sequence[tuple[str, CallMetrics]]") -> None:
@@ -134,7 +134,7 @@ def lessons(
     from pandora_dagster.governance.recipe_failures import failure_brief
 
     if (fact or lacks) and not to_tests:
-        exit_with(EXIT_WRONG, "--fact and --lacks describe a test: expected --to-tests with a call")
+        exit_with(EXIT_USAGE, "--fact and --lacks describe a test: expected --to-tests with a call")
     with app_of_existing_store(context) as app:
         recipe = open_recipe_admin(app.settings).recipes.path_of(name)
         if to_tests:
@@ -180,9 +180,9 @@ def test(
     else:
         _print_outcomes(outcomes)
     if not outcomes:
-        exit_with(EXIT_WRONG, f"{name or 'recipes'}: no tests: expected a `tests:` block")
+        exit_with(EXIT_USAGE, f"{name or 'recipes'}: no tests: expected a `tests:` block")
     if failed:
-        raise typer.Exit(EXIT_HALTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _print_outcomes(outcomes: "tuple[RecipeTestOutcome, ...]") -> None:
@@ -216,7 +216,7 @@ def replay(
     from pandora_dagster.governance.promotion import resolve_version
 
     if layer and layer not in tuple(ModelLayer):
-        exit_with(EXIT_WRONG, f"--layer {layer}: expected one of {', '.join(ModelLayer)}")
+        exit_with(EXIT_USAGE, f"--layer {layer}: expected one of {', '.join(ModelLayer)}")
     settings = settings_of(context, runtime=runtime)
     admin = open_recipe_admin(settings)
     recipe = admin.recipes.path_of(name)
@@ -236,7 +236,7 @@ def replay(
         return
     _print_result(result, logged or "as logged", version.version)
     if not result.calls:
-        exit_with(EXIT_WRONG, f"{recipe}: no logged call could be repeated: expected calls of {logged or 'any version'} with stored inputs")
+        exit_with(EXIT_USAGE, f"{recipe}: no logged call could be repeated: expected calls of {logged or 'any version'} with stored inputs")
 
 
 def _print_result(result: "ReplayResult", before: str, after: str) -> None:

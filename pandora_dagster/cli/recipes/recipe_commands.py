@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, RecipeName, settings_of
-from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows
+from pandora_dagster.cli.output import EXIT_USAGE, exit_with, print_json, print_line, print_note, print_rows
 
 Why = Annotated[str, typer.Option("--why", help="Reason, stored in the history.")]
 By = Annotated[str, typer.Option("--by", help="Name stored in the history; default: the login name.")]
@@ -35,7 +35,7 @@ def check(
     for fault in checked.faults:
         print_note(fault)
     if checked.faults:
-        exit_with(EXIT_WRONG, f"{len(checked.faults)} faults")
+        exit_with(EXIT_USAGE, f"{len(checked.faults)} faults")
     print_line(f"{checked.count} recipes, no faults")
 
 
@@ -163,7 +163,7 @@ def assign(
     from pandora_dagster.governance.promotion import assign as assign_layer
 
     if layer != "own" and layer not in tuple(ModelLayer):
-        exit_with(EXIT_WRONG, f"{layer}: not a layer: expected {', '.join(ModelLayer)} or own")
+        exit_with(EXIT_USAGE, f"{layer}: not a layer: expected {', '.join(ModelLayer)} or own")
     admin = open_recipe_admin(settings_of(context))
     recipe = admin.recipes.path_of(name)
     made = assign_layer(admin.ctx, recipe, None if layer == "own" else ModelLayer(layer), ChangeAttribution(by or _login_name(), why))

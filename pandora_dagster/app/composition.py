@@ -113,7 +113,7 @@ def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | No
     """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
     if settings.runtime == "sglang":
         starter = OnDemandStart(ServingFolder(settings.root))
-        return SglangRuntime(load_endpoints(settings.runtime_file), keys=process_environment(), wakes=starter, meters=meters)
+        return SglangRuntime(load_endpoints(settings.runtime_file), keys=process_environment(), starter=starter, meters=meters)
     if settings.runtime == "sglang-offline":
         return OfflineRuntime(load_endpoints(settings.runtime_file), python=settings.sglang_python, environ=process_environment())
     return ExtractiveRuntime(counter, utc_now)

@@ -196,7 +196,7 @@ class OfflineRuntime(EndpointLookup):
                     hint="Raise timeout_ms in the recipe, or lower --max-running-requests among the server's options.",
                 ) from None
             latency = (time.perf_counter() - began) * 1_000
-        reply = complete_reply(_text(line, endpoint), line.get("finish_reason"), thought=False, usage=_usage(line), endpoint=endpoint)
+        reply = complete_reply(_text(line, endpoint), line.get("finish_reason"), has_thoughts=False, usage=_usage(line), endpoint=endpoint)
         if on_words is not None and reply.text:
             on_words(reply.text)
         usage, queued = reply.usage or Usage(), (began - came) * 1_000

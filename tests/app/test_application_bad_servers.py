@@ -92,7 +92,7 @@ BAD: dict[str, tuple[Any, str, str, str]] = {
     "401": (sends(response(401, b'{"error": "Unauthorized"}')), "config_error", "status 401: Unauthorized", "api_key_env"),
     "404": (sends(response(404, b'{"detail": "Not Found"}')), "config_error", "status 404: Not Found", "Correct base_url"),
     "500 with HTML": (sends(response(500, HTML, kind="text/html")), "runtime_unreachable", "status 500: expected", "server's log"),
-    "503 for ever": (sends(response(503, FULL)), "runtime_unreachable", "no free slot within 0.4 s; it said: status 503", "patience_s"),
+    "503 for ever": (sends(response(503, FULL)), "runtime_unreachable", "no free slot within 0.4 s; last reply: status 503", "patience_s"),
     "429 for ever": (sends(response(429, b"{}")), "runtime_unreachable", "status 429", "server's log"),
     "another web server": (sends(response(200, HTML, kind="text/html")), "runtime_unreachable", "that are no completion", "base_url"),
     "another protocol": (sends(b"220 mail.example.org ESMTP\r\n"), "runtime_unreachable", "the exchange failed", "base_url"),

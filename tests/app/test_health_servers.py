@@ -11,7 +11,7 @@ from pandora_dagster.app.health import Finding, check_servers
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
-from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, chosen_endpoints
+from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, select_endpoints
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.stores.calls.call_index import CALL_SCHEMA, DuckCallIndex
 from pandora_dagster.stores.calls.token_ratio_file import TokenRatioFile
@@ -36,7 +36,7 @@ def examined(root: Path, server: FakeSglang, *, context: int = 32_768, eyes: dic
                 }
                 use["EYES"] = {"server": "eyes", "temperature": 0}
             file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": fields, "layers": use}}})
-            runtime = SglangRuntime(chosen_endpoints(file, source="runtime.yaml"), keys={})
+            runtime = SglangRuntime(select_endpoints(file, source="runtime.yaml"), keys={})
             calls = DuckCallIndex(DuckDBFile(root / "indexes" / "call_index.duckdb", CALL_SCHEMA))
             try:
                 return await check_servers(runtime, open_recipes(), TokenRatioFile(root), calls, ServingFolder(root))

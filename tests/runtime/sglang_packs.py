@@ -10,7 +10,7 @@ import pytest
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer, Part, PromptPack
 from pandora_dagster.errors import ModelError
-from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen_endpoints
+from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, select_endpoints
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang
 
@@ -38,7 +38,7 @@ def endpoints(base_url: str, *, layers: Mapping[str, Mapping[str, Any]] | None =
     fields = {"base_url": base_url, "model": "tiny", "context_length": 4_096, **server}
     use = {layer.value: {"server": "one", "temperature": 0.5, **(layers or {}).get(layer.value, {})} for layer in ModelLayer}
     file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": {"one": fields}, "layers": use}}})
-    return chosen_endpoints(file, source="runtime.yaml")
+    return select_endpoints(file, source="runtime.yaml")
 
 
 KEY = "sk-a-very-secret-key"

@@ -79,7 +79,7 @@ def test_a_server_that_lets_nobody_wait_long(small: RealSglang) -> None:
     """A request that waited too long there is sent again; when our own patience is over, that is what is reported."""
     with busy(small):
         began = time.monotonic()
-        with pytest.raises(EndpointFullError, match=r"no free slot within 1 s; it said: status 503: Request waiting timeout reached\."):
+        with pytest.raises(EndpointFullError, match=r"no free slot within 1 s; last reply: status 503: Request waiting timeout reached\."):
             run(lambda: asked(small, patience_s=1, **YES))
         assert time.monotonic() - began >= WAITING_S
 

@@ -1,8 +1,7 @@
 """Admission of a call to its server: waits for a slot, sends the call, releases the slot, records what the outcome says about the server.
 
-Knows queues, breakers and what a failure means for them; knows no recipe. While calls wait, the server's own queue is polled: its length
-says whether there is room for more. A call that a full server refused is sent again here, because only the queue of its slots keeps the
-order; every other retry belongs to the executor.
+While calls wait, the server's own queue is polled: its length shows whether the server takes more calls. A call that a full server
+refused is sent again here, because only the admission queue keeps the order; every other retry belongs to the executor.
 """
 
 import asyncio
@@ -22,12 +21,13 @@ from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
 
 _POLL_INTERVAL_S = 0.5
-_MAX_PROBE_BACKOFF = 16
-"""A look takes a server 20 ms of its processor's time: where places stay as they are, each comes after twice the time of the last."""
+_MAX_POLL_BACKOFF = 16
+"""Longest interval of polls in units of `_POLL_INTERVAL_S`: a poll costs a server 20 ms of processor time, so the interval doubles while
+the number of slots stays the same."""
 
 
 class NullMeters:
-    """Meters of a runtime without metrics."""
+    """The Metrics port of a runtime without metrics."""
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None: ...
     def gauge(self, name: str, value: float, **labels: str) -> None: ...
@@ -35,7 +35,7 @@ class NullMeters:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedReply:
-    """An answer, the address that gave it, and the times in milliseconds."""
+    """A reply, the address that sent it, and the times in milliseconds."""
 
     reply: Reply
     server: Server
@@ -48,72 +48,74 @@ LoadProbe = Callable[[Endpoint], Awaitable[ServerLoad | None]]
 
 
 async def _no_load(_: Endpoint) -> None:
-    """Of a server without metrics."""
+    """The load of a server without metrics: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Breakers hold for the process, gates for an event loop: what waits there belongs to it."""
+    """One circuit breaker for each address and process; one admission queue for each server and event loop, to which the waiting calls
+    belong. `read_load` polls one address; `spread`: a random number from 0 to 1."""
 
     meters: Metrics = field(default_factory=NullMeters)
-    look: LoadProbe = _no_load
+    read_load: LoadProbe = _no_load
     clock: Callable[[], float] = time.monotonic
     spread: Callable[[], float] = random.random
     _breakers: dict[str, CircuitBreaker] = field(default_factory=dict[str, CircuitBreaker])
-    _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, AdmissionQueue]] = field(
+    _queues: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, AdmissionQueue]] = field(
         default_factory=WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, AdmissionQueue]]
     )
-    _looking: dict[AdmissionQueue, asyncio.Task[None]] = field(default_factory=dict[AdmissionQueue, asyncio.Task[None]])
+    _polls: dict[AdmissionQueue, asyncio.Task[None]] = field(default_factory=dict[AdmissionQueue, asyncio.Task[None]])
 
     async def admit(self, endpoint: Endpoint, priority: Priority, send: Callable[[Endpoint], Awaitable[Reply]]) -> AdmittedReply:
-        """The answer that `send` gets from one of the endpoint's addresses; raises ModelError with the time it waited for its place.
+        """The reply that `send` gets from one of the endpoint's addresses; raises ModelError with the time that the call waited for a slot.
 
         `send` raises EndpointFullError only before a listener has received a word of an answer.
         """
-        gate, came = self._queue(endpoint.server), self.clock()
-        ticket = gate.issue_ticket(endpoint, priority)
-        began = came
+        queue, arrived_at = self._queue_of(endpoint.server), self.clock()
+        ticket = queue.issue_ticket(endpoint, priority)
+        admitted_at = arrived_at
         try:
             while True:
-                if gate.full:
-                    self._start_load_probe(gate, endpoint)
-                slot = await gate.enter(ticket)
-                began = self.clock()
-                self._report_gauges(gate, slot)
-                if (reply := await self._try_send(gate, ticket, slot, send)) is not None:
+                if queue.is_full:
+                    self._start_polling(queue, endpoint)
+                address = await queue.enter(ticket)
+                admitted_at = self.clock()
+                self._report_gauges(queue, address)
+                if (reply := await self._try_send(queue, ticket, address, send)) is not None:
                     break
         except ModelError as error:
-            error.queued_ms = ((self.clock() if ticket.begun == 0 or isinstance(error, EndpointFullError) else began) - came) * 1_000
+            was_sent = ticket.call_number > 0 and not isinstance(error, EndpointFullError)
+            error.queued_ms = ((admitted_at if was_sent else self.clock()) - arrived_at) * 1_000
             raise
-        return AdmittedReply(reply, slot.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
+        return AdmittedReply(reply, address.server, (admitted_at - arrived_at) * 1_000, (self.clock() - admitted_at) * 1_000)
 
     def capacity(self, servers: Iterable[Server]) -> int:
-        """Calls that these servers take at once, all together, as the running loop has learned; one to try a server that was away."""
-        addresses = [slot for server in dict.fromkeys(servers) for slot in self._queue(server).addresses]
-        return sum(int(s.breaker.allows()) if s.breaker.is_open else s.concurrency.capacity for s in addresses)
+        """Concurrent calls that these servers take together, as the running loop has learned; one trial call where a circuit is open."""
+        addresses = [address for server in dict.fromkeys(servers) for address in self._queue_of(server).addresses]
+        return sum(int(address.breaker.allows()) if address.breaker.is_open else address.concurrency.capacity for address in addresses)
 
     def close(self) -> None:
-        """Ends what looks at servers for the running loop."""
+        """Stop the running loop's polls."""
         loop = asyncio.get_running_loop()
-        for gate in [gate for gate, task in self._looking.items() if task.get_loop() is loop]:
-            self._looking.pop(gate).cancel()
+        for queue in [queue for queue, task in self._polls.items() if task.get_loop() is loop]:
+            self._polls.pop(queue).cancel()
 
     def available_address(self, server: Server) -> Server | None:
-        """The first of the server's addresses whose circuit is not open, for what needs no place; None where all are open."""
-        known = ((one, self._breakers.get(one.base_url)) for one in server.addresses)
-        return next((one for one, breaker in known if breaker is None or breaker.allows()), None)
+        """The first of the server's addresses whose circuit is not open, for requests without a slot; None where all are open."""
+        addresses = ((address, self._breakers.get(address.base_url)) for address in server.addresses)
+        return next((address for address, breaker in addresses if breaker is None or breaker.allows()), None)
 
     async def _try_send(
-        self, gate: AdmissionQueue, ticket: Ticket, slot: AddressSlots, send: Callable[[Endpoint], Awaitable[Reply]]
+        self, queue: AdmissionQueue, ticket: Ticket, address: AddressSlots, send: Callable[[Endpoint], Awaitable[Reply]]
     ) -> Reply | None:
-        """One try; None where the server was full and the call has to claim a place again."""
-        breaker, url = slot.breaker, slot.server.base_url
+        """One attempt; None where the server was full and the call has to enter the queue again."""
+        breaker, url = address.breaker, address.server.base_url
         try:
-            reply = await send(replace(ticket.endpoint, server=slot.server))
-        except EndpointFullError as full:
+            reply = await send(replace(ticket.endpoint, server=address.server))
+        except EndpointFullError as refusal:
             self.meters.count("pandora_server_full_total", server=url)
             breaker.record_success()
-            gate.record_refusal(ticket, full)
+            queue.record_refusal(ticket, refusal)
             return None
         except ModelError as error:
             self._record_failure(breaker, error, url)
@@ -123,32 +125,32 @@ class Admission:
             raise
         else:
             breaker.record_success()
-            gate.record_answer(ticket)
+            queue.record_answer(ticket)
             return reply
         finally:
-            gate.leave(ticket)
-            self._report_gauges(gate, slot)
+            queue.leave(ticket)
+            self._report_gauges(queue, address)
 
-    def _start_load_probe(self, gate: AdmissionQueue, endpoint: Endpoint) -> None:
-        """Sees to it that somebody looks at the addresses as long as calls wait for a place."""
-        task = self._looking.get(gate)
+    def _start_polling(self, queue: AdmissionQueue, endpoint: Endpoint) -> None:
+        """Start polling the addresses of a queue, unless that runs already; it ends when no call waits."""
+        task = self._polls.get(queue)
         if task is None or task.done():
-            self._looking[gate] = asyncio.get_running_loop().create_task(self._probe_while_waiting(gate, endpoint))
+            self._polls[queue] = asyncio.get_running_loop().create_task(self._poll_while_waiting(queue, endpoint))
 
-    async def _probe_while_waiting(self, gate: AdmissionQueue, endpoint: Endpoint) -> None:
-        times, known = 1, gate.capacity
+    async def _poll_while_waiting(self, queue: AdmissionQueue, endpoint: Endpoint) -> None:
+        backoff, last_capacity = 1, queue.capacity
         while True:
-            await asyncio.sleep(_POLL_INTERVAL_S * times)
-            if not gate.waiting:
+            await asyncio.sleep(_POLL_INTERVAL_S * backoff)
+            if not queue.length:
                 return
-            times = min(2 * times, _MAX_PROBE_BACKOFF) if gate.capacity == known else 1
-            known = gate.capacity
-            for slot in gate.addresses:
-                if not slot.breaker.is_open and (load := await self.look(replace(endpoint, server=slot.server))):
-                    gate.record_load(slot, load)
+            backoff = min(2 * backoff, _MAX_POLL_BACKOFF) if queue.capacity == last_capacity else 1
+            last_capacity = queue.capacity
+            for address in queue.addresses:
+                if not address.breaker.is_open and (load := await self.read_load(replace(endpoint, server=address.server))):
+                    queue.record_load(address, load)
 
     def _record_failure(self, breaker: CircuitBreaker, error: ModelError, url: str) -> None:
-        """A refusal of the request is an answer of the server; a call that ran out of time says nothing of it, unless it was the probe."""
+        """Record what a failed call shows of the server: a refused request is an answer; a timeout counts for the trial call alone."""
         if type(error) is RuntimeUnreachableError:
             self.meters.count("pandora_server_unreachable_total", server=url)
             breaker.record_failure(str(error))
@@ -157,17 +159,17 @@ class Admission:
         else:
             breaker.record_success()
 
-    def _queue(self, server: Server) -> AdmissionQueue:
-        gates = self._gates.setdefault(asyncio.get_running_loop(), {})
-        if server not in gates:
-            for one in server.addresses:
-                self._breakers.setdefault(one.base_url, CircuitBreaker(self.clock))
-            gates[server] = AdmissionQueue(server, self._breakers, clock=self.clock, spread=self.spread)
-        return gates[server]
+    def _queue_of(self, server: Server) -> AdmissionQueue:
+        queues = self._queues.setdefault(asyncio.get_running_loop(), {})
+        if server not in queues:
+            for address in server.addresses:
+                self._breakers.setdefault(address.base_url, CircuitBreaker(self.clock))
+            queues[server] = AdmissionQueue(server, self._breakers, clock=self.clock, spread=self.spread)
+        return queues[server]
 
-    def _report_gauges(self, gate: AdmissionQueue, slot: AddressSlots) -> None:
-        url = slot.server.base_url
-        self.meters.gauge("pandora_server_places", slot.concurrency.capacity, server=url)
-        self.meters.gauge("pandora_server_running", slot.running, server=url)
-        self.meters.gauge("pandora_server_waiting", gate.waiting, server=url)
-        self.meters.gauge("pandora_server_left_alone", float(slot.breaker.is_open), server=url)
+    def _report_gauges(self, queue: AdmissionQueue, address: AddressSlots) -> None:
+        url = address.server.base_url
+        self.meters.gauge("pandora_server_places", address.concurrency.capacity, server=url)
+        self.meters.gauge("pandora_server_running", address.running, server=url)
+        self.meters.gauge("pandora_server_waiting", queue.length, server=url)
+        self.meters.gauge("pandora_server_left_alone", float(address.breaker.is_open), server=url)

@@ -1,7 +1,9 @@
-"""Queue of the calls to one server: slots, priorities, the limits of layers, and as many calls at once as the server takes.
+"""Queue of the calls to one server on one event loop: which call gets a slot at which of its addresses, and when. Sends nothing.
 
-Knows one server's addresses and the calls that wait for them, on one event loop; sends nothing. `concurrency_limit` decides how many slots
-there are. A call that a full server refused keeps its place in the queue.
+A call takes a ticket (`issue_ticket`), waits for a slot (`enter`), is sent by `admission`, and returns the slot (`leave`). Tickets wait by
+priority, then by arrival. One is admitted where an address has a free slot, its circuit is not open, and the limits of the call's layer
+(`max_at_once`, `per_minute`) allow it. `concurrency_limit` decides how many slots an address has. A call that a full server refused
+enters again with the same ticket and so keeps its place in the queue.
 """
 
 import asyncio
@@ -16,95 +18,102 @@ from pandora_dagster.runtime.sglang.circuit_breaker import CircuitBreaker
 from pandora_dagster.runtime.sglang.concurrency_limit import ConcurrencyLimit, ServerLoad
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
-_WINDOW_S = 60.0
-_LAST_TRY = 0.9
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.05, 2.0
+"""Pauses of a call that a full server refused; each is twice as long as the one before."""
+_RATE_WINDOW_S = 60.0
+"""The window of `per_minute`."""
+_LAST_ATTEMPT_SHARE = 0.9
 """Share of a call's remaining wait (`patience_s`): a server that asks for a longer pause is tried once more by then."""
 
 
 @dataclass(slots=True)
 class AddressSlots:
-    """One address: how many calls are under way there, and how many may be."""
+    """The slots of one address: calls under way there, and the limit of them."""
 
     server: Server
     breaker: CircuitBreaker
     concurrency: ConcurrencyLimit
     running: int = 0
 
-    def free(self, priority: Priority) -> int:
-        """Places for a call of this priority: for one that somebody waits for there are a few more."""
-        places = self.concurrency.capacity + (0 if priority is Priority.BATCH else self.concurrency.reserve)
-        return places - self.running
+    def free_slots(self, priority: Priority) -> int:
+        """Free slots for a call of this priority; the reserve is for calls other than batch calls."""
+        return self.concurrency.capacity + (0 if priority is Priority.BATCH else self.concurrency.reserve) - self.running
 
 
 @dataclass(slots=True)
 class _LayerUsage:
-    """What a layer has under way, and when its last calls began."""
+    """The calls of a layer: how many are under way, and when those of the last minute began."""
 
     running: int = 0
-    begun: deque[float] = field(default_factory=deque[float])
+    start_times: deque[float] = field(default_factory=deque[float])
 
 
 @dataclass(slots=True)
 class Ticket:
-    """One call's claim to a place. `slot` is where it has one."""
+    """One call in the queue: what it may wait for, and since it was admitted the address where it has a slot."""
 
     endpoint: Endpoint
     priority: Priority
-    order: int
+    arrival: int
+    """Its number among the tickets."""
     deadline: float
-    given: asyncio.Future[AddressSlots]
-    slot: AddressSlots | None = None
+    """Seconds of the queue's clock, like `not_before`."""
+    admitted: asyncio.Future[AddressSlots]
+    address: AddressSlots | None = None
     not_before: float = 0.0
-    begun: int = 0
-    """Its number among the calls that got a place."""
+    call_number: int = 0
+    """Its number among the admitted calls; 0 before it is admitted."""
     refusals: int = 0
-    last: str = ""
+    last_refusal: str = ""
     """The last error of a full server."""
 
 
 class AdmissionQueue:
-    """The places of one server, on one event loop. `clock`: the loop's monotonic seconds; `spread`: 0 to 1, by chance."""
+    """The queue of one server. `clock`: the loop's monotonic seconds; `spread`: a random number from 0 to 1, for the pauses."""
 
     def __init__(
         self, server: Server, breakers: Mapping[str, CircuitBreaker], *, clock: Callable[[], float], spread: Callable[[], float]
     ) -> None:
-        beginning = ConcurrencyLimit.initial(server.max_connections)
-        self.addresses = tuple(AddressSlots(one, breakers[one.base_url], beginning) for one in server.addresses)
+        initial = ConcurrencyLimit.initial(server.max_connections)
+        self.addresses = tuple(AddressSlots(address, breakers[address.base_url], initial) for address in server.addresses)
         self._server, self._clock, self._spread = server, clock, spread
         self._waiting: list[Ticket] = []
-        self._uses: dict[ModelLayer, _LayerUsage] = {}
-        self._orders, self._begun = itertools.count(), 0
+        self._usage: dict[ModelLayer, _LayerUsage] = {}
+        self._arrivals, self._admitted_calls = itertools.count(), 0
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def waiting(self) -> int:
+    def length(self) -> int:
+        """Calls that wait for a slot."""
         return len(self._waiting)
 
     @property
     def capacity(self) -> int:
         """Calls that may be under way at all of its addresses."""
-        return sum(slot.concurrency.capacity for slot in self.addresses)
+        return sum(address.concurrency.capacity for address in self.addresses)
 
     @property
-    def full(self) -> bool:
-        """Whether all places are in use."""
-        return all(slot.free(Priority.BATCH) <= 0 for slot in self.addresses)
+    def is_full(self) -> bool:
+        """Whether all slots for batch calls are in use."""
+        return all(address.free_slots(Priority.BATCH) <= 0 for address in self.addresses)
 
     def issue_ticket(self, endpoint: Endpoint, priority: Priority) -> Ticket:
-        """A claim for one call, which may wait as long as the server's `patience_s`."""
+        """The ticket of one call, which may wait as long as the server's `patience_s`."""
         deadline = self._clock() + self._server.patience_s
-        return Ticket(endpoint, priority, next(self._orders), deadline, asyncio.get_running_loop().create_future())
+        return Ticket(endpoint, priority, next(self._arrivals), deadline, asyncio.get_running_loop().create_future())
 
     async def enter(self, ticket: Ticket) -> AddressSlots:
-        """Waits for a slot. Raises EndpointDownError where the circuit of every address is open, EndpointFullError after `patience_s`."""
-        ticket.given = asyncio.get_running_loop().create_future()
+        """Waits for a slot and returns its address.
+
+        Raises EndpointDownError where the circuit of every address is open, EndpointFullError after `patience_s`.
+        """
+        ticket.admitted = asyncio.get_running_loop().create_future()
         self._waiting.append(ticket)
-        self._waiting.sort(key=lambda waits: (-waits.priority, waits.order))
+        self._waiting.sort(key=lambda waiting: (-waiting.priority, waiting.arrival))
         self._admit()
         try:
             async with asyncio.timeout(max(0.0, ticket.deadline - self._clock())):
-                return await ticket.given
+                return await ticket.admitted
         except TimeoutError:
             self.leave(ticket)
             raise self._queue_timeout(ticket) from None
@@ -113,96 +122,102 @@ class AdmissionQueue:
             raise
 
     def leave(self, ticket: Ticket) -> None:
-        """Gives the place, or the claim to one, back."""
+        """Returns the slot of a call, or takes it out of the queue."""
         if ticket in self._waiting:
             self._waiting.remove(ticket)
-        elif ticket.slot is not None:
-            ticket.slot.running -= 1
-            self._uses[ticket.endpoint.layer].running -= 1
-            ticket.slot = None
+        elif ticket.address is not None:
+            ticket.address.running -= 1
+            self._usage[ticket.endpoint.layer].running -= 1
+            ticket.address = None
         self._admit()
 
     def record_answer(self, ticket: Ticket) -> None:
-        """The server took the call: there may be room for one more where all places were in use."""
-        if (slot := ticket.slot) is not None:
-            slot.concurrency = slot.concurrency.after_answer(slot.running)
+        """Adjust the limit of the address: the server answered the call."""
+        if (address := ticket.address) is not None:
+            address.concurrency = address.concurrency.after_answer(address.running)
 
     def record_refusal(self, ticket: Ticket, error: EndpointFullError) -> None:
-        """The server is full: lower its limit and queue the call again after a pause. Raises the error after `patience_s`."""
-        if (slot := ticket.slot) is not None:
-            slot.concurrency = slot.concurrency.after_refusal(ticket.begun, self._begun, slot.running)
-        pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**ticket.refusals) * (0.5 + self._spread() / 2)
-        asked = min(error.retry_after_s, _LAST_TRY * (ticket.deadline - self._clock()))
-        ticket.refusals, ticket.not_before = ticket.refusals + 1, self._clock() + max(pause, asked)
-        ticket.last = str(error)
+        """Lower the limit of a full address, and set the pause after which the call may enter again.
+
+        Raises EndpointFullError where that would be after `patience_s`.
+        """
+        if (address := ticket.address) is not None:
+            address.concurrency = address.concurrency.after_refusal(ticket.call_number, self._admitted_calls, address.running)
+        pause = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2**ticket.refusals) * (0.5 + self._spread() / 2)
+        requested_pause = min(error.retry_after_s, _LAST_ATTEMPT_SHARE * (ticket.deadline - self._clock()))
+        ticket.refusals, ticket.not_before = ticket.refusals + 1, self._clock() + max(pause, requested_pause)
+        ticket.last_refusal = str(error)
         self.leave(ticket)
         if ticket.not_before >= ticket.deadline:
             raise self._queue_timeout(ticket)
 
-    def record_load(self, slot: AddressSlots, load: ServerLoad) -> None:
-        """An address was looked at: there may be more places, or fewer."""
-        slot.concurrency = slot.concurrency.after_load(load, slot.running)
+    def record_load(self, address: AddressSlots, load: ServerLoad) -> None:
+        """Adjust the limit of an address to the load that it reported."""
+        address.concurrency = address.concurrency.after_load(load, address.running)
         self._admit()
 
     def _admit(self) -> None:
-        """Gives places to those who may have them, in order; one that may not go yet holds up no other."""
+        """Admit every waiting call that may start now, in order; one that may not does not delay the others."""
         now = self._clock()
         for ticket in tuple(self._waiting):
-            if ticket.not_before <= now and self._layer_wait(ticket.endpoint, now) == 0.0 and (slot := self._free_address(ticket.priority)):
-                self._grant(ticket, slot, now)
-        if self._waiting and all(s.breaker.wait_s > 0 for s in self.addresses):
+            if ticket.not_before > now or self._layer_wait(ticket.endpoint, now) > 0:
+                continue
+            if address := self._free_address(ticket.priority):
+                self._grant(ticket, address, now)
+        if self._waiting and all(address.breaker.wait_s > 0 for address in self.addresses):
             for ticket in self._waiting:
-                if not ticket.given.done():
-                    ticket.given.set_exception(endpoint_down(ticket.endpoint, self.addresses))
+                if not ticket.admitted.done():
+                    ticket.admitted.set_exception(endpoint_down(ticket.endpoint, self.addresses))
             self._waiting.clear()
         self._schedule_admission(now)
 
-    def _grant(self, ticket: Ticket, slot: AddressSlots, now: float) -> None:
+    def _grant(self, ticket: Ticket, address: AddressSlots, now: float) -> None:
+        """Give a slot of `address` to a waiting call, unless the call was cancelled."""
         self._waiting.remove(ticket)
-        if ticket.given.done():
+        if ticket.admitted.done():
             return
-        use = self._uses.setdefault(ticket.endpoint.layer, _LayerUsage())
-        use.running += 1
+        usage = self._usage.setdefault(ticket.endpoint.layer, _LayerUsage())
+        usage.running += 1
         if ticket.endpoint.per_minute is not None:
-            use.begun.append(now)
-        self._begun += 1
-        slot.running += 1
-        slot.breaker.record_start()
-        ticket.slot, ticket.begun = slot, self._begun
-        ticket.given.set_result(slot)
+            usage.start_times.append(now)
+        self._admitted_calls += 1
+        address.running += 1
+        address.breaker.record_start()
+        ticket.address, ticket.call_number = address, self._admitted_calls
+        ticket.admitted.set_result(address)
 
     def _free_address(self, priority: Priority) -> AddressSlots | None:
-        """The address with the fewest calls for its places, of those that may be called."""
-        free = [s for s in self.addresses if s.free(priority) > 0 and s.breaker.allows()]
-        return min(free, key=lambda s: s.running / s.concurrency.limit, default=None)
+        """The address with the smallest share of its slots in use, of those that may be called."""
+        free = [address for address in self.addresses if address.free_slots(priority) > 0 and address.breaker.allows()]
+        return min(free, key=lambda address: address.running / address.concurrency.limit, default=None)
 
     def _layer_wait(self, endpoint: Endpoint, now: float) -> float:
         """Seconds until the layer's own limits let a call through; infinite where another call has to end first."""
-        use = self._uses.get(endpoint.layer)
-        if use is None:
+        usage = self._usage.get(endpoint.layer)
+        if usage is None:
             return 0.0
-        if endpoint.max_at_once is not None and use.running >= endpoint.max_at_once:
+        if endpoint.max_at_once is not None and usage.running >= endpoint.max_at_once:
             return float("inf")
-        while use.begun and use.begun[0] <= now - _WINDOW_S:
-            use.begun.popleft()
-        if endpoint.per_minute is None or len(use.begun) < endpoint.per_minute:
+        while usage.start_times and usage.start_times[0] <= now - _RATE_WINDOW_S:
+            usage.start_times.popleft()
+        if endpoint.per_minute is None or len(usage.start_times) < endpoint.per_minute:
             return 0.0
-        return use.begun[len(use.begun) - endpoint.per_minute] + _WINDOW_S - now
+        return usage.start_times[len(usage.start_times) - endpoint.per_minute] + _RATE_WINDOW_S - now
 
     def _schedule_admission(self, now: float) -> None:
-        """A timer for the first moment at which time alone lets somebody in."""
+        """Start a timer for the first moment at which a waiting call may start without another call's end."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if not self._waiting:
             return
-        waits = [max(t.not_before - now, self._layer_wait(t.endpoint, now)) for t in self._waiting]
-        waits += [s.breaker.wait_s for s in self.addresses]
-        if due := [wait for wait in waits if 0 < wait < float("inf")]:
-            self._timer = asyncio.get_running_loop().call_later(min(due), self._admit)
+        waits_s = [max(ticket.not_before - now, self._layer_wait(ticket.endpoint, now)) for ticket in self._waiting]
+        waits_s += [address.breaker.wait_s for address in self.addresses]
+        if finite := [wait_s for wait_s in waits_s if 0 < wait_s < float("inf")]:
+            self._timer = asyncio.get_running_loop().call_later(min(finite), self._admit)
 
     def _queue_timeout(self, ticket: Ticket) -> EndpointFullError:
-        detail = f"; it said: {error_detail(ticket.last)}" if ticket.last else ""
+        detail = f"; last reply: {error_detail(ticket.last_refusal)}" if ticket.last_refusal else ""
         return EndpointFullError(
             f"{ticket.endpoint}: no free slot within {self._server.patience_s:g} s{detail}: expected one",
             hint="Send fewer concurrent calls, or raise patience_s in runtime.yaml.",
@@ -210,16 +225,16 @@ class AdmissionQueue:
 
 
 def endpoint_down(endpoint: Endpoint, addresses: Sequence[AddressSlots]) -> EndpointDownError:
-    """The sentence for an endpoint whose circuits are all open."""
-    soonest = min(addresses, key=lambda s: s.breaker.wait_s).breaker
-    where = "" if len(addresses) == 1 else f", and at its {len(addresses) - 1} other addresses too"
+    """The error of an endpoint whose circuits are all open."""
+    soonest = min(addresses, key=lambda address: address.breaker.wait_s).breaker
+    others = "" if len(addresses) == 1 else f", and at its {len(addresses) - 1} other addresses too"
     return EndpointDownError(
-        f"{endpoint}: {soonest.failures} calls in a row failed, the last one so: {error_detail(soonest.last)}{where}; "
+        f"{endpoint}: {soonest.failures} calls in a row failed, the last one with: {error_detail(soonest.last_error)}{others}; "
         f"circuit open for {soonest.wait_s:.0f} more s: expected a reachable SGLang server",
         hint="Start the server, or correct base_url in runtime.yaml; then go on with pandora resume.",
     )
 
 
 def error_detail(message: str) -> str:
-    """What an error's sentence says between where it was and what was expected."""
+    """The middle part of an error `ENDPOINT: WHAT: expected ...`."""
     return message.partition("/v1: ")[2].partition(": expected")[0]

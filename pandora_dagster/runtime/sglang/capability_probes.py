@@ -1,6 +1,6 @@
-"""Features that a server supports, found by a few small requests, for `pandora doctor`. Changes nothing.
+"""Probes what a server supports by a few small requests, for `pandora doctor`. Changes nothing.
 
-Measured on SGLang 0.5.23: without a chat template `/v1/tokenize` refuses messages with 400; a thinking budget is passed over in silence
+Measured on SGLang 0.5.23: without a chat template `/v1/tokenize` refuses messages with 400; a thinking budget is ignored silently
 where the server was not started with --enable-strict-thinking; cached tokens are not reported without --enable-cache-report.
 """
 
@@ -22,15 +22,16 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
 from pandora_dagster.runtime.sglang.model_errors import timeout_error
 
 _CALLS = 5
+"""Small calls to a server: the first one fills its prefix cache, the latency is the median of the others."""
 _SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False}
-_SHARED = "You check whether a request can be met, and answer in JSON as the schema says, without any further word. " * 8
-"""Some 170 tokens: more than a page of any prefix cache."""
+_SHARED_PREFIX = "You check whether a request can be met, and answer in JSON as the schema says, without any further word. " * 8
+"""About 170 tokens: more than one page of any prefix cache."""
 _QUESTION = "Is this a request?"
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One ability of a server; `remedy` says what to do where it lacks."""
+    """One feature of a server; `remedy` says what to do where it is missing."""
 
     what: str
     ok: bool
@@ -40,7 +41,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class ServerProbes:
-    """What one server was found to do, for the layers that it answers for."""
+    """The probes of one server, and the layers that it answers for."""
 
     name: str
     layers: tuple[ModelLayer, ...]
@@ -50,8 +51,8 @@ class ServerProbes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """One small call that was made."""
+class _CallOutcome:
+    """The outcome of one small call."""
 
     text: str
     usage: WireUsage | None
@@ -61,32 +62,32 @@ class _Call:
 async def probe_servers(
     endpoints: Endpoints, layers: Sequence[ModelLayer], connections: Connections, *, timeout_s: float
 ) -> tuple[ServerProbes, ...]:
-    """The servers of these layers, all at once, each asked once and for at most `timeout_s` seconds. Faults are reported, never raised."""
+    """Probe the servers of these layers concurrently, each once and for at most `timeout_s` seconds. Faults are reported, never raised."""
     names = dict.fromkeys(endpoints[layer].name for layer in layers)
     return tuple(await asyncio.gather(*(_probe_server(endpoints.layers_of(name), connections, timeout_s) for name in names)))
 
 
-async def _probe_server(uses: tuple[Endpoint, ...], connections: Connections, timeout_s: float) -> ServerProbes:
-    endpoint, found, calls = uses[0], list[Probe](), list[_Call]()
-    asked = _ProbedServer(endpoint, connections)
+async def _probe_server(endpoints: tuple[Endpoint, ...], connections: Connections, timeout_s: float) -> ServerProbes:
+    endpoint, probes, outcomes = endpoints[0], list[Probe](), list[_CallOutcome]()
+    probed = _ProbedServer(endpoint, connections)
     try:
         async with asyncio.timeout(timeout_s):
-            found += await _template(asked)
-            found += await _small_calls(asked, calls)
-            found += await _metrics(asked)
-            found += await _thinking(asked, [use.layer for use in uses if use.thinking])
+            probes += await _probe_template(probed)
+            probes += await _probe_small_calls(probed, outcomes)
+            probes += await _probe_metrics(probed)
+            probes += await _probe_thinking(probed, [served.layer for served in endpoints if served.thinking])
     except TimeoutError:
-        late = timeout_error(endpoint, timeout_s)
-        found.append(Probe("small calls", False, f"no answers to a few small calls within {timeout_s:g} s", late.hint))
+        error = timeout_error(endpoint, timeout_s)
+        probes.append(Probe("small calls", False, f"no answers to a few small calls within {timeout_s:g} s", error.hint))
     except ModelError as error:
-        found.append(Probe("small calls", False, str(error), error.hint))
-    took = median(call.latency_ms for call in calls[1:]) if len(calls) > 1 else None
-    return ServerProbes(endpoint.name, tuple(use.layer for use in uses), tuple(found), took)
+        probes.append(Probe("small calls", False, str(error), error.hint))
+    latency_ms = median(call.latency_ms for call in outcomes[1:]) if len(outcomes) > 1 else None
+    return ServerProbes(endpoint.name, tuple(served.layer for served in endpoints), tuple(probes), latency_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class _ProbedServer:
-    """A server and its connections."""
+    """One server with the connections to it."""
 
     endpoint: Endpoint
     connections: Connections
@@ -98,91 +99,91 @@ class _ProbedServer:
         return await self.connections.fetch(self.endpoint, self.endpoint.server.base_url + path, body)
 
 
-async def _template(asked: _ProbedServer) -> Sequence[Probe]:
+async def _probe_template(probed: _ProbedServer) -> Sequence[Probe]:
     """Whether messages can be rendered as `chat` in the runtime file says."""
-    server = asked.endpoint.server
+    server = probed.endpoint.server
     try:
-        await asked.post("/tokenize", {"model": server.model, "messages": [{"role": "user", "content": _QUESTION}]})
+        await probed.post("/tokenize", {"model": server.model, "messages": [{"role": "user", "content": _QUESTION}]})
     except ModelRejectedError as refusal:
-        missing = "template" in str(refusal).lower()
-        if not (missing and server.chat):
-            return [] if server.chat else [Probe("chat template", True, "plain text")]  # a gateway need not know /tokenize
+        is_template_missing = "template" in str(refusal).lower()
+        if not (is_template_missing and server.chat):
+            return [] if server.chat else [Probe("chat template", True, "plain text")]  # a gateway may lack /tokenize
         remedy = "Set chat: false for this server in the runtime file, or start it with --chat-template."
         return [Probe("chat template", False, "its model has no chat template", remedy)]
     return [Probe("chat template", True, "chat template" if server.chat else "plain text (its chat template is not used)")]
 
 
-async def _small_calls(asked: _ProbedServer, calls: list[_Call]) -> Sequence[Probe]:
-    """A tiny constrained call a few times: whether the schema holds, whether what repeats comes from the cache."""
+async def _probe_small_calls(probed: _ProbedServer, outcomes: list[_CallOutcome]) -> Sequence[Probe]:
+    """Repeat a small schema-constrained call: does the answer match the schema, does the repeated prefix come from the cache?"""
     for _ in range(_CALLS):
-        calls.append(await _small_call(asked))
-    return (_structured(calls[-1]), _cached(calls[-1]))
+        outcomes.append(await _make_small_call(probed))
+    return (_judge_structure(outcomes[-1]), _judge_cache(outcomes[-1]))
 
 
-async def _small_call(asked: _ProbedServer) -> _Call:
-    server = asked.endpoint.server
-    form = {"type": "json_schema", "json_schema": {"name": "probe", "schema": _SCHEMA, "strict": True}}
-    body: dict[str, object] = {"model": server.model, "max_tokens": 32, "temperature": 0.0, "response_format": form}
+async def _make_small_call(probed: _ProbedServer) -> _CallOutcome:
+    server = probed.endpoint.server
+    response_format = {"type": "json_schema", "json_schema": {"name": "probe", "schema": _SCHEMA, "strict": True}}
+    body: dict[str, object] = {"model": server.model, "max_tokens": 32, "temperature": 0.0, "response_format": response_format}
     if server.chat:
         body |= {
-            "messages": [{"role": "system", "content": _SHARED}, {"role": "user", "content": _QUESTION}],
+            "messages": [{"role": "system", "content": _SHARED_PREFIX}, {"role": "user", "content": _QUESTION}],
             "chat_template_kwargs": {"enable_thinking": False},
         }
     else:
-        body |= {"prompt": f"{_SHARED}\n\n{_QUESTION}\n\nAnswer:\n"}
-    began = time.perf_counter()
-    answer = await asked.post("/chat/completions" if server.chat else "/completions", body)
-    took = (time.perf_counter() - began) * 1_000
+        body |= {"prompt": f"{_SHARED_PREFIX}\n\n{_QUESTION}\n\nAnswer:\n"}
+    started_at = time.perf_counter()
+    response = await probed.post("/chat/completions" if server.chat else "/completions", body)
+    latency_ms = (time.perf_counter() - started_at) * 1_000
     try:
-        completion = Completion.model_validate_json(answer)
+        completion = Completion.model_validate_json(response)
         usage = None if completion.usage is None else WireUsage.model_validate(completion.usage)
     except ValidationError:
-        return _Call("", None, took)
-    return _Call(completion.choices[0].words, usage, took)
+        return _CallOutcome("", None, latency_ms)
+    return _CallOutcome(completion.choices[0].content, usage, latency_ms)
 
 
-def _structured(call: _Call) -> Probe:
+def _judge_structure(outcome: _CallOutcome) -> Probe:
     try:
-        parsed: object = json.loads(call.text)
+        parsed: object = json.loads(outcome.text)
     except ValueError:
         parsed = None
     fields = cast("dict[str, object]", parsed) if isinstance(parsed, dict) else {}
     if set(fields) == {"ok"} and isinstance(fields["ok"], bool):
         return Probe("structured output", True, "structured output")
     remedy = "Start the server with --grammar-backend xgrammar and --constrained-json-disable-any-whitespace."
-    return Probe("structured output", False, f"an answer that does not fit its schema: {call.text[:60]!r}", remedy)
+    return Probe("structured output", False, f"an answer that does not fit its schema: {outcome.text[:60]!r}", remedy)
 
 
-def _cached(call: _Call) -> Probe:
-    details = call.usage.prompt_tokens_details if call.usage else None
-    if call.usage is None or details is None or details.cached_tokens is None:
+def _judge_cache(outcome: _CallOutcome) -> Probe:
+    details = outcome.usage.prompt_tokens_details if outcome.usage else None
+    if outcome.usage is None or details is None or details.cached_tokens is None:
         return Probe("prefix cache", False, "usage does not report cached tokens", "Start the server with --enable-cache-report.")
-    if details.cached_tokens < call.usage.prompt_tokens / 2:
-        says = f"{details.cached_tokens} of {call.usage.prompt_tokens} repeated tokens came from the cache"
-        return Probe("prefix cache", False, says, "Start the server without --disable-radix-cache; a full cache forgets what was asked.")
-    return Probe("prefix cache", True, f"prefix cache ({details.cached_tokens} of {call.usage.prompt_tokens} repeated tokens)")
+    if details.cached_tokens < outcome.usage.prompt_tokens / 2:
+        fault = f"{details.cached_tokens} of {outcome.usage.prompt_tokens} repeated tokens came from the cache"
+        return Probe("prefix cache", False, fault, "Start the server without --disable-radix-cache; a full cache forgets what was asked.")
+    return Probe("prefix cache", True, f"prefix cache ({details.cached_tokens} of {outcome.usage.prompt_tokens} repeated tokens)")
 
 
-async def _metrics(asked: _ProbedServer) -> Sequence[Probe]:
+async def _probe_metrics(probed: _ProbedServer) -> Sequence[Probe]:
     try:
-        on = b"sglang:" in await asked.get(f"{asked.endpoint.server.url}/metrics")
+        is_enabled = b"sglang:" in await probed.get(f"{probed.endpoint.server.url}/metrics")
     except ModelRejectedError:
-        on = False
-    if on:
+        is_enabled = False
+    if is_enabled:
         return [Probe("metrics", True, "metrics")]
-    return [Probe("metrics", False, "/metrics has nothing of SGLang", "Start the server with --enable-metrics.")]
+    return [Probe("metrics", False, "/metrics has no figures of SGLang", "Start the server with --enable-metrics.")]
 
 
-async def _thinking(asked: _ProbedServer, layers: Sequence[ModelLayer]) -> Sequence[Probe]:
-    """Whether a thinking budget holds, for layers that may think; nothing where the server does not report its arguments."""
+async def _probe_thinking(probed: _ProbedServer, layers: Sequence[ModelLayer]) -> Sequence[Probe]:
+    """Whether the server keeps a thinking budget, for layers that may think; no probe where it does not report its arguments."""
     if not layers:
         return []
     try:
-        info = json.loads(await asked.get(f"{asked.endpoint.server.url}/server_info"))
+        info = json.loads(await probed.get(f"{probed.endpoint.server.url}/server_info"))
     except (ModelRejectedError, ValueError):
         return []
-    started = cast("dict[str, object]", info) if isinstance(info, dict) else {}
-    if started.get("enable_strict_thinking") and started.get("reasoning_parser"):
+    arguments = cast("dict[str, object]", info) if isinstance(info, dict) else {}
+    if arguments.get("enable_strict_thinking") and arguments.get("reasoning_parser"):
         return [Probe("thinking", True, "thinking within its budget")]
-    says = f"{', '.join(layers)} may think, and the server holds no thinking budget"
-    return [Probe("thinking", False, says, "Start the server with --enable-strict-thinking and its model's --reasoning-parser.")]
+    fault = f"{', '.join(layers)} may think, and the server keeps no thinking budget"
+    return [Probe("thinking", False, fault, "Start the server with --enable-strict-thinking and its model's --reasoning-parser.")]

@@ -1,4 +1,4 @@
-"""The body of a response -> text and usage, or the error it amounts to. Knows SGLang's answers; knows no socket."""
+"""Reads the body of a response: the answer's text and token counts, or the error that it amounts to."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
 
 class WireModel(BaseModel):
-    """A part of a server's answer; fields that are not read are ignored."""
+    """A part of a response; fields that are not read are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -21,25 +21,25 @@ class _Message(WireModel):
 
 
 class Choice(WireModel):
-    """An answer, or in a stream a piece of one (`delta`)."""
+    """An answer (`message` or `text`), or in a stream a piece of one (`delta` or `text`)."""
 
     finish_reason: str | None = None
     message: _Message | None = Field(None, validation_alias=AliasChoices("message", "delta"))
     text: str | None = None
 
     @property
-    def words(self) -> str:
+    def content(self) -> str:
         """The text of the answer, from a chat or from a plain completion."""
         return (self.message.content if self.message else self.text) or ""
 
     @property
-    def is_thought(self) -> bool:
-        """Whether it has thoughts of the model."""
+    def has_thoughts(self) -> bool:
+        """Whether the server separated thoughts of the model from its answer."""
         return bool(self.message and self.message.reasoning_content)
 
 
 class Completion(WireModel):
-    """A whole answer in OpenAI's form."""
+    """A whole response in OpenAI's format."""
 
     choices: tuple[Choice, ...] = Field(min_length=1)
     usage: object = None
@@ -63,7 +63,7 @@ class _TokenCount(WireModel):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer. `usage` is None where the server did not count."""
+    """A whole answer. `usage` is None where the server sent no token counts."""
 
     text: str
     finish_reason: str
@@ -73,18 +73,18 @@ class Reply:
 def parse_reply(body: bytes, endpoint: Endpoint) -> Reply:
     """The answer in `body`.
 
-    Raises BadAnswerError for one that is cut, empty or ended for an unknown reason, RuntimeUnreachableError where the
-    server aborted it or where it is no completion at all.
+    Raises BadAnswerError for an answer that is cut off, empty or ended for an unknown reason, RuntimeUnreachableError for one that the
+    server aborted, or for a body that is no completion.
     """
     try:
         completion = Completion.model_validate_json(body)
     except ValidationError:
         raise RuntimeUnreachableError(
-            f"{endpoint}: {len(body)} bytes that are no completion: expected an answer in OpenAI's form",
+            f"{endpoint}: {len(body)} bytes that are no completion: expected an answer in OpenAI's format",
             hint="Check that base_url in runtime.yaml names an SGLang server.",
         ) from None
     choice = completion.choices[0]
-    return complete_reply(choice.words, choice.finish_reason, thought=choice.is_thought, usage=completion.usage, endpoint=endpoint)
+    return complete_reply(choice.content, choice.finish_reason, has_thoughts=choice.has_thoughts, usage=completion.usage, endpoint=endpoint)
 
 
 def parse_token_count(body: bytes) -> int | None:
@@ -95,18 +95,18 @@ def parse_token_count(body: bytes) -> int | None:
         return None
 
 
-def complete_reply(text: str, reason: str | None, *, thought: bool, usage: object, endpoint: Endpoint) -> Reply:
-    """An answer that came to its end, in one body or in pieces; raises as `reply_in` does, with the tokens that it took all the same."""
-    counted = _usage(usage)
-    if fault := _fault(text, reason, thought=thought, endpoint=endpoint):
-        if counted:
-            fault.tokens = (counted.prompt, counted.output, counted.cached)
+def complete_reply(text: str, reason: str | None, *, has_thoughts: bool, usage: object, endpoint: Endpoint) -> Reply:
+    """The reply of an answer that has ended; raises the errors of `parse_reply`, which carry the tokens that the answer took."""
+    counts = _usage(usage)
+    if fault := _fault(text, reason, has_thoughts=has_thoughts, endpoint=endpoint):
+        if counts:
+            fault.tokens = (counts.prompt, counts.output, counts.cached)
         raise fault
-    return Reply(text, reason or "", counted)
+    return Reply(text, reason or "", counts)
 
 
-def _fault(text: str, reason: str | None, *, thought: bool, endpoint: Endpoint) -> ModelError | None:
-    """What is wrong with an answer as such."""
+def _fault(text: str, reason: str | None, *, has_thoughts: bool, endpoint: Endpoint) -> ModelError | None:
+    """The error of an answer by its finish reason and text; None where it is sound."""
     if reason == "abort":
         return RuntimeUnreachableError(
             f"{endpoint}: the server aborted the request: expected it to finish",
@@ -122,19 +122,24 @@ def _fault(text: str, reason: str | None, *, thought: bool, endpoint: Endpoint) 
             f"{endpoint}: the answer ended with finish_reason {str(reason)[:40]!r}: expected 'stop'",
             hint="Check that base_url in runtime.yaml names an SGLang server, and its version.",
         )
-    if not text.strip():
+    if text.strip():
+        return None
+    if has_thoughts:
         return BadAnswerError(
-            f"{endpoint}: {'only thoughts and no answer' if thought else 'an empty answer'}: expected text",
-            hint=f"Set {'thinking: false' if thought else 'chat: as the model has a template or none'} for this layer in runtime.yaml.",
+            f"{endpoint}: only thoughts and no answer: expected text", hint="Set thinking: false for this layer in runtime.yaml."
         )
-    return None
+    return BadAnswerError(
+        f"{endpoint}: an empty answer: expected text",
+        hint="Set chat for this layer's server in runtime.yaml: true only for a model with a chat template.",
+    )
 
 
 def _usage(wire: object) -> Usage | None:
+    """The token counts of a response; None where it has none."""
     try:
-        counted = WireUsage.model_validate(wire)
+        counts = WireUsage.model_validate(wire)
     except ValidationError:
         return None
-    details = counted.prompt_tokens_details
+    details = counts.prompt_tokens_details
     cached = (details.cached_tokens or 0) if details else 0
-    return Usage(prompt=counted.prompt_tokens, output=counted.completion_tokens, cached=cached)
+    return Usage(prompt=counts.prompt_tokens, output=counts.completion_tokens, cached=cached)

@@ -1,4 +1,4 @@
-"""The request of one model call to an OpenAI-compatible endpoint: messages or plain text, sampling, answer format, SGLang's own fields."""
+"""Builds the request of one model call: messages or plain text, sampling, answer format, and the fields that only SGLang has."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from pandora_dagster.runtime.sglang.grammar_schema import schema_for_grammar
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionContentPartParam, ChatCompletionMessageParam
 
-_CUE = "Answer:\n"
-"""A base model goes on with what it reads: without the cue it would write another document or query."""
-_STOPS = ("\n<document", "\n<query>", "\n<variables>", "\n<feedback>")
-"""Where a base model has ended its answer and goes on with the input's frames; quoted text holds none of them."""
+_ANSWER_CUE = "Answer:\n"
+"""End of a plain-text prompt: a base model continues its text, and without the cue it would write another document or query."""
+_STOP_STRINGS = ("\n<document", "\n<query>", "\n<variables>", "\n<feedback>")
+"""Opening tags of the prompt's blocks, with which a base model continues after its answer; quoted text contains none of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `extra` holds what is SGLang's own or has no counterpart on both of its endpoints."""
+    """One request, a chat completion or a plain one. `extra`: SGLang's own fields, and those that one of the two endpoints lacks."""
 
     chat: bool
     model: str
@@ -36,12 +36,12 @@ class Request:
 
     @property
     def rid(self) -> str:
-        """Our own id of the request."""
+        """The request id, which an abort names."""
         return str(self.extra["rid"])
 
     @property
     def messages(self) -> "list[ChatCompletionMessageParam]":
-        """The two messages, the shared prefix first; no empty system message."""
+        """The system message, whose text calls share, then the user message; no empty system message."""
         messages: list[ChatCompletionMessageParam] = [{"role": "system", "content": self.system}] if self.system else []
         return [*messages, {"role": "user", "content": self._user_content if self.images else self.user}]
 
@@ -53,12 +53,12 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """The plain text for a model without chat template (DECISIONS 26); it ends where the answer begins."""
-        return "\n\n".join(text for text in (self.system, self.user, _CUE) if text)
+        """The plain text for a model without a chat template (decision 26); it ends where the answer begins."""
+        return "\n\n".join(text for text in (self.system, self.user, _ANSWER_CUE) if text)
 
 
 def completion_request(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed: bool = False) -> Request:
-    """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process. A streamed answer counts its tokens at its end.
+    """The request for `pack` at `endpoint`; `attempt`: its number in this process. A streamed answer has its token counts at its end.
 
     Raises ModelRejectedError for images where the endpoint's model does not read them.
     """
@@ -73,10 +73,10 @@ def completion_request(pack: PromptPack, endpoint: Endpoint, *, attempt: int, st
         max_tokens=pack.max_output_tokens,
         extra={
             "rid": request_id(pack.call_id, attempt),
-            **_format(pack),
-            **_thinking(pack, endpoint),
+            **_response_format(pack),
+            **_template_arguments(pack, endpoint),
             **_thinking_budget(pack, endpoint),
-            **_stops(endpoint),
+            **_stop_strings(endpoint),
             **({"priority": pack.priority.value} if server.priorities else {}),
             **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
         },
@@ -95,22 +95,22 @@ def require_image_support(pack: PromptPack, endpoint: Endpoint) -> None:
 
 
 def tokenize_request(pack: PromptPack, endpoint: Endpoint) -> Mapping[str, object]:
-    """What `/v1/tokenize` is asked: the same messages under the same template, or the same text, as `request_for` sends."""
+    """The body for `/v1/tokenize`: the messages and template arguments, or the text, of `completion_request`, without images."""
     request = completion_request(replace(pack, images=()), endpoint, attempt=0)
     if not request.chat:
         return {"model": request.model, "prompt": request.prompt}
-    return {"model": request.model, "messages": request.messages, **_thinking(pack, endpoint)}
+    return {"model": request.model, "messages": request.messages, **_template_arguments(pack, endpoint)}
 
 
 def request_id(call_id: str, attempt: int) -> str:
-    """An id of which no other id is a prefix: SGLang aborts waiting requests by prefix.
+    """An id for one attempt of a call, such as `call_1/3/`, which is no prefix of another id: SGLang aborts waiting requests by prefix.
 
-    A timed-out request lives on for seconds on the server, so a call's next attempt needs an id of its own.
+    A request that timed out stays on the server for seconds, so the next attempt needs another id.
     """
     return f"{call_id.replace('/', '_')}/{attempt}/"
 
 
-def _format(pack: PromptPack) -> dict[str, object]:
+def _response_format(pack: PromptPack) -> dict[str, object]:
     if pack.output_format is not OutputFormat.JSON:
         return {}
     if pack.output_schema is None:
@@ -119,23 +119,23 @@ def _format(pack: PromptPack) -> dict[str, object]:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-def _stops(endpoint: Endpoint) -> dict[str, object]:
-    return {} if endpoint.server.chat else {"stop": list(_STOPS)}
+def _stop_strings(endpoint: Endpoint) -> dict[str, object]:
+    return {} if endpoint.server.chat else {"stop": list(_STOP_STRINGS)}
 
 
-def _thinking(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
-    """The arguments of the chat template; a base model has none."""
+def _template_arguments(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
+    """The arguments of the chat template; a base model has no template."""
     return {"chat_template_kwargs": {"enable_thinking": _is_thinking(pack, endpoint)}} if endpoint.server.chat else {}
 
 
 def _thinking_budget(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
-    """The cap that SGLang's grammar holds under --enable-strict-thinking; without that switch it is passed over in silence."""
+    """The token limit of thinking, which SGLang keeps with --enable-strict-thinking and ignores without it."""
     if not pack.thinking_tokens or not _is_thinking(pack, endpoint):
         return {}
     return {"custom_params": {"thinking_budget": pack.thinking_tokens}}
 
 
 def _is_thinking(pack: PromptPack, endpoint: Endpoint) -> bool:
-    """Without a budget a thinking model can spend all its tokens before the first character of JSON."""
-    capped = pack.thinking_tokens > 0 or pack.output_format is not OutputFormat.JSON
-    return endpoint.server.chat and endpoint.thinking and capped
+    """Whether the model may think. For JSON only with a budget: otherwise it can spend all its tokens before the first character."""
+    is_bounded = pack.thinking_tokens > 0 or pack.output_format is not OutputFormat.JSON
+    return endpoint.server.chat and endpoint.thinking and is_bounded

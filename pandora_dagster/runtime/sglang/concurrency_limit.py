@@ -1,8 +1,10 @@
-"""Number of calls that one address should have at once, learned from its refusals and from the length of its own queue. Pure.
+"""How many concurrent calls one server address gets, learned from its refusals and from the length of its own queue. Pure.
 
-It begins small and grows with every answer while all slots are in use, until the server shows how many it takes: by refusing one, or by
-letting as many wait as it needs in order never to be idle. From then on it grows by one for as many answers as there are slots. Until the
-next poll it may grow to twice the slots at first, by an eighth later.
+The limit starts at 16 and grows by one with every answer that comes while all slots are in use, until the server is saturated: it refuses
+a call, or its own queue is long enough that it is never idle (one waiting request for eight running ones). From then on the limit grows by
+one for as many answers as there are slots. A poll of the server's load bounds the growth until the next poll: twice the slots before
+saturation, an eighth more after it, none while the queue is long enough. Where the queue is over twice as long, the limit shrinks by the
+excess. Example: limit 64, load 20 running and 44 queued: 2 should wait, so the limit falls to 64 - (44 - 2) = 22.
 """
 
 import re
@@ -10,46 +12,49 @@ from dataclasses import dataclass, replace
 
 INITIAL_CAPACITY = 16
 MAX_CAPACITY = 256
-"""Where the runtime file names no bound, and the server reports its queue."""
-_FEWER = 0.9
-"""What is kept of the places that a refusal has shown."""
-_ARRIVED = 0.5
-_AHEAD = 8
-"""One waits for so many that run: when one ends the server goes on with the next at once, and a live turn has few before it."""
+"""Where the runtime file names no `max_connections`, and the server reports its queue."""
+_REFUSAL_BACKOFF = 0.9
+"""A refusal lowers the limit to this share of the calls that were under way."""
+_MIN_ARRIVED_SHARE = 0.5
+"""Share of our calls that the server must have received, running or queued, before a short queue means that it could take more."""
+_RUNNING_PER_QUEUED = 8
+"""One request waits for so many running ones: when one ends the server starts the next at once, and a live turn has few before it."""
+_GROWTH_DIVISOR, _RESERVE_DIVISOR = 8, 8
+"""Fractions of the slots: the growth until the next poll after saturation, and the slots beyond them for interactive calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLoad:
-    """What a server works on at one moment, whoever sent it: requests that run, requests that wait in its own queue."""
+    """The requests of all clients at a server at one moment: those that run, and those that wait in its own queue."""
 
     running: int
     queued: int
 
     @property
     def target_queue_length(self) -> int:
-        """How many should wait, so that it is never without work."""
-        return max(1, self.running // _AHEAD)
+        """Requests that should wait, so that the server is never idle."""
+        return max(1, self.running // _RUNNING_PER_QUEUED)
 
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyLimit:
-    """What is known of one address; each thing that happens gives the next. `limit` is in calls, and whole where they are counted."""
+    """The limit of one address; each event returns the next value. `limit` is in calls and may be a fraction: `capacity` is whole."""
 
-    most: int
-    """Never more."""
-    upto: int
-    """Never more before the next look; without an end for a server that does not report its queue."""
+    max_limit: int
+    """Upper bound of `limit` for good."""
+    limit_until_next_poll: int
+    """Upper bound of `limit` until the load is read again; a server that does not report its queue keeps the initial one."""
     limit: float
-    full: bool = False
-    """Whether it has shown how many it takes."""
-    lowered_at: int = 0
-    """The number of the newest call when it refused last; what older calls meet is the same news."""
-    taken: int = 0
-    """How many calls were under way then without those that were refused: what the server takes."""
+    saturation_seen: bool = False
+    """Whether the server refused a call, or had a queue that was long enough."""
+    newest_call_at_refusal: int = 0
+    """Number of the newest call at the last reduction by a refusal; refusals of calls up to it belong to the same overload."""
+    accepted_calls: int = 0
+    """Calls under way at that reduction, less the refused ones: what the server took."""
 
     @classmethod
     def initial(cls, bound: int | None) -> "ConcurrencyLimit":
-        """`bound`: the runtime file's `max_connections`, where it names one; where not, what is safe with a server without metrics."""
+        """`bound`: `max_connections` of the runtime file; None starts with what is safe for a server without metrics."""
         return cls(bound or MAX_CAPACITY, bound or INITIAL_CAPACITY, min(bound or MAX_CAPACITY, INITIAL_CAPACITY))
 
     @property
@@ -60,48 +65,51 @@ class ConcurrencyLimit:
     @property
     def reserve(self) -> int:
         """Slots beyond the limit for interactive calls, so that none of them waits for batch calls to end."""
-        return min(self.most - self.capacity, max(1, self.capacity // _AHEAD))
+        return min(self.max_limit - self.capacity, max(1, self.capacity // _RESERVE_DIVISOR))
 
     def after_answer(self, in_use: int) -> "ConcurrencyLimit":
-        """A call was answered: there may be room for one more where all places were in use."""
-        if in_use < self.capacity or self.limit >= self.upto:
+        """The next limit after an answer while `in_use` of our calls were under way: it grows only where all slots were in use."""
+        if in_use < self.capacity or self.limit >= self.limit_until_next_poll:
             return self
-        return replace(self, limit=min(self.upto, self.limit + (1 / self.limit if self.full else 1)))
+        return replace(self, limit=min(self.limit_until_next_poll, self.limit + (1 / self.limit if self.saturation_seen else 1)))
 
     def after_load(self, load: ServerLoad, in_use: int) -> "ConcurrencyLimit":
-        """The load was read while `in_use` of our calls were under way: the limit falls by the calls queued beyond the target.
+        """The next limit after the load was read while `in_use` of our calls were under way.
 
-        Where most of them have not come to it (they are being written, or read) more of them would not bring it more work.
+        It falls by the requests queued beyond the target. It does not grow where most of our calls have not reached the server, because
+        they are still being sent or their answers read: more calls would not bring it more work.
         """
         if load.queued > 2 * load.target_queue_length:
             limit = min(self.limit, max(1.0, in_use - (load.queued - load.target_queue_length)))
-            return replace(self, limit=limit, upto=int(limit), full=True)
-        if load.queued >= load.target_queue_length or load.running + load.queued < in_use * _ARRIVED:
-            return replace(self, upto=self.capacity, full=self.full or load.queued >= load.target_queue_length)
-        further = max(1, self.capacity // 8) if self.full else self.capacity
-        return replace(self, upto=min(self.most, self.capacity + further))
+            return replace(self, limit=limit, limit_until_next_poll=int(limit), saturation_seen=True)
+        is_queue_long = load.queued >= load.target_queue_length
+        if is_queue_long or load.running + load.queued < in_use * _MIN_ARRIVED_SHARE:
+            return replace(self, limit_until_next_poll=self.capacity, saturation_seen=self.saturation_seen or is_queue_long)
+        growth = max(1, self.capacity // _GROWTH_DIVISOR) if self.saturation_seen else self.capacity
+        return replace(self, limit_until_next_poll=min(self.max_limit, self.capacity + growth))
 
-    def after_refusal(self, number: int, newest: int, in_use: int) -> "ConcurrencyLimit":
-        """The server was too full for call `number`, one of the `in_use` under way; `newest`: of the calls begun so far."""
-        known = self
-        if number > self.lowered_at:
-            known = replace(self, lowered_at=newest, taken=in_use, limit=min(self.limit, in_use * _FEWER))
-        taken = known.taken - 1
-        return replace(known, taken=taken, limit=max(1.0, min(known.limit, taken)), full=True)
+    def after_refusal(self, call_number: int, newest_call: int, in_use: int) -> "ConcurrencyLimit":
+        """The next limit after a full server refused `call_number`, one of the `in_use` calls under way; `newest_call`: the last number."""
+        reduced = self
+        if call_number > self.newest_call_at_refusal:
+            limit = min(self.limit, in_use * _REFUSAL_BACKOFF)
+            reduced = replace(self, newest_call_at_refusal=newest_call, accepted_calls=in_use, limit=limit)
+        accepted_calls = reduced.accepted_calls - 1
+        return replace(reduced, accepted_calls=accepted_calls, limit=max(1.0, min(reduced.limit, accepted_calls)), saturation_seen=True)
 
 
-# The load that a server reports: the text of `/metrics` is read into a `ServerLoad`.
+# The load that a server reports: the text of `/metrics` as a `ServerLoad`.
 
-_LINE = re.compile(rb"^sglang:(num_running_reqs|num_queue_reqs)(?:\{([^}]*)\})? (\S+)\s*$", re.MULTILINE)
-_OF_ONE_PRIORITY = re.compile(rb'priority="[^"]')
-"""With priorities on, each has a line of its own beside the total, whose label is empty."""
+_LOAD_LINE = re.compile(rb"^sglang:(num_running_reqs|num_queue_reqs)(?:\{([^}]*)\})? (\S+)\s*$", re.MULTILINE)
+_PRIORITY_LABEL = re.compile(rb'priority="[^"]')
+"""Of a server with priorities, each priority has a line of its own beside the total, whose label is empty."""
 
 
 def parse_load(body: bytes) -> ServerLoad | None:
-    """The sums over a server's ranks; None where the page does not have both."""
+    """Running and queued requests, summed over the server's ranks; None where the page lacks one of the two."""
     sums: dict[bytes, int] = {}
-    for name, labels, value in _LINE.findall(body):
-        if not _OF_ONE_PRIORITY.search(labels):
+    for name, labels, value in _LOAD_LINE.findall(body):
+        if not _PRIORITY_LABEL.search(labels):
             try:
                 sums[name] = sums.get(name, 0) + max(0, int(float(value)))
             except (ValueError, OverflowError):

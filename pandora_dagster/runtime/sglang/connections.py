@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """Bytes of a response; the largest recipe's answer is under 100 kB."""
 _MAX_REFUSAL_BYTES = 64 * 1024
-_CONNECT_S = 5.0
+"""Bytes of a refusal that are read; its message is at the beginning."""
+_CONNECT_TIMEOUT_S = 5.0
 
 
 class _Response(Protocol):
-    """The used part of a response, for either HTTP package of openai."""
+    """What is used of a response: httpx and httpx2, of which openai uses one, both have it."""
 
     @property
     def is_success(self) -> bool: ...
@@ -36,19 +37,19 @@ class _Response(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A server's client."""
+    """The client of one server."""
 
     client: "AsyncOpenAI"
     http: "DefaultAsyncHttpxClient"
     secret: str
-    """The server's key, for taking it out of messages; "" where it has none."""
+    """The server's key, to be removed from messages; "" where it has none."""
 
     async def send(self, request: Request) -> bytes:
-        """The body of the answer, as the server sent it; at most LARGEST_ANSWER bytes."""
-        return b"".join([chunk async for chunk in self.streamed(request)])
+        """The body of the answer, as the server sent it; at most `MAX_ANSWER_BYTES`."""
+        return b"".join([chunk async for chunk in self.stream(request)])
 
-    async def streamed(self, request: Request) -> AsyncGenerator[bytes]:
-        """The body of the answer piece by piece, as the server sends it; at most LARGEST_ANSWER bytes."""
+    async def stream(self, request: Request) -> AsyncGenerator[bytes]:
+        """The body of the answer piece by piece, as the server sends it; at most `MAX_ANSWER_BYTES`."""
         if request.chat:
             call = self.client.chat.completions.with_streaming_response.create(
                 model=request.model,
@@ -66,21 +67,20 @@ class Connection:
                 extra_body=request.extra,
             )
         async with call as response:
-            async for chunk in _bounded(response.iter_bytes()):
+            async for chunk in _limit_bytes(response.iter_bytes()):
                 yield chunk
 
     async def fetch(self, url: str, body: Mapping[str, object] | None = None) -> bytes:
         """The body behind `url` of this server; with `body` the request is a POST."""
         headers = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
         async with self.http.stream("GET" if body is None else "POST", url, headers=headers, json=body) as response:
-            return b"".join([chunk async for chunk in _bounded(response.aiter_bytes())])
+            return b"".join([chunk async for chunk in _limit_bytes(response.aiter_bytes())])
 
 
 class Connections:
-    """Opens connections when they are first needed and keeps them for their event loop's life.
+    """Opens one connection for each server and event loop when it is first needed.
 
-    A client belongs to the loop it was made on. The connections of a loop close with `aclose`, or with the loop itself
-    where it is shut down as `asyncio.run` does.
+    A client belongs to the loop that it was made on. The connections of a loop close with `aclose`, or when `asyncio.run` ends the loop.
     """
 
     def __init__(self, keys: Mapping[str, str]) -> None:
@@ -89,11 +89,11 @@ class Connections:
 
     async def connection_to(self, endpoint: AnyEndpoint) -> Connection:
         """The running loop's connection to the endpoint's server; raises ModelRejectedError where its key is missing."""
-        opened = await self._loop_connections()
+        connections = await self._loop_connections()
         server = endpoint.server
-        if server not in opened:
-            opened[server] = _connection(server, _secret(endpoint, self._keys))
-        return opened[server]
+        if server not in connections:
+            connections[server] = _connection(server, _secret(endpoint, self._keys))
+        return connections[server]
 
     async def fetch(self, endpoint: AnyEndpoint, url: str, body: Mapping[str, object] | None = None) -> bytes:
         """The body behind `url` of the endpoint's server; raises every fault of the connection as its ModelError."""
@@ -101,35 +101,34 @@ class Connections:
         try:
             return await connection.fetch(url, body)
         except Exception as fault:
-            found = None if isinstance(fault, ModelError | TimeoutError) else model_error(fault, endpoint, secret=connection.secret)
-            if found is None:
+            error = None if isinstance(fault, ModelError | TimeoutError) else model_error(fault, endpoint, secret=connection.secret)
+            if error is None:
                 raise
-            raise found from None  # the chain below may quote headers
+            raise error from None  # the chain below may quote headers
 
     async def _loop_connections(self) -> dict[Server, Connection]:
         loop = asyncio.get_running_loop()
         if loop not in self._by_loop:
-            for gone in [known for known in self._by_loop if known.is_closed()]:
-                del self._by_loop[gone]
-            opened: dict[Server, Connection] = {}
-            closing = _closing_connections(opened)
-            self._by_loop[loop] = (opened, closing)
-            await anext(closing)
+            for closed_loop in [other for other in self._by_loop if other.is_closed()]:
+                del self._by_loop[closed_loop]
+            connections: dict[Server, Connection] = {}
+            closer = _close_at_end(connections)
+            self._by_loop[loop] = (connections, closer)
+            await anext(closer)
         return self._by_loop[loop][0]
 
     async def aclose(self) -> None:
         """Closes the running loop's connections."""
-        held = self._by_loop.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await held[1].aclose()
+        if entry := self._by_loop.pop(asyncio.get_running_loop(), None):
+            await entry[1].aclose()
 
 
-async def _closing_connections(opened: Mapping[Server, Connection]) -> AsyncGenerator[None]:
-    """Closes what is open when it is closed itself; a loop closes its generators on its way out."""
+async def _close_at_end(connections: Mapping[Server, Connection]) -> AsyncGenerator[None]:
+    """A generator that closes the connections when it is closed: by `aclose`, or by `asyncio.run`, which closes a loop's generators."""
     try:
         yield
     finally:
-        for connection in opened.values():
+        for connection in connections.values():
             await connection.http.aclose()
 
 
@@ -137,9 +136,9 @@ def _connection(server: Server, secret: str) -> Connection:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
     http = DefaultAsyncHttpxClient(
-        # a proxy of the environment is not meant for this machine's own servers
+        # a proxy from the environment is for other machines' servers
         trust_env=not on_this_machine(server.base_url),
-        timeout=Timeout(None, connect=_CONNECT_S),  # the rest has one deadline, the caller's
+        timeout=Timeout(None, connect=_CONNECT_TIMEOUT_S),  # the caller sets one deadline for the rest
         follow_redirects=False,
         event_hooks={"response": [_raise_for_refusal]},
     )
@@ -147,14 +146,14 @@ def _connection(server: Server, secret: str) -> Connection:
         base_url=server.base_url,
         api_key=secret or "EMPTY",
         max_retries=0,
-        timeout=Timeout(None, connect=_CONNECT_S),
+        timeout=Timeout(None, connect=_CONNECT_TIMEOUT_S),
         http_client=http,
     )
     return Connection(client, http, secret)
 
 
 async def _raise_for_refusal(response: _Response) -> None:
-    """Raise for a failed response before the client reads its body, however long that is."""
+    """Raise EndpointRefusedError for a failed response, before the client reads a body of any length."""
     if response.is_success:
         return
     body = bytearray()
@@ -165,7 +164,8 @@ async def _raise_for_refusal(response: _Response) -> None:
     raise EndpointRefusedError(response.status_code, bytes(body), retry_after=response.headers.get("retry-after", ""))
 
 
-async def _bounded(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+async def _limit_bytes(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """The chunks; raises BodyTooLargeError beyond `MAX_ANSWER_BYTES`."""
     size = 0
     async for chunk in chunks:
         size += len(chunk)
@@ -175,6 +175,7 @@ async def _bounded(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
 
 
 def _secret(endpoint: AnyEndpoint, keys: Mapping[str, str]) -> str:
+    """The server's key out of the environment variables `keys`; "" where it needs none. Raises ModelRejectedError."""
     name = endpoint.server.api_key_env
     if name is None:
         return ""

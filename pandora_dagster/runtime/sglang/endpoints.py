@@ -1,4 +1,4 @@
-"""Servers and the layers that they answer for: the models of `runtime.yaml` with their rules. Opens neither file nor socket."""
+"""The content of `runtime.yaml`: presets of servers, and the server that answers for each model layer. Opens neither file nor socket."""
 
 import re
 from collections.abc import Mapping
@@ -15,36 +15,38 @@ from pandora_dagster.execution.call.layer_routing import Routing
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_MAX_URL_CHARACTERS = 100
+"""Characters of a wrong URL that a message quotes."""
 _RESERVED_OPTIONS = ("--host", "--port", "--model", "--model-path", "--served-model-name", "--context-length", "--mem-fraction-static")
 _FORBIDDEN_OPTIONS = ("--api-key", "--admin-api-key")
 
 
-def _endpoint(text: str) -> str:
-    """`text` as an endpoint. Faults never repeat it where it carries a password."""
+def _check_url(text: str) -> str:
+    """`text` as the URL of an endpoint, without a slash at its end. The error never repeats a URL that may hold a password."""
     expected = "expected a URL such as http://127.0.0.1:30000/v1"
     if "@" in text:
         raise ValueError(f"a user or password in the URL: {expected}; keys go through api_key_env")
     try:
         parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        raise ValueError(f"{text[:100]!r}: {expected}") from None
-    if not usable or parts.query or parts.fragment or any(c.isspace() for c in text):
-        raise ValueError(f"{text[:100]!r}: {expected}")
+        raise ValueError(f"{text[:_MAX_URL_CHARACTERS]!r}: {expected}") from None
+    if not is_http or parts.query or parts.fragment or any(character.isspace() for character in text):
+        raise ValueError(f"{text[:_MAX_URL_CHARACTERS]!r}: {expected}")
     if not parts.path.rstrip("/").endswith("/v1"):
-        raise ValueError(f"{text[:100]!r}: does not end in /v1: {expected}")
+        raise ValueError(f"{text[:_MAX_URL_CHARACTERS]!r}: does not end in /v1: {expected}")
     return text.rstrip("/")
 
 
-def _variable_name(text: str) -> str:
-    """`text` as the name of an environment variable; what fails is never repeated: it may be the key itself."""
+def _check_variable_name(text: str) -> str:
+    """`text` as the name of an environment variable. The error never repeats it: it may be the key itself."""
     if not (text.isascii() and text.isidentifier() and text.upper() == text):
         raise ValueError("expected the name of an environment variable, in capitals, such as SGLANG_API_KEY; never the key itself")
     return text
 
 
-def _option(text: str) -> str:
-    """One word of `options`; arguments that have a field of their own are not allowed here."""
+def _check_option(text: str) -> str:
+    """One word of `options`; arguments that have a field of their own, and keys, are not allowed there."""
     flag = text.partition("=")[0]
     if flag in _FORBIDDEN_OPTIONS:
         raise ValueError(f"{flag}: expected no key here: a server that is launched listens on this machine alone")
@@ -61,7 +63,7 @@ class Launch(BaseModel):
 
     model_config = _STRICT
     python: _Word | None = None
-    """Interpreter of the environment that has SGLang; absent: the one that PANDORA_SGLANG_PYTHON names."""
+    """Python interpreter of the environment that has SGLang; absent: the one that PANDORA_SGLANG_PYTHON names."""
     command: Annotated[tuple[_Word, ...], Field(min_length=1)] | None = None
     """Replaces `python -m sglang.launch_server`; the server's arguments follow it."""
     model_path: _Word | None = None
@@ -70,18 +72,18 @@ class Launch(BaseModel):
     """Share of the whole GPU's memory for weights and KV cache."""
     gpus: tuple[Annotated[int, Field(ge=0, le=1_023, strict=True)], ...] = ()
     """As `nvidia-smi` numbers them; several share the model by tensor parallelism. Absent: the first visible one."""
-    options: tuple[Annotated[_Word, AfterValidator(_option)], ...] = ()
+    options: tuple[Annotated[_Word, AfterValidator(_check_option)], ...] = ()
     """Further arguments of the server."""
     cold: Annotated[bool, Field(strict=True)] = False
-    """Started by the first call, stopped after `idle_s` without one (000 section 3: EYES)."""
+    """Started by the first call, stopped after `idle_s` without one (specification 000, section 3: the layer EYES)."""
     idle_s: Annotated[float, Field(gt=0, le=604_800, allow_inf_nan=False)] = 600.0
     start_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 900.0
-    """What a start may take; loading weights from a disk for the first time is slow."""
+    """Seconds that a start may take; loading weights from a disk for the first time is slow."""
     weights_gb: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] | None = None
-    """Size of the weights, where their files are not on this machine yet and cannot be measured."""
+    """Size of the weights, for files that are not on this machine yet and cannot be measured."""
 
     @model_validator(mode="after")
-    def _one_way(self) -> "Launch":
+    def _check_consistency(self) -> "Launch":
         if self.python is not None and self.command is not None:
             raise ValueError("python and command: expected one of them")
         if len(set(self.gpus)) != len(self.gpus):
@@ -90,10 +92,10 @@ class Launch(BaseModel):
 
 
 class Server(BaseModel):
-    """One model server: one endpoint, one model, whatever number of layers it answers for."""
+    """One model server: one model at one address or several, for any number of layers."""
 
     model_config = _STRICT
-    base_url: Annotated[str, AfterValidator(_endpoint)]
+    base_url: Annotated[str, AfterValidator(_check_url)]
     model: Annotated[str, Field(min_length=1, max_length=300)]
     """The name under which the server lists the model in `/v1/models`."""
     context_length: Annotated[int, Field(ge=512, le=10_000_000, strict=True)]
@@ -101,14 +103,14 @@ class Server(BaseModel):
     max_connections: Annotated[int, Field(ge=1, le=1_024, strict=True)] | None = None
     """Maximum of concurrent calls; absent: as many as the server keeps up with."""
     chat: Annotated[bool, Field(strict=True)] = True
-    """False: no chat template, packs go as plain text (DECISIONS 26)."""
+    """False: no chat template, prompt packs are sent as plain text (decision 26)."""
     images: Annotated[bool, Field(strict=True)] = False
     """Whether the model reads images beside text; needs `chat`."""
-    api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None
+    api_key_env: Annotated[str, AfterValidator(_check_variable_name)] | None = None
     launch: Launch | None = None
     """How `pandora serve` starts the server; absent: it is started elsewhere."""
 
-    replicas: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
+    replicas: tuple[Annotated[str, AfterValidator(_check_url)], ...] = ()
     """Further addresses that serve the same model; a call goes to the one with the fewest running calls."""
     priorities: Annotated[bool, Field(strict=True)] = False
     """Whether the server was started with --enable-priority-scheduling."""
@@ -126,11 +128,11 @@ class Server(BaseModel):
 
     @property
     def url(self) -> str:
-        """Base of its own endpoints: `/health`, `/metrics`."""
+        """The URL before `/v1`, for SGLang's own endpoints such as `/health` and `/metrics`."""
         return self.base_url.removesuffix("/v1")
 
     @model_validator(mode="after")
-    def _can_be_launched(self) -> "Server":
+    def _check_launch(self) -> "Server":
         if self.launch is None:
             return self
         parts = urlsplit(self.base_url)
@@ -142,7 +144,7 @@ class Server(BaseModel):
 
     @property
     def addresses(self) -> "tuple[Server, ...]":
-        """The server at each of its addresses, alone."""
+        """One server for each address: `base_url`, then the replicas."""
         return tuple(self.model_copy(update={"base_url": url, "replicas": ()}) for url in dict.fromkeys((self.base_url, *self.replicas)))
 
 
@@ -156,7 +158,7 @@ def on_this_machine(url: str) -> bool:
 
 
 class Layer(BaseModel):
-    """How one layer of the stack uses its server (000 section 3)."""
+    """How one model layer uses its server (specification 000, section 3)."""
 
     model_config = _STRICT
     server: str
@@ -167,11 +169,11 @@ class Layer(BaseModel):
     per_minute: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
     """Calls of this layer begun within any 60 seconds."""
     price: Price | None = None
-    """Of a million tokens, for the records' costs."""
+    """Price of a million tokens, for the costs in call records."""
 
 
 class Preset(BaseModel):
-    """Servers, and every layer of the stack on one of them."""
+    """Servers, and the one that each model layer uses."""
 
     model_config = _STRICT
     servers: Annotated[Mapping[str, Server], Field(min_length=1)]
@@ -179,10 +181,10 @@ class Preset(BaseModel):
     embeddings: str | None = None
     """The server that makes vectors (PANDORA_EMBEDDINGS=runtime)."""
     routing: Routing | None = None
-    """The choice between two layers by the score of a call (002 section 7); absent, a recipe's layer is its layer."""
+    """The choice between two layers by the score of a call (specification 002, section 7); absent: each recipe runs on its own layer."""
 
     @model_validator(mode="after")
-    def _complete(self) -> "Preset":
+    def _check_references(self) -> "Preset":
         missing = [layer.value for layer in ModelLayer if layer not in self.layers]
         if missing:
             raise ValueError(f"layers: {', '.join(missing)} missing: expected all of {', '.join(ModelLayer)}")
@@ -191,13 +193,13 @@ class Preset(BaseModel):
                 raise ValueError(f"layers.{name}.server: {layer.server!r}: expected one of {', '.join(self.servers)}")
         if self.embeddings is not None and self.embeddings not in self.servers:
             raise ValueError(f"embeddings: {self.embeddings!r}: expected one of {', '.join(self.servers)}")
-        vectors = self.servers[self.embeddings].launch if self.embeddings is not None else None
-        if vectors is not None and vectors.cold:
-            raise ValueError(f"servers.{self.embeddings}.launch.cold: expected false: a search does not wait for its vectors' server")
+        embedding_launch = self.servers[self.embeddings].launch if self.embeddings is not None else None
+        if embedding_launch is not None and embedding_launch.cold:
+            raise ValueError(f"servers.{self.embeddings}.launch.cold: expected false: a search does not wait for a server to start")
         return self
 
     @model_validator(mode="after")
-    def _launched_apart(self) -> "Preset":
+    def _check_launched_servers(self) -> "Preset":
         ports: dict[int, str] = {}
         for name, server in self.servers.items():
             if server.launch is None:
@@ -211,14 +213,14 @@ class Preset(BaseModel):
 
 
 class RuntimeFile(BaseModel):
-    """`runtime.yaml`."""
+    """The whole `runtime.yaml`: presets by name, and the one in use."""
 
     model_config = _STRICT
     preset: str
     presets: Annotated[Mapping[str, Preset], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _chosen(self) -> "RuntimeFile":
+    def _check_preset(self) -> "RuntimeFile":
         if self.preset not in self.presets:
             raise ValueError(f"preset: {self.preset!r}: expected one of {', '.join(self.presets)}")
         return self
@@ -226,7 +228,7 @@ class RuntimeFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A layer with its server: all that one call needs to know."""
+    """A model layer with its server and its settings: where and how a call is sent."""
 
     layer: ModelLayer
     server: Server
@@ -252,19 +254,19 @@ class EmbeddingEndpoint:
 
 
 AnyEndpoint = Endpoint | EmbeddingEndpoint
-"""Where a request goes, and how messages call it."""
+"""The target of a request; its `str` names it in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Every layer's endpoint, as the chosen preset of `source` has it."""
+    """The selected preset of the file `source`: the endpoint of each layer."""
 
     source: str
     preset: str
     by_layer: Mapping[ModelLayer, Endpoint]
     embeddings: EmbeddingEndpoint | None = None
     servers: Mapping[str, Server] = field(default_factory=dict[str, Server])
-    """Every server of the preset by its name, those that no layer uses among them."""
+    """Every server of the preset by name, also those that no layer uses."""
     prices: Mapping[ModelLayer, Price] = field(default_factory=dict[ModelLayer, Price])
     routing: Routing | None = None
 
@@ -272,12 +274,12 @@ class Endpoints:
         return self.by_layer[layer]
 
     def layers_of(self, name: str) -> tuple[Endpoint, ...]:
-        """The layers that the server of this name answers for, in the stack's order."""
+        """The layers that the server of this name answers for, in the order of `ModelLayer`."""
         return tuple(self.by_layer[layer] for layer in ModelLayer if self.by_layer[layer].name == name)
 
 
 class EndpointLookup:
-    """What a runtime over endpoints knows of each layer."""
+    """The part of the ModelRuntime port that follows from the endpoints alone."""
 
     endpoints: Endpoints
 
@@ -286,7 +288,7 @@ class EndpointLookup:
         return self.endpoints[layer].server.model
 
     def context_limit(self, layer: ModelLayer) -> int | None:
-        """Tokens of one request, prompt and answer together, as `runtime.yaml` says (DECISIONS 21)."""
+        """Tokens of one request, prompt and answer together, as `runtime.yaml` says (decision 21)."""
         return self.endpoints[layer].server.context_length
 
     def temperature(self, layer: ModelLayer) -> float:
@@ -294,14 +296,21 @@ class EndpointLookup:
         return self.endpoints[layer].temperature
 
 
-def chosen_endpoints(file: RuntimeFile, *, source: str) -> Endpoints:
-    """The endpoints of the file's chosen preset; `source` names the file in messages."""
+def select_endpoints(file: RuntimeFile, *, source: str) -> Endpoints:
+    """The endpoints of the preset in use; `source` names the file in messages."""
     preset = file.presets[file.preset]
-    joined = {
-        layer: Endpoint(layer, preset.servers[use.server], use.temperature, use.thinking, use.server, use.max_at_once, use.per_minute)
-        for layer in ModelLayer
-        for use in [preset.layers[layer]]
+    by_layer = {
+        layer: Endpoint(
+            layer,
+            preset.servers[settings.server],
+            settings.temperature,
+            settings.thinking,
+            settings.server,
+            settings.max_at_once,
+            settings.per_minute,
+        )
+        for layer, settings in ((layer, preset.layers[layer]) for layer in ModelLayer)
     }
-    vectors = EmbeddingEndpoint(preset.servers[preset.embeddings]) if preset.embeddings is not None else None
-    prices = {layer: use.price for layer, use in preset.layers.items() if use.price is not None}
-    return Endpoints(source, file.preset, joined, vectors, preset.servers, prices, preset.routing)
+    embeddings = EmbeddingEndpoint(preset.servers[preset.embeddings]) if preset.embeddings is not None else None
+    prices = {layer: settings.price for layer, settings in preset.layers.items() if settings.price is not None}
+    return Endpoints(source, file.preset, by_layer, embeddings, preset.servers, prices, preset.routing)

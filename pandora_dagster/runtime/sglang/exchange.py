@@ -1,4 +1,4 @@
-"""One request and its answer, whole or streamed, within a deadline; each failure as a ModelError. Knows nothing of admission."""
+"""Sends one request and reads its answer, whole or streamed, within a deadline; each failure becomes a ModelError."""
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable
@@ -13,9 +13,9 @@ from pandora_dagster.runtime.sglang.connections import Connection
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.model_errors import EndpointRefusedError, model_error, timeout_error
 
-# A streamed answer, event by event -> its words as they come, and the whole `Reply`. Knows SGLang's events; knows no socket.
+# A streamed answer: server-sent events such as `data: {"choices": [{"delta": {"content": "Hel"}}]}`, the last one `data: [DONE]`.
 
-_END = b"[DONE]"
+_DATA, _END = b"data:", b"[DONE]"
 
 
 class _Error(WireModel):
@@ -29,36 +29,36 @@ class _Event(WireModel):
 
 
 async def parse_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The data of each event, wherever the chunks end; comments and other fields are passed over."""
-    rest = b""
+    """The data of each event, wherever the chunks end; comments and other fields are skipped."""
+    partial_line = b""
     async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, partial_line = (partial_line + chunk).split(b"\n")
         for line in lines:
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
+            if line.startswith(_DATA):
+                yield line.removeprefix(_DATA).strip()
 
 
 class ReplyStream:
-    """One answer in the making."""
+    """Collects the events of one streamed answer."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._words: list[str] = []
-        self._reason: str | None = None
-        self._thought = False
+        self._pieces: list[str] = []
+        self._finish_reason: str | None = None
+        self._has_thoughts = False
         self._usage: object = None
         self._ended = False
 
     @property
-    def has_words(self) -> bool:
-        """Whether the listener has received a word."""
-        return any(self._words)
+    def has_text(self) -> bool:
+        """Whether the listener has received a piece of the answer."""
+        return any(self._pieces)
 
     def take(self, data: bytes) -> str:
-        """The words of one event, "" where it has none.
+        """Add one event and return its piece of the answer, "" where it has none.
 
-        Raises EndpointRefusedError for a refusal that came after the stream had begun (its status is 200 all the same), and
-        RuntimeUnreachableError for what is no event of an answer.
+        Raises EndpointRefusedError for a refusal after the stream began (its HTTP status is 200), RuntimeUnreachableError for data that is
+        no event of an answer.
         """
         if data == _END:
             self._ended = True
@@ -70,70 +70,76 @@ class ReplyStream:
         if not event.choices:
             return ""
         choice = event.choices[0]
-        self._reason = choice.finish_reason or self._reason
-        self._thought = self._thought or choice.is_thought
-        self._words.append(choice.words)
-        return choice.words
+        self._finish_reason = choice.finish_reason or self._finish_reason
+        self._has_thoughts = self._has_thoughts or choice.has_thoughts
+        self._pieces.append(choice.content)
+        return choice.content
 
     def reply(self) -> Reply:
-        """The whole answer; raises as `answers.reply_in` does, and RuntimeUnreachableError where the stream broke off."""
-        if not self._ended and self._reason is None:
+        """The whole answer; raises as `parse_reply` does, and RuntimeUnreachableError where the stream broke off."""
+        if not self._ended and self._finish_reason is None:
             raise RuntimeUnreachableError(
-                f"{self._endpoint}: the stream ended after {sum(map(len, self._words))} characters: expected the answer's end",
+                f"{self._endpoint}: the stream ended after {sum(map(len, self._pieces))} characters: expected the end of the answer",
                 hint="Look into the server's log; it may have stopped.",
             )
-        return complete_reply("".join(self._words), self._reason, thought=self._thought, usage=self._usage, endpoint=self._endpoint)
+        return complete_reply(
+            "".join(self._pieces), self._finish_reason, has_thoughts=self._has_thoughts, usage=self._usage, endpoint=self._endpoint
+        )
 
     def _event(self, data: bytes) -> _Event:
         try:
             return _Event.model_validate_json(data)
         except ValidationError:
             raise RuntimeUnreachableError(
-                f"{self._endpoint}: an event of {len(data)} bytes that is no part of an answer: expected OpenAI's form",
+                f"{self._endpoint}: an event of {len(data)} bytes that is no part of an answer: expected OpenAI's format",
                 hint="Check that base_url in runtime.yaml names an SGLang server.",
             ) from None
 
 
 OnWords = Callable[[str], None]
+"""The listener: receives each piece of an answer as it arrives."""
 
 
 async def exchange(connection: Connection, request: Request, endpoint: Endpoint, timeout_s: float, on_words: OnWords | None) -> Reply:
-    """The answer; raises ModelError, and a fault of the listener as its own. EndpointFullError only before the first word."""
-    deadline, listening = asyncio.timeout(timeout_s), ReplyStream(endpoint)
+    """The answer to a request; pieces go to `on_words` as they arrive.
+
+    Raises ModelError, EndpointFullError only before the first piece; an error of the listener is raised unchanged.
+    """
+    deadline, stream = asyncio.timeout(timeout_s), ReplyStream(endpoint)
     try:
         async with deadline:
             if on_words is None:
                 return parse_reply(await connection.send(request), endpoint)
-            return await _read_stream(connection, request, listening, on_words)
+            return await _read_stream(connection, request, stream, on_words)
     except ModelError:
         raise
     except _ListenerError as fault:
-        raise fault.own from None
+        raise fault.error from None
     except Exception as fault:
         if deadline.expired():
             raise timeout_error(endpoint, timeout_s) from None
-        found = model_error(fault, endpoint, secret=connection.secret)
-        if found is None:
+        error = model_error(fault, endpoint, secret=connection.secret)
+        if error is None:
             raise
-        if isinstance(found, EndpointFullError) and listening.has_words:
-            found = RuntimeUnreachableError(str(found), hint=found.hint)
-        raise found from None  # the chain below may quote headers
+        if isinstance(error, EndpointFullError) and stream.has_text:
+            error = RuntimeUnreachableError(str(error), hint=error.hint)
+        raise error from None  # the chain below may quote headers
 
 
-async def _read_stream(connection: Connection, request: Request, listening: ReplyStream, on_words: OnWords) -> Reply:
-    async with aclosing(connection.streamed(request)) as chunks:
+async def _read_stream(connection: Connection, request: Request, stream: ReplyStream, on_words: OnWords) -> Reply:
+    async with aclosing(connection.stream(request)) as chunks:
         async for data in parse_events(chunks):
-            if words := listening.take(data):
+            if piece := stream.take(data):
                 try:
-                    on_words(words)
-                except Exception as own:
-                    raise _ListenerError(own) from own
-    return listening.reply()
+                    on_words(piece)
+                except Exception as error:
+                    raise _ListenerError(error) from error
+    return stream.reply()
 
 
 class _ListenerError(Exception):
-    """Carries what `on_words` raised past the handling of the server's faults: a closed terminal is no broken connection."""
+    """Wraps an error of the listener, so that it is not taken for a fault of the server: a closed terminal is no broken connection."""
 
-    def __init__(self, own: Exception) -> None:
-        super().__init__(str(own))
-        self.own = own
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error

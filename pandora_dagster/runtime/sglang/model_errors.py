@@ -1,6 +1,6 @@
-"""Status codes and socket errors as one `ModelError` with one sentence. Sends nothing.
+"""Classifies the failures of a request, HTTP statuses and connection errors, as a `ModelError` with one sentence. Sends nothing.
 
-Retryable or not is the class's own knowledge (`errors`); who retries is `execution`. No credential gets into a message.
+The class of an error (`errors`) says whether it is retryable; `execution` retries. No credential gets into a message.
 """
 
 import json
@@ -21,26 +21,28 @@ from pandora_dagster.errors import (
 )
 from pandora_dagster.runtime.sglang.endpoints import AnyEndpoint
 
-_BUSY = frozenset({408, 425, 429})
-_FAMILIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "anyio"})
+_RETRYABLE_STATUSES = frozenset({408, 425, 429})
+"""Beside all of 500 and above."""
+_CLIENT_PACKAGES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "anyio"})
 """Packages whose exceptions describe the connection; openai 2 uses httpx, openai 3 httpx2."""
-_LONGEST_PAUSE_S = 86_400.0
-_START = "Start the server, or correct base_url in runtime.yaml."
+_MAX_RETRY_AFTER_S = 86_400.0
+_MAX_MESSAGE_CHARACTERS = 400
+_START_HINT = "Start the server, or correct base_url in runtime.yaml."
 
 
 class EndpointRefusedError(Exception):
-    """A response that is no success, with the beginning of its body."""
+    """An unsuccessful response, with the beginning of its body."""
 
     def __init__(self, status: int, body: bytes, *, retry_after: str = "") -> None:
         super().__init__(f"status {status}")
         self.status = status
         self.body = body
         self.retry_after = retry_after
-        """The header `Retry-After` as it came."""
+        """The header `Retry-After`, unparsed."""
 
 
 class BodyTooLargeError(Exception):
-    """A response body that went on beyond any answer's size."""
+    """A response body that is larger than any answer."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"over {limit} bytes")
@@ -48,7 +50,7 @@ class BodyTooLargeError(Exception):
 
 
 def timeout_error(endpoint: AnyEndpoint, timeout_s: float) -> ModelTimeoutError:
-    """The call's deadline passed, whatever the server was doing."""
+    """The error of a call whose deadline passed."""
     return ModelTimeoutError(
         f"{endpoint}: no complete answer within {timeout_s:g} s: expected one within the recipe's timeout_ms",
         hint="Look at the server's load, or raise timeout_ms in the recipe.",
@@ -56,11 +58,11 @@ def timeout_error(endpoint: AnyEndpoint, timeout_s: float) -> ModelTimeoutError:
 
 
 def model_error(fault: BaseException, endpoint: AnyEndpoint, *, secret: str = "") -> ModelError | None:
-    """The error that `fault` amounts to; None where it has nothing to do with the connection."""
+    """The ModelError for an exception of a request; None where it is not about the connection."""
     chain = tuple(_chain(fault))
     for link in chain:
         if isinstance(link, EndpointRefusedError):
-            return _refused(link, endpoint, secret)
+            return _refusal_error(link, endpoint, secret)
         if isinstance(link, BodyTooLargeError):
             return RuntimeUnreachableError(
                 f"{endpoint}: a response of over {link.limit} bytes: expected a model's answer",
@@ -68,33 +70,33 @@ def model_error(fault: BaseException, endpoint: AnyEndpoint, *, secret: str = ""
             )
     if not any(_is_connection_fault(link) for link in chain):
         return None
-    what, hint = _connection_fault(chain)
-    return RuntimeUnreachableError(f"{endpoint}: {what}: expected a reachable SGLang server", hint=hint)
+    description, hint = _describe_connection_fault(chain)
+    return RuntimeUnreachableError(f"{endpoint}: {description}: expected a reachable SGLang server", hint=hint)
 
 
 def _chain(fault: BaseException | None) -> Iterator[BaseException]:
-    """A fault and what led to it, groups opened, each once."""
-    waiting, seen = [fault], set[int]()
-    while waiting:
-        link = waiting.pop(0)
+    """An exception with its causes, contexts and group members, each once, nearest first."""
+    pending, seen = [fault], set[int]()
+    while pending:
+        link = pending.pop(0)
         if link is None or id(link) in seen:
             continue
         seen.add(id(link))
         yield link
         if isinstance(link, BaseExceptionGroup):
-            waiting.extend(cast("BaseExceptionGroup[BaseException]", link).exceptions)
-        waiting.extend((link.__cause__, link.__context__))
+            pending.extend(cast("BaseExceptionGroup[BaseException]", link).exceptions)
+        pending.extend((link.__cause__, link.__context__))
 
 
 def _is_connection_fault(fault: BaseException) -> bool:
-    return isinstance(fault, OSError) or any(c.__module__.partition(".")[0] in _FAMILIES for c in type(fault).__mro__)
+    return isinstance(fault, OSError) or any(base.__module__.partition(".")[0] in _CLIENT_PACKAGES for base in type(fault).__mro__)
 
 
-def _connection_fault(chain: tuple[BaseException, ...]) -> tuple[str, str]:
+def _describe_connection_fault(chain: tuple[BaseException, ...]) -> tuple[str, str]:
     """What happened to the connection, and the remedy."""
     for link in chain:
         if isinstance(link, ConnectionRefusedError):
-            return "refused the connection", _START
+            return "refused the connection", _START_HINT
         if isinstance(link, socket.gaierror):
             return "the host name is unknown", "Correct the host of base_url in runtime.yaml."
         if isinstance(link, ssl.SSLError):
@@ -103,20 +105,20 @@ def _connection_fault(chain: tuple[BaseException, ...]) -> tuple[str, str]:
                 "Check http or https in base_url, and the server's certificate.",
             )
         if "ConnectTimeout" in type(link).__name__:
-            return "did not take the connection in time", _START
+            return "did not accept the connection in time", _START_HINT
         if isinstance(link, ConnectionResetError | BrokenPipeError):
             return "broke the connection before the answer was whole", "Look into the server's log; it may have stopped."
     return f"the exchange failed ({type(chain[-1]).__name__})", "Look into the server's log, and check base_url in runtime.yaml."
 
 
-def _refused(refusal: EndpointRefusedError, endpoint: AnyEndpoint, secret: str) -> ModelError:
+def _refusal_error(refusal: EndpointRefusedError, endpoint: AnyEndpoint, secret: str) -> ModelError:
     status, message = refusal.status, _server_message(refusal.body, secret)
     where = f"{endpoint}: status {status}{': ' + message if message else ''}"
-    if status >= 500 or status in _BUSY:
-        hint = "The server is full or still starting; fewer calls at once help." if status == 503 else "Look into the server's log."
-        busy = _busy(status, message)(f"{where}: expected an answer", hint=hint)
-        busy.retry_after_s = retry_after_seconds(refusal.retry_after, datetime.now(UTC))
-        return busy
+    if status >= 500 or status in _RETRYABLE_STATUSES:
+        hint = "The server is full or still starting; send fewer concurrent calls." if status == 503 else "Look into the server's log."
+        error = _retryable_class(status, message)(f"{where}: expected an answer", hint=hint)
+        error.retry_after_s = retry_after_seconds(refusal.retry_after, datetime.now(UTC))
+        return error
     if status in (401, 403):
         return ModelRejectedError(f"{where}: expected the key to be accepted", hint=_key_hint(endpoint))
     if status == 404:
@@ -130,20 +132,20 @@ def _refused(refusal: EndpointRefusedError, endpoint: AnyEndpoint, secret: str) 
 
 
 def retry_after_seconds(retry_after: str, now: datetime) -> float:
-    """What `Retry-After` says, in seconds from `now`: a number of them, or a date; 0 for anything else."""
+    """The header `Retry-After`, a number of seconds or a date, in seconds from `now`; 0 for any other text."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
-        return float(min(int(text[:9]), _LONGEST_PAUSE_S))
+        return float(min(int(text[:9]), _MAX_RETRY_AFTER_S))
     try:
-        until = parsedate_to_datetime(text)
+        retry_at = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError):
         return 0.0
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return min(max(0.0, (until - now).total_seconds()), _LONGEST_PAUSE_S)
+    retry_at = retry_at if retry_at.tzinfo else retry_at.replace(tzinfo=UTC)
+    return min(max(0.0, (retry_at - now).total_seconds()), _MAX_RETRY_AFTER_S)
 
 
-def _busy(status: int, message: str) -> type[RuntimeUnreachableError]:
-    """A 503 that a request got for running too long is its own fault; every other one means a full or starting server."""
+def _retryable_class(status: int, message: str) -> type[RuntimeUnreachableError]:
+    """The class of a retryable refusal. A 503 means a full or starting server, except where the request itself ran too long."""
     if status == 503 and "running timeout" not in message:
         return EndpointFullError
     return RateLimitedError if status == 429 else RuntimeUnreachableError
@@ -155,16 +157,16 @@ def _key_hint(endpoint: AnyEndpoint) -> str:
 
 
 def _server_message(body: bytes, secret: str) -> str:
-    """The server's own message; nothing of a body that is not SGLang's, such as a proxy's HTML page."""
+    """The server's own message; "" for a body that is not SGLang's, such as the HTML page of a proxy."""
     try:
         parsed: object = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    message = _message(parsed)
+    message = _message_field(parsed)
     return _shorten_message(message.replace(secret, "***") if secret else message)
 
 
-def _message(parsed: object) -> str:
+def _message_field(parsed: object) -> str:
     """`{"message": ...}` of the OpenAI-compatible endpoints, `{"error": {"message": ...}}` or `{"error": "..."}` of the others."""
     if not isinstance(parsed, dict):
         return ""
@@ -172,9 +174,9 @@ def _message(parsed: object) -> str:
     if isinstance(fields.get("message"), str):
         return str(fields["message"])
     error = fields.get("error", fields.get("detail"))
-    return error if isinstance(error, str) else _message(error)
+    return error if isinstance(error, str) else _message_field(error)
 
 
 def _shorten_message(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= 400 else line[:400] + "..."
+    return line if len(line) <= _MAX_MESSAGE_CHARACTERS else line[:_MAX_MESSAGE_CHARACTERS] + "..."

@@ -1,4 +1,4 @@
-"""The `sglang` runtime: sends one model call to an endpoint and classifies its failure."""
+"""The `sglang` runtime: sends each model call to the server of its layer, through admission, and classifies its failure."""
 
 import asyncio
 import itertools
@@ -24,16 +24,16 @@ from pandora_dagster.runtime.sglang.exchange import OnWords, exchange
 from pandora_dagster.runtime.sglang.server_status import LayerStatus, layer_statuses, verify_model
 
 _log = logging.getLogger(__name__)
-_COUNT_S = 10.0
-_ABORT_S = 2.0
+_COUNT_TIMEOUT_S = 10.0
+_ABORT_TIMEOUT_S = 2.0
 _PROBE_TIMEOUT_S = 2.0
 
 
 class ServerStarter(Protocol):
-    """Starts servers for the calls that need them."""
+    """Starts cold servers for the calls that need them."""
 
     async def ensure_started(self, endpoint: Endpoint) -> None:
-        """Returns at once for a server that is always there, else when it is ready; raises RuntimeUnreachableError."""
+        """Return when the server is ready, at once for one that is not cold; raises RuntimeUnreachableError."""
         ...
 
 
@@ -46,26 +46,25 @@ class SglangRuntime(EndpointLookup):
     name = "sglang"
 
     def __init__(
-        self, endpoints: Endpoints, *, keys: Mapping[str, str], wakes: ServerStarter | None = None, meters: Metrics | None = None
+        self, endpoints: Endpoints, *, keys: Mapping[str, str], starter: ServerStarter | None = None, meters: Metrics | None = None
     ) -> None:
         self.endpoints = endpoints
         self._connections = Connections(keys)
-        self._wakes = wakes
+        self._starter = starter
         self._meters = meters or NullMeters()
-        self._admission = Admission(self._meters, look=self._server_load)
+        self._admission = Admission(self._meters, read_load=self._server_load)
         self._attempts = itertools.count(1)
-        self._uncounted: set[Server] = set()
-        self._aborting: set[asyncio.Task[None]] = set()
-        self._was_away: set[str] = set()
-        """Addresses that could not be reached when last asked: the next call verifies the server's model (SGLang accepts any
-        model name and echoes it)."""
+        self._without_usage: set[Server] = set()
+        self._abort_tasks: set[asyncio.Task[None]] = set()
+        self._to_verify: set[str] = set()
+        """Addresses that could not be reached: the next call verifies the server's model, because SGLang accepts any model name."""
 
     def max_concurrent_calls(self) -> int:
         """The sum of the concurrent calls that the layers' servers take, as measured in the running event loop."""
         return self._admission.capacity(self.endpoints[layer].server for layer in ModelLayer)
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: OnWords | None = None) -> ModelAnswer:
-        """One answer to `pack` within `timeout_s` seconds; raises ModelError as its failure classes say (000 section 15).
+        """One answer to `pack` within `timeout_s` seconds; raises ModelError by the failure classes of specification 000, section 15.
 
         The deadline starts when the call is admitted. Before that it waits for a cold server to start, and up to the server's
         `patience_s` in the queue and for a full server. With `on_words` the answer is streamed: each piece is
@@ -76,39 +75,45 @@ class SglangRuntime(EndpointLookup):
             request = completion_request(pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None)
             connection = await self._connections.connection_to(endpoint)
             try:
-                await self._verify_returned_model(endpoint, timeout_s)
+                await self._verify_model_again(endpoint, timeout_s)
                 return await exchange(connection, request, endpoint, timeout_s, on_words)
             except ModelTimeoutError:
                 self._abort(connection, endpoint, request)
                 raise
             except ModelError as error:
                 if type(error) is RuntimeUnreachableError:
-                    self._was_away.add(endpoint.server.base_url)
+                    self._to_verify.add(endpoint.server.base_url)
                 raise
-            except BaseException:  # cancelled, or its listener is gone
+            except BaseException:  # the call was cancelled, or its listener failed
                 self._abort(connection, endpoint, request)
                 raise
 
         endpoint = self.endpoints[pack.layer]
         require_image_support(pack, endpoint)
-        if self._wakes is not None:
-            await self._wakes.ensure_started(endpoint)
-        got = await self._admission.admit(endpoint, pack.priority, send)
-        await asyncio.sleep(0)  # the call that has this one's place now is sent before this answer is judged
-        usage = self._usage(got.reply, endpoint)
+        if self._starter is not None:
+            await self._starter.ensure_started(endpoint)
+        admitted = await self._admission.admit(endpoint, pack.priority, send)
+        await asyncio.sleep(0)  # lets the call that got this call's slot be sent before this answer is judged
+        usage = self._usage(admitted.reply, endpoint)
         return ModelAnswer(
-            got.reply.text, got.reply.finish_reason, usage, self.name, endpoint.server.model, got.latency_ms, queued_ms=got.queued_ms
+            admitted.reply.text,
+            admitted.reply.finish_reason,
+            usage,
+            self.name,
+            endpoint.server.model,
+            admitted.latency_ms,
+            queued_ms=admitted.queued_ms,
         )
 
-    async def _verify_returned_model(self, endpoint: Endpoint, timeout_s: float) -> None:
-        """Raise ModelError where an address that was unreachable has another model now, or is still unreachable."""
+    async def _verify_model_again(self, endpoint: Endpoint, timeout_s: float) -> None:
+        """Verify the model of an address that was unreachable; raises ModelError where it has another one, or is still unreachable."""
         url = endpoint.server.base_url
-        if url not in self._was_away:
+        if url not in self._to_verify:
             return
-        with suppress(TimeoutError):  # then the call finds what is wrong
+        with suppress(TimeoutError):  # the call itself reports what is wrong
             async with asyncio.timeout(min(_PROBE_TIMEOUT_S, timeout_s)):
                 await verify_model(self._connections, endpoint)
-            self._was_away.discard(url)
+            self._to_verify.discard(url)
 
     async def count(self, pack: PromptPack) -> int | None:
         """The prompt's tokens as the server's `/v1/tokenize` counts them, with its template, plus image estimates; None on failure."""
@@ -116,7 +121,7 @@ class SglangRuntime(EndpointLookup):
         if server is None:
             return None
         endpoint = replace(self.endpoints[pack.layer], server=server)
-        body = await self._side_request(endpoint, _COUNT_S, f"{server.base_url}/tokenize", tokenize_request(pack, endpoint))
+        body = await self._side_request(endpoint, _COUNT_TIMEOUT_S, f"{server.base_url}/tokenize", tokenize_request(pack, endpoint))
         tokens = None if body is None else parse_token_count(body)
         return None if tokens is None else tokens + image_tokens(pack.images)
 
@@ -125,25 +130,25 @@ class SglangRuntime(EndpointLookup):
         page = await self._side_request(endpoint, _PROBE_TIMEOUT_S, f"{endpoint.server.url}/metrics")
         return None if page is None else parse_load(page)
 
-    async def _side_request(self, endpoint: Endpoint, seconds: float, url: str, body: Mapping[str, object] | None = None) -> bytes | None:
-        """The body of a request beside the calls; None where it fails: a fault of the server is reported by the call itself."""
+    async def _side_request(self, endpoint: Endpoint, timeout_s: float, url: str, body: Mapping[str, object] | None = None) -> bytes | None:
+        """The response to a request that is no call; None where it fails: a call reports the fault of the server."""
         with suppress(ModelError, TimeoutError):
             await self._connections.connection_to(endpoint)
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(timeout_s):
                 return await self._connections.fetch(endpoint, url, body)
         return None
 
     def _usage(self, reply: Reply, endpoint: Endpoint) -> Usage:
-        """The server's counts; without them 0, reported once for each server."""
-        if reply.usage is None and endpoint.server not in self._uncounted:
-            self._uncounted.add(endpoint.server)
+        """The server's token counts; zeros where it has none, which is logged once for each server."""
+        if reply.usage is None and endpoint.server not in self._without_usage:
+            self._without_usage.add(endpoint.server)
             _log.warning("%s: answers without usage: its tokens are counted as 0", endpoint)
         return reply.usage or Usage()
 
     async def check(self, *, timeout_s: float = 5.0) -> tuple[LayerStatus, ...]:
         """The state of each layer's server; faults are reported, never raised. Calls to unreachable ones verify the model again."""
         statuses = await layer_statuses(self.endpoints, self._connections, timeout_s=timeout_s)
-        self._was_away = {status.endpoint for status in statuses if not status.reachable}
+        self._to_verify = {status.endpoint for status in statuses if not status.reachable}
         return statuses
 
     async def probe(self, layers: Sequence[ModelLayer], *, timeout_s: float = 6.0) -> tuple[ServerProbes, ...]:
@@ -151,22 +156,22 @@ class SglangRuntime(EndpointLookup):
         return await probe_servers(self.endpoints, layers, self._connections, timeout_s=timeout_s)
 
     async def aclose(self) -> None:
-        """Close the running loop's connections, after cancelled answers have been cancelled on the servers too."""
+        """Close the running loop's connections, after the aborts that are under way."""
         loop = asyncio.get_running_loop()
-        if aborting := [task for task in self._aborting if task.get_loop() is loop]:
-            await asyncio.wait(aborting, timeout=_ABORT_S)
+        if abort_tasks := [task for task in self._abort_tasks if task.get_loop() is loop]:
+            await asyncio.wait(abort_tasks, timeout=_ABORT_TIMEOUT_S)
         self._admission.close()
         await self._connections.aclose()
 
     def _abort(self, connection: Connection, endpoint: Endpoint, request: Request) -> None:
-        """Cancels the answer on the server, which would go on for seconds otherwise. Best effort, in the background."""
+        """Abort a request on the server, which would go on with it for seconds; in the background, errors are ignored."""
         self._meters.count("pandora_aborts_total", server=endpoint.server.base_url)
         task = asyncio.get_running_loop().create_task(_send_abort(connection, endpoint, request.rid))
-        self._aborting.add(task)
-        task.add_done_callback(self._aborting.discard)
+        self._abort_tasks.add(task)
+        task.add_done_callback(self._abort_tasks.discard)
 
 
 async def _send_abort(connection: Connection, endpoint: Endpoint, rid: str) -> None:
     with suppress(Exception):
-        async with asyncio.timeout(_ABORT_S):
+        async with asyncio.timeout(_ABORT_TIMEOUT_S):
             await connection.fetch(f"{endpoint.server.url}/abort_request", {"rid": rid})

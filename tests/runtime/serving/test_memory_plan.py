@@ -11,7 +11,7 @@ from pandora_dagster.runtime.serving.launch_command import Service, environment,
 from pandora_dagster.runtime.serving.machine_inventory import model_folder, model_size, parse_gpus, token_bytes
 from pandora_dagster.runtime.serving.memory_plan import GB, Gpu, ModelSize, memory_plan, static_memory_fraction
 from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad, parse_load
-from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen_endpoints
+from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, select_endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.shipped import shipped_folder
 
@@ -26,7 +26,7 @@ def endpoints(servers: dict[str, dict[str, Any]], *, thinking: str = "", embeddi
     }
     use = {layer: {"server": next(iter(servers)), "temperature": 0, "thinking": layer == thinking} for layer in LAYERS}
     preset = {"servers": fields, "layers": use, **({"embeddings": embeddings} if embeddings else {})}
-    return chosen_endpoints(RuntimeFile.model_validate({"preset": "p", "presets": {"p": preset}}), source="runtime.yaml")
+    return select_endpoints(RuntimeFile.model_validate({"preset": "p", "presets": {"p": preset}}), source="runtime.yaml")
 
 
 def made(launch: dict[str, Any] | None = None, **server: Any) -> Service:
@@ -188,7 +188,7 @@ def test_the_shipped_stack_fits_80_gb() -> None:
     """The five models fit the GPU that the shipped file names, by the sizes that it names and their published shapes."""
     text = (shipped_folder() / "data" / "runtime.yaml").read_text()
     file = RuntimeFile.model_validate(_parsed(text) | {"preset": "five-layers"})
-    fields = services(chosen_endpoints(file, source="runtime.yaml"), python="p")
+    fields = services(select_endpoints(file, source="runtime.yaml"), python="p")
     tokens = {"reflex": 114_688, "mind": 98_304, "voice": 131_072, "eyes": 147_456}
     plan = memory_plan(
         fields, {name: ModelSize(None, size) for name, size in tokens.items()}, (Gpu(0, "A100", 81_920 * 2**20, 81_000 * 2**20),)

@@ -13,7 +13,7 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.errors import ModelError, RuntimeUnreachableError
 from pandora_dagster.runtime.serving.on_demand_start import OnDemandStart
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
-from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, chosen_endpoints
+from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, select_endpoints
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang
 from tests.runtime.serving_environment import LAYERS, World, free_port
@@ -24,7 +24,7 @@ def runtime_of(port: int, root: Path, **launch: Any) -> SglangRuntime:
     eyes = {"base_url": f"http://127.0.0.1:{port}/v1", "model": "tiny", "context_length": 4_096, "launch": {"cold": True, **launch}}
     use = {layer: {"server": "eyes", "temperature": 0} for layer in LAYERS}
     file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": {"eyes": eyes}, "layers": use}}})
-    return SglangRuntime(chosen_endpoints(file, source="runtime.yaml"), keys={}, wakes=OnDemandStart(ServingFolder(root), poll_s=0.05))
+    return SglangRuntime(select_endpoints(file, source="runtime.yaml"), keys={}, starter=OnDemandStart(ServingFolder(root), poll_s=0.05))
 
 
 def called(port: int, root: Path, server: FakeSglang | None = None, **launch: Any) -> str:

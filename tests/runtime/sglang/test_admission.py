@@ -64,7 +64,9 @@ def test_waiting_for_a_full_server_is_bounded() -> None:
         await runtime.complete(pack(), timeout_s=5)
 
     began = time.monotonic()
-    with pytest.raises(EndpointFullError, match=r"no free slot within 0\.4 s; it said: status 503: The request queue is full\.") as caught:
+    with pytest.raises(
+        EndpointFullError, match=r"no free slot within 0\.4 s; last reply: status 503: The request queue is full\."
+    ) as caught:
         over(FakeSglang(max_running=0, max_queued=0), work, patience_s=0.4)
     assert time.monotonic() - began < 30 and caught.value.queued_ms > 200 and not caught.value.retryable
 
@@ -138,7 +140,7 @@ def test_an_endpoint_that_is_gone_is_left_alone_and_tried_again(monkeypatch: pyt
             with pytest.raises(RuntimeUnreachableError) as caught:
                 await runtime.complete(pack(), timeout_s=5)
             assert type(caught.value) is RuntimeUnreachableError, brk
-        with pytest.raises(EndpointDownError, match=r"5 calls in a row failed, the last one so: .*; circuit open for") as caught:
+        with pytest.raises(EndpointDownError, match=r"5 calls in a row failed, the last one with: .*; circuit open for") as caught:
             await runtime.complete(pack(), timeout_s=5)
         assert str(caught.value).startswith(f"MIND at {server.base_url}: ") and "resume" in caught.value.hint
         assert str(caught.value).count("expected") == 1 and await runtime.count(pack()) is None

@@ -44,7 +44,7 @@ LACKS: dict[str, tuple[FakeSglang, dict[str, Any], str, str, str]] = {
     "schema": (able(says=lambda _: "Yes."), {}, "structured output", "does not fit its schema: 'Yes.'", "--grammar-backend xgrammar"),
     "cache report": (able(reports_cache=False), {}, "prefix cache", "does not report", "--enable-cache-report"),
     "cache": (able(caches=False), {}, "prefix cache", "0 of ", "--disable-radix-cache"),
-    "metrics": (able(has_metrics=False), {}, "metrics", "has nothing", "--enable-metrics"),
+    "metrics": (able(has_metrics=False), {}, "metrics", "no figures of SGLang", "--enable-metrics"),
     "thinking": (
         able(info={"enable_strict_thinking": False, "reasoning_parser": "qwen3"}),
         {"layers": {"VOICE": {"thinking": True}}},
@@ -53,7 +53,7 @@ LACKS: dict[str, tuple[FakeSglang, dict[str, Any], str, str, str]] = {
         "--enable-strict-thinking",
     ),
     "an answer": (able(takes_s=3), {"timeout_s": 0.5}, "small calls", "within 0.5 s", "load"),
-    "room": (able(max_running=0, max_queued=0), {}, "small calls", "status 503", "fewer calls"),
+    "room": (able(max_running=0, max_queued=0), {}, "small calls", "status 503", "fewer concurrent calls"),
 }
 
 

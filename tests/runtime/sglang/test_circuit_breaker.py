@@ -28,7 +28,7 @@ def test_it_opens_after_failures_in_a_row() -> None:
     breaker.record_failure("refused")
     assert breaker.allows() and breaker.failures == 1
     opened = broken(_Time())
-    assert opened.is_open and not opened.allows() and opened.wait_s == FIRST_PAUSE_S and opened.last == "refused"
+    assert opened.is_open and not opened.allows() and opened.wait_s == FIRST_PAUSE_S and opened.last_error == "refused"
 
 
 def test_one_call_tries_again_after_the_pause() -> None:

@@ -44,7 +44,7 @@ def test_a_look_never_gives_more_places(load: ServerLoad, in_use: int, limit: in
     grown = known
     for _ in range(600):
         grown = grown.after_answer(grown.capacity)
-    assert known.limit <= limit and known.upto <= 256
+    assert known.limit <= limit and known.limit_until_next_poll <= 256
     if load.queued >= load.target_queue_length:
         assert grown == known
     else:
@@ -79,7 +79,7 @@ def test_it_finds_what_a_server_takes(takes: int, others: int) -> None:
 
 def test_a_server_that_takes_fewer_later_gets_fewer() -> None:
     """The cache of a server fills up: what it can no longer work on at once is taken back within one look, and given again bit by bit."""
-    known = ConcurrencyLimit(256, 64, 64.0, full=True)
+    known = ConcurrencyLimit(256, 64, 64.0, saturation_seen=True)
     known = known.after_load(ServerLoad(20, 44), 64)
     assert 20 <= known.capacity <= 24
     for _ in range(12):
@@ -102,7 +102,7 @@ sglang:num_queue_reqs{model_name="tiny"} 2.0
 def test_calls_that_do_not_arrive_ask_for_no_more() -> None:
     """Forty places, ten requests at the server and none in its queue: what is slow is on this side, and stays as it is."""
     known = ConcurrencyLimit(256, 80, 40.0).after_load(ServerLoad(10, 0), 40)
-    assert known.upto == 40 and known.after_answer(40) == known
+    assert known.limit_until_next_poll == 40 and known.after_answer(40) == known
 
 
 def test_the_page_of_a_server_is_read() -> None:

@@ -63,7 +63,7 @@ class ErasureService:
             self.on_step("proof")
             proof = self._proof(traces, facts)
             self.data.remove_folder(user)  # what kept its place meanwhile
-            if proof.clean:
+            if proof.is_clean:
                 intents.remove_intent(user)
         return ErasureReport(found, proof, notices)
 

@@ -29,7 +29,7 @@ class Evaluation:
         """Recipe name, version and layer -> figures of the day's calls (a day of PANDORA_TIMEZONE); raises StoreError."""
         return call_metrics(
             self.calls_of_day(day),
-            lambda record: (record.recipe, record.recipe_version, record.judged_layer.value),
+            lambda record: (record.recipe, record.recipe_version, record.grouping_layer.value),
             self.outcomes.outcome_of,
         )
 

@@ -259,8 +259,8 @@ def _compressions(calls: CallCounts) -> Iterator[Finding]:
         totals = calls.compressions()
     except PandoraError:  # the finding of the index of calls has it
         return
-    time = f"{totals.latency_ms / 1_000:.1f} s (longest {totals.longest_latency_ms:.0f} ms)"
-    saved = f"{totals.tokens_saved:,} tokens saved (most at once {totals.most_tokens_saved:,})"
+    time = f"{totals.latency_ms / 1_000:.1f} s (longest {totals.max_latency_ms:.0f} ms)"
+    saved = f"{totals.tokens_saved:,} tokens saved (most at once {totals.max_tokens_saved:,})"
     counts = f"{totals.invocations} done, {totals.halted} halted"
     yield Finding("compression", True, f"{counts}; {saved}; {time}; {totals.overflow_warnings} overflows")
 

@@ -105,7 +105,7 @@ class _ArchiveRun:
         self, ctx: ArchiveContext, rules: EligibilityRule, known: frozenset[TurnActivity], on_row: OnRow, report: ArchiveReport
     ) -> None:
         self._ctx, self._rules, self._known, self._on_row = ctx, rules, set(known), on_row
-        self._background = replace(ctx.deps, priority=Priority.BATCH, at_rest=True)
+        self._background = replace(ctx.deps, priority=Priority.BATCH, is_maintenance=True)
         self._limit = asyncio.Semaphore(ctx.rules.concurrency)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="archive")
         self._pending: tuple[_Batch, Future[_StoredBatch]] | None = None
@@ -193,7 +193,7 @@ class _ArchiveRun:
         judged = judge_manifest(manifest, self._ctx, self._rules)
         if isinstance(judged, DueTurn):
             batch.made.append(await pack_turn(judged, self._ctx))
-        elif judged.kept is NotDueReason.ARCHIVED:
+        elif judged.cause is NotDueReason.ARCHIVED:
             batch.left.append(due)
         else:
             self._add_row(_row(due, ArchiveOutcome.KEPT, judged.reason))
@@ -265,7 +265,7 @@ class _ArchiveRun:
 
 
 def _lacks_summary(manifest: Manifest) -> bool:
-    return manifest.state is TurnState.SAVED and not manifest.recorded and not manifest.finished(phase_in_role(PhaseRole.SUMMARY))
+    return manifest.state is TurnState.SAVED and not manifest.recorded and not manifest.has_finished(phase_in_role(PhaseRole.SUMMARY))
 
 
 def _row(due: DueTurn, outcome: ArchiveOutcome, reason: str, intervention: str = "") -> ArchivedTurn:

@@ -147,10 +147,10 @@ def select_turns(ctx: ArchiveContext, *, days: Collection[date] | None = None) -
             judged = rules.decide(activity)
         if days is not None and judged.day not in days:
             continue
-        if isinstance(judged, NotDueTurn) and judged.kept is NotDueReason.HELD and judged.day and is_archived(activity.key, ctx):
+        if isinstance(judged, NotDueTurn) and judged.cause is NotDueReason.HELD and judged.day and is_archived(activity.key, ctx):
             judged = DueTurn(activity.key, judged.day)  # an interrupted restore: its row and hold were written before its manifest
         if isinstance(judged, NotDueTurn):
-            if judged.kept is not NotDueReason.ARCHIVED and (days is not None or judged.kept is not NotDueReason.YOUNG):
+            if judged.cause is not NotDueReason.ARCHIVED and (days is not None or judged.cause is not NotDueReason.YOUNG):
                 not_due.append(judged)
             continue
         due.append(judged)

@@ -109,11 +109,11 @@ def _verify_day(
         if is_archived(one.key, ctx):
             tally.judge(DayCheck.INDEX_AGREES, f"{one.key}: turn.json says archived, its row does not: pandora index rebuild")
     for one in stays:
-        fault = f"{one.key}: {one.reason}" if one.kept is NotDueReason.UNREADABLE else ""
+        fault = f"{one.key}: {one.reason}" if one.cause is NotDueReason.UNREADABLE else ""
         if one.key in failed:
             fault = f"{one.key}: it could not be archived: intervention {failed[one.key]} says why"
         tally.judge(DayCheck.NOTHING_LEFT_BEHIND, fault)
-    return replace(tally.day, rows=tuple(tally.rows), stays=tuple(stays), verdicts=tuple(tally.verdicts.values()))
+    return replace(tally.day, rows=tuple(tally.rows), unarchived_turns=tuple(stays), verdicts=tuple(tally.verdicts.values()))
 
 
 def _verify_turn(key: TurnKey, tally: _DayTally, ctx: ArchiveContext) -> Manifest | None:

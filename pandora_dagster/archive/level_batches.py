@@ -120,7 +120,7 @@ def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, i
             user_id=user,
             parent=document_id(TurnKey(user, link.turn), SUMMARY),
             child=child,
-            relation=Relation.SUMMARISED,
+            relation=Relation.SUMMARIZED,
             parent_sha=link.sha,
             child_sha=narrative.sha,
             parent_tokens=entry_tokens.get(link.turn, 0),

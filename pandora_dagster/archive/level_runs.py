@@ -52,7 +52,7 @@ class LevelContext:
     @property
     def background(self) -> PhaseDependencies:
         """Dependencies with batch priority, for calls that no user waits for."""
-        return replace(self.deps, priority=Priority.BATCH, at_rest=True)
+        return replace(self.deps, priority=Priority.BATCH, is_maintenance=True)
 
     def made_by(self, result: CallResult) -> TextOrigin:
         record = result.record

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.contracts.lineage import LineageEdge, Relation
 
-_FIRST = (Relation.DIGESTED, Relation.SUMMARISED, Relation.COMPRESSED, Relation.SECTION, Relation.CITED)
+_FIRST = (Relation.DIGESTED, Relation.SUMMARIZED, Relation.COMPRESSED, Relation.SECTION, Relation.CITED)
 Parents = Callable[[Collection[str]], Sequence[LineageEdge]]
 """All rows whose child is one of these documents."""
 

@@ -26,7 +26,7 @@ MAX_CHARACTERS = 200_000
 """Texts of a page, and characters of one text."""
 _CONTEXT = "context.md"
 _MAX_TITLE = 400
-_DERIVATIONS = (Relation.COMPRESSED, Relation.SUMMARISED, Relation.DIGESTED)
+_DERIVATIONS = (Relation.COMPRESSED, Relation.SUMMARIZED, Relation.DIGESTED)
 LEGEND = {
     Outcome.KEPT: "kept: unchanged",
     Outcome.EQUAL: "equal: kept in other words",

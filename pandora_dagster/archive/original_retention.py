@@ -133,13 +133,13 @@ def prune(ctx: ArchiveContext, *, older_than_days: int, by: str, dry_run: bool =
         if turn is None:
             gone += 1
             continue
-        (kept if turn.kept else pruned).append(turn)
+        (kept if turn.kept_because else pruned).append(turn)
         on_turn(turn)
     for left in prune_superseded(ctx, named, before=rule.before, by=by, dry_run=dry_run):
         if isinstance(left, str):
             unread.append(left)
         else:
-            (kept if left.kept else pruned).append(left)
+            (kept if left.kept_because else pruned).append(left)
             on_turn(left)
     if not dry_run:
         ctx.cold.remove_partial_objects()
@@ -186,7 +186,7 @@ def _prune_turn(key: TurnKey, rule: _PruneRule) -> PrunedTurn | None:
             if manifest.archive is None:
                 return PrunedTurn(key, "", "", 0, RetentionReason.ACTIVE, "it is no longer archived")
             turn = _judge_turn(manifest, manifest.archive, rule)
-            if turn is not None and turn.kept is None:
+            if turn is not None and turn.kept_because is None:
                 _delete_originals(manifest, manifest.archive, rule)
             return turn
     except DocumentError as error:
@@ -213,15 +213,15 @@ def _judge_turn(manifest: Manifest, record: ArchiveRecord, rule: _PruneRule) -> 
             return turn if ctx.cold.exists(record) else None
         hold = ctx.holds.find(key)
         if hold and (reason := rule.keeps.hold_reason(hold)):
-            return replace(turn, kept=RetentionReason.HELD, reason=reason)
+            return replace(turn, kept_because=RetentionReason.HELD, reason=reason)
     except PandoraError as error:
-        return replace(turn, kept=RetentionReason.FAULT, reason=error.with_hint)
+        return replace(turn, kept_because=RetentionReason.FAULT, reason=error.with_hint)
     if intervention := rule.keeps.interventions.get(key):
-        return replace(turn, kept=RetentionReason.INTERVENTION, reason=f"intervention {intervention} is open")
+        return replace(turn, kept_because=RetentionReason.INTERVENTION, reason=f"intervention {intervention} is open")
     if reason := rule.cited.reason(key):
-        return replace(turn, kept=RetentionReason.CITED, reason=reason)
+        return replace(turn, kept_because=RetentionReason.CITED, reason=reason)
     if fault := ctx.cold.verify(record) or _read_fault(key, ctx):
-        return replace(turn, kept=RetentionReason.FAULT, reason=fault)
+        return replace(turn, kept_because=RetentionReason.FAULT, reason=fault)
     return turn
 
 

@@ -233,7 +233,7 @@ def forget(
         exit_with(EXIT_USAGE, f"{settings.root}: no store there: expected the folder of a store (--root or PANDORA_ROOT)")
     erasure = open_erasure(settings, open_run_eraser(settings), on_step=lambda step: print_note(f"erasing {owner}: {step}"))
     found = erasure.find(owner)
-    if not found.anything:
+    if not found.has_data:
         exit_with(EXIT_USAGE, f"user {owner}: no data in this store: expected a user that `pandora turns` lists")
     if not (as_json and (yes or dry_run)):
         _print_found(found)
@@ -245,7 +245,7 @@ def forget(
         exit_with(EXIT_USAGE, "nothing was erased")
     erased = erasure.erase(owner)
     _print_proof(erased, as_json=as_json)
-    if not erased.proof.clean:
+    if not erased.proof.is_clean:
         raise typer.Exit(EXIT_FAILED)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from pandora_dagster.contracts.compression_results import CURRENT_NAMES
+from pandora_dagster.contracts.compression_results import GATE_NAME_MIGRATION
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.strict_model import StrictModel
 
@@ -39,7 +39,7 @@ class ArchivedDocument(StrictModel):
     model: str = ""
     counts: Mapping[str, int] = {}
     """`total`, and a number for each outcome of a fact."""
-    checks: Annotated[Mapping[str, bool], CURRENT_NAMES] = {}
+    checks: Annotated[Mapping[str, bool], GATE_NAME_MIGRATION] = {}
     """The three checks of its compression, `no_fact_changed` among them; empty where it stays whole."""
     whole: str = ""
     """Why it stays whole; "" where it is compressed."""
@@ -126,7 +126,7 @@ class NotDueTurn:
 
     key: TurnKey
     day: date | None
-    kept: NotDueReason
+    cause: NotDueReason
     reason: str
 
 
@@ -274,7 +274,7 @@ class ArchivedDay(ArchiveSums):
     turns: int = 0
     rows: tuple[ArchivedDayRow, ...] = ()
     """The first documents, in the order of turns."""
-    stays: tuple[NotDueTurn, ...] = ()
+    unarchived_turns: tuple[NotDueTurn, ...] = ()
     """Turns of the day that are not archived, each with its reason."""
     verdicts: tuple[DayVerdict, ...] = ()
     """One for each DayCheck that was made, in its order."""

@@ -22,7 +22,7 @@ Gate = Literal[
 ]
 
 
-def _with_current_names(gates: Any) -> Any:
+def _migrate_gate_names(gates: Any) -> Any:
     """The verdicts of a record, under the names of today: version 0.1.0 wrote `facts_preserved` for `no_fact_changed`."""
     if not isinstance(gates, Mapping) or "facts_preserved" not in gates:
         return cast(object, gates)
@@ -30,7 +30,7 @@ def _with_current_names(gates: Any) -> Any:
     return {"no_fact_changed" if name == "facts_preserved" else name: passed for name, passed in stored.items()}
 
 
-CURRENT_NAMES = BeforeValidator(_with_current_names)
+GATE_NAME_MIGRATION = BeforeValidator(_migrate_gate_names)
 """For fields of stored records that map gates and checks to whether they passed."""
 
 

@@ -35,7 +35,7 @@ class OutputFormat(StrEnum):
     """Markdown with `<thinking>`, `<draft>` and `<dispatch>` (`recipes.micro_tags`)."""
 
     @property
-    def is_written(self) -> bool:
+    def is_prose(self) -> bool:
         """Whether an answer is prose for users, not a value."""
         return self in (OutputFormat.MARKDOWN, OutputFormat.TEXT, OutputFormat.TAGGED)
 

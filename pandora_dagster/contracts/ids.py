@@ -11,7 +11,7 @@ SessionId = NewType("SessionId", str)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,99}")
 _TURN = re.compile(r"turn_([0-9]{6,9})")
-HIGHEST_TURN = 999_999_999
+MAX_TURN_NUMBER = 999_999_999
 
 
 def _checked(kind: str, text: str) -> str:
@@ -59,6 +59,6 @@ class TurnKey:
 def turn_number(turn_id: str) -> int:
     """The number in `turn_000811`; raises BadIdError."""
     found = _TURN.fullmatch(turn_id)
-    if not found or not 0 < int(found.group(1)) <= HIGHEST_TURN:
+    if not found or not 0 < int(found.group(1)) <= MAX_TURN_NUMBER:
         raise BadIdError(f"turn id {turn_id[:60]!r}: expected turn_ and a number of at least six digits, e.g. turn_000811")
     return int(found.group(1))

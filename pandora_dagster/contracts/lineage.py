@@ -117,7 +117,7 @@ class Relation(StrEnum):
 
     COMPRESSED = "compressed"
     """Verified fact by fact; equal hashes where it stays whole."""
-    SUMMARISED = "summarised"
+    SUMMARIZED = "summarised"
     """A turn's summary from its context.md; a session's narrative from its turns."""
     DIGESTED = "digested"
     """A user's digest from narratives."""

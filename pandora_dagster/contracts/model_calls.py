@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from pandora_dagster.contracts.compression_results import CURRENT_NAMES, CompressionReport, GateVerdict
+from pandora_dagster.contracts.compression_results import GATE_NAME_MIGRATION, CompressionReport, GateVerdict
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat, Priority
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.images import ImagePart
@@ -111,7 +111,7 @@ class CallRequest:
     """Whether the query refers to something that its analysis could not resolve."""
     halt_on_low_confidence: bool = True
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
-    by_hand: str = ""
+    manual_answer: str = ""
     """A manual answer of a user in place of the model's: it passes the same gates, and is recorded as manual."""
     images: tuple[ImagePart, ...] = ()
     """Sent beside the text to a layer whose model reads images; any other layer refuses the call."""
@@ -121,20 +121,20 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One labelled piece of a prompt pack. `text` is its content; `framed` is its form in the message."""
+    """One labelled piece of a prompt pack. `text` is its content; `framed_text` is its form in the message."""
 
     kind: PartKind
     name: str
     text: str
     tokens: int
-    """Tokens of `framed`."""
+    """Tokens of `framed_text`."""
 
     @property
-    def framed(self) -> str:
-        return framed(self.kind, self.name, self.text)
+    def framed_text(self) -> str:
+        return frame_text(self.kind, self.name, self.text)
 
 
-def framed(kind: PartKind, name: str, text: str) -> str:
+def frame_text(kind: PartKind, name: str, text: str) -> str:
     """Render a part for its message. Quoted text can neither close its frame nor open another (user text is never structure)."""
     if kind in SHARED_KINDS:
         return text
@@ -172,12 +172,12 @@ class PromptPack:
     @property
     def system(self) -> str:
         """The shared prefix: policy, role prompt, IO schema."""
-        return "\n\n".join(p.framed for p in self.parts if p.kind in SHARED_KINDS)
+        return "\n\n".join(p.framed_text for p in self.parts if p.kind in SHARED_KINDS)
 
     @property
     def user(self) -> str:
         """Variables, documents, the original query, and on a retry the last error."""
-        return "\n\n".join(p.framed for p in self.parts if p.kind not in SHARED_KINDS)
+        return "\n\n".join(p.framed_text for p in self.parts if p.kind not in SHARED_KINDS)
 
     @property
     def query(self) -> str:
@@ -208,7 +208,7 @@ class Price(StrictModel):
     cached: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """Price of prompt tokens in the server's cache; absent: the price of others."""
 
-    def of(self, usage: Usage) -> float:
+    def cost(self, usage: Usage) -> float:
         cached = self.input if self.cached is None else self.cached
         return ((usage.prompt - usage.cached) * self.input + usage.cached * cached + usage.output * self.output) / 1_000_000
 
@@ -269,7 +269,7 @@ class CallRecord(StrictModel):
     retries: int = 0
     escalated: bool = False
     finish_reason: str = ""
-    gates: Annotated[Mapping[str, bool], CURRENT_NAMES] = {}
+    gates: Annotated[Mapping[str, bool], GATE_NAME_MIGRATION] = {}
     error: str = ""
     left_out: tuple[str, ...] = ()
     """Items that selection left out, by name."""
@@ -293,7 +293,7 @@ class CallRecord(StrictModel):
     """The model's reasoning in a tagged answer."""
 
     @property
-    def judged_layer(self) -> ModelLayer:
+    def grouping_layer(self) -> ModelLayer:
         """The layer by which calls are grouped for metrics."""
         return self.recipe_layer or self.model_layer
 
@@ -306,13 +306,17 @@ class CallRecord(StrictModel):
         return self.spent.prompt + self.spent.output or (self.tokens.total if self.success or self.tokens.output else 0)
 
 
-TURN_TOKENS = 70_000
+EXPECTED_TURN_TOKENS = 70_000
 """Expected tokens of a turn (000 section 11.2)."""
 
 
 def token_alarm(tokens: int) -> str:
-    """A warning where a turn used more than `TURN_TOKENS`, else ""."""
-    return f"{tokens:,} tokens in this turn: expected about {TURN_TOKENS:,} (000 section 11.2)" if tokens > TURN_TOKENS else ""
+    """A warning where a turn used more than `EXPECTED_TURN_TOKENS`, else ""."""
+    return (
+        f"{tokens:,} tokens in this turn: expected about {EXPECTED_TURN_TOKENS:,} (000 section 11.2)"
+        if tokens > EXPECTED_TURN_TOKENS
+        else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +325,7 @@ class TurnUsage:
 
     tokens: int = 0
     cost: float = 0.0
-    earlier: int = 0
+    other_phase_tokens: int = 0
     """Tokens of phases other than the requested one."""
     ms: float = 0.0
     """Milliseconds of the calls, waiting and retries included."""

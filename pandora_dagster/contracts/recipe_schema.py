@@ -91,7 +91,7 @@ class Expectation(StrictModel):
         return self
 
     @property
-    def word(self) -> str:
+    def assertion(self) -> str:
         """The name of the assertion."""
         return next(iter(self.model_fields_set - {"field"}))
 

@@ -67,7 +67,7 @@ class PrunedTurn:
     cold: str
     size: int
     """Bytes of the object on the disk."""
-    kept: RetentionReason | None = None
+    kept_because: RetentionReason | None = None
     """None: deleted, or to be deleted in a dry run."""
     reason: str = ""
     """Why it is kept, or why an object that no turn names is deleted."""
@@ -81,11 +81,11 @@ class PruneReport:
     dry_run: bool
     pruned: tuple[PrunedTurn, ...] = ()
     kept: tuple[PrunedTurn, ...] = ()
-    young: int = 0
+    within_retention: int = 0
     """Number of archived turns within their retention."""
-    gone: int = 0
+    deleted_earlier: int = 0
     """Number of turns whose originals were deleted by an earlier run."""
-    unread: tuple[str, ...] = ()
+    unreadable_objects: tuple[str, ...] = ()
     """Unreadable objects that no turn names, a sentence each."""
 
     @property
@@ -95,7 +95,10 @@ class PruneReport:
     @property
     def faults(self) -> tuple[str, ...]:
         """Damaged objects, and missing ones without a tombstone, a sentence each."""
-        return (*(f"{turn.key}: {turn.reason}" for turn in self.kept if turn.kept is RetentionReason.FAULT), *self.unread)
+        return (
+            *(f"{turn.key}: {turn.reason}" for turn in self.kept if turn.kept_because is RetentionReason.FAULT),
+            *self.unreadable_objects,
+        )
 
 
 # The erasure of one user and its proof. The intent alone contains words of the user, until a proof has passed.
@@ -122,7 +125,7 @@ class UserDataCounts:
     """What is stored outside of the store and is not erased."""
 
     @property
-    def anything(self) -> bool:
+    def has_data(self) -> bool:
         return any(self.counts.values())
 
 
@@ -146,7 +149,7 @@ class ErasureProof:
     hits: tuple[str, ...] = ()
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         return not self.hits
 
 

@@ -74,7 +74,7 @@ class Manifest(StrictModel):
         """The turn's key; raises BadIdError for invalid ids."""
         return TurnKey(user_id(self.user_id), turn_number(self.turn_id))
 
-    def finished(self, phase: str) -> bool:
+    def has_finished(self, phase: str) -> bool:
         return any(p.phase == phase for p in self.phases)
 
 
@@ -125,7 +125,7 @@ class TurnRow(StrictModel):
     """Its messages in order; the first turn of a recorded conversation begins with the preamble (DECISIONS 20)."""
 
 
-SESSION_POOL = 200
+MAX_SESSION_CANDIDATES = 200
 """Candidates fetched where only turns of one session may be offered."""
 
 

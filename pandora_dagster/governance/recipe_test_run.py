@@ -70,7 +70,7 @@ def unmet_expectations(expectation: Expectation, parsed: object) -> Iterator[str
 
 
 def _holds(expectation: Expectation, found: object) -> bool:
-    word, wanted = expectation.word, getattr(expectation, expectation.word)
+    word, wanted = expectation.assertion, getattr(expectation, expectation.assertion)
     if word == "equals":
         return found == wanted
     if word == "one_of":
@@ -117,7 +117,7 @@ def _value_at(parsed: object, field: str) -> object:
 
 
 def _expectation_text(expectation: Expectation) -> str:
-    return f"{expectation.word} {_short_value(getattr(expectation, expectation.word))}"
+    return f"{expectation.assertion} {_short_value(getattr(expectation, expectation.assertion))}"
 
 
 def _short_value(value: object) -> str:

@@ -109,13 +109,13 @@ def _upsert(changing: _Changing[L], line: FactUpsert) -> None:
         origin = {"turn": said.number, "stated_at": said.stated_at} if changing.prefix == "f" else {}
         changing.change("reword", known.id, category=line.category, fact=line.fact, **origin)
         return
-    same = next((f for f in changing.facts.values() if f.current and same_words(f.fact, line.fact)), None)
+    same = next((f for f in changing.facts.values() if f.is_current and same_words(f.fact, line.fact)), None)
     if same:
         return
     fact = NotableFact(id="new", category=line.category, fact=line.fact, turn=said.number, stated_at=said.stated_at)
     older = _current_fact(changing, line.replaces or line.id or "")
     new = changing.add(fact)
-    if older and older.current:
+    if older and older.is_current:
         changing.change("supersede", older.id, superseded_by=new.id, superseded_at=said.stated_at)
 
 
@@ -129,7 +129,7 @@ def _current_fact(changing: _Changing[L], id: str) -> NotableFact | None:
 
 def _limit(changing: _Changing[L], most: int) -> None:
     over = len(changing.facts) - most
-    order = sorted(changing.facts.values(), key=lambda f: (f.current, f.turn, int(f.id[1:])))
+    order = sorted(changing.facts.values(), key=lambda f: (f.is_current, f.turn, int(f.id[1:])))
     for fact in order[: max(0, over)]:
         changing.remove("leave_out", fact.id, f"over {most} facts")
 
@@ -150,11 +150,11 @@ def merge_session_facts(
         if origin in known:
             if fact.id in new_ids:
                 changing.change("reword", known[origin], category=fact.category, fact=fact.fact, turn=fact.turn, stated_at=fact.stated_at)
-        elif fact.current and not any(f.current and same_words(f.fact, fact.fact) for f in changing.facts.values()):
+        elif fact.is_current and not any(f.is_current and same_words(f.fact, fact.fact) for f in changing.facts.values()):
             older = changing.facts.get(replaced.get(fact.fact, ""))
             new = changing.add(fact.model_copy(update={"origin": origin}))
             known[origin] = new.id
-            if older and older.current:
+            if older and older.is_current:
                 changing.change("supersede", older.id, superseded_by=new.id, superseded_at=fact.stated_at)
     for origin, fact in own.items():
         newer = known.get(f"{session.session_id}/{fact.superseded_by}")
@@ -179,7 +179,7 @@ def resolve_by_date(ledger: L) -> L:
     known = {f.id: f for f in ledger.facts}
     for fact in ledger.facts:
         other = known.get(fact.superseded_by or "")
-        if other and other.current and other.stated_at < fact.stated_at:
+        if other and other.is_current and other.stated_at < fact.stated_at:
             known[fact.id] = known[fact.id].model_copy(update={"superseded_by": None, "superseded_at": None})
             known[other.id] = other.model_copy(update={"superseded_by": fact.id, "superseded_at": fact.stated_at})
     return ledger.model_copy(update={"facts": tuple(known.values())})

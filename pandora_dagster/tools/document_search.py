@@ -9,7 +9,7 @@ from pandora_dagster.contracts.model_calls import Source
 from pandora_dagster.contracts.ports.measurement import TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
-from pandora_dagster.contracts.turns import SESSION_POOL, Candidate
+from pandora_dagster.contracts.turns import MAX_SESSION_CANDIDATES, Candidate
 from pandora_dagster.documents.citations import escape_source_marks
 from pandora_dagster.documents.turn_row import READ_FILES
 from pandora_dagster.retrieval.turn_excerpts import Excerpt, excerpt
@@ -71,7 +71,7 @@ class DocSearch:
         if self.crosses_sessions(user):
             return self.index.candidates(user, query, limit=MOST_TURNS, before=turn.number)
         session = self.turns.manifest(turn).session_id
-        found = self.index.candidates(user, query, limit=SESSION_POOL, before=turn.number)
+        found = self.index.candidates(user, query, limit=MAX_SESSION_CANDIDATES, before=turn.number)
         return tuple(c for c in found if c.row.session_id == session)[:MOST_TURNS]
 
     def _piece(self, key: TurnKey, query: str, room: int) -> Excerpt:

@@ -61,7 +61,7 @@ def test_nothing_is_left_and_nobody_else_loses_a_byte(root):
     )
     app.close()
     erased = erasure(root).erase(BEN)
-    assert erased.proof.clean and erased.proof.facts >= len(HIS) and erased.proof.files > 50
+    assert erased.proof.is_clean and erased.proof.facts >= len(HIS) and erased.proof.files > 50
     assert erased.found.counts["turns"] == 9 and erased.found.counts["runs"] == 2 and erased.found.counts["partitions"] == 2
     assert not left_of_ben(root)
     app = opened(root)
@@ -103,7 +103,7 @@ def test_what_both_said_is_no_trace(root):
 def test_a_second_erasure_finds_nothing_and_a_new_turn_may_begin(root):
     erasure(root).erase(BEN)
     found = erasure(root).find(BEN)
-    assert not found.anything, found.counts
+    assert not found.has_data, found.counts
     app = opened(root)
     key = app.start("hello again", user=BEN, session="s")
     assert key.number == 1
@@ -178,7 +178,7 @@ def test_after_a_hit_a_later_run_looks_for_the_same_facts(root, monkeypatch):
     assert first.hits == again.hits == (f"{root / 'new_zstd'}: bytes",) and again.facts == first.facts >= len(HIS)
     (root / "new_zstd").unlink()
     last = erasure(root).erase(BEN).proof
-    assert last.clean and last.facts == first.facts and not left_of_ben(root) and not ErasureIntents(root).has_intent(BEN)
+    assert last.is_clean and last.facts == first.facts and not left_of_ben(root) and not ErasureIntents(root).has_intent(BEN)
 
 
 def test_while_it_runs_no_turn_of_theirs_begins_and_others_do(root):
@@ -196,7 +196,7 @@ def test_while_it_runs_no_turn_of_theirs_begins_and_others_do(root):
         assert "pandora forget ben" in refused.value.hint
     assert app.start("hello", user=RUBEN, session="s").user == RUBEN
     app.close()
-    assert erasure(root).erase(BEN).proof.clean and not left_of_ben(root)
+    assert erasure(root).erase(BEN).proof.is_clean and not left_of_ben(root)
 
 
 def stop(step, at):
@@ -211,8 +211,8 @@ def erased_after_a_stop(root, at):
         erasure(root, on_step=lambda step: stop(step, at)).erase(BEN)
     assert erasure(root).find(BEN).counts["begun_before"] == 1
     proof = erasure(root).erase(BEN).proof
-    assert proof.clean and proof.facts >= len(HIS)
-    assert not left_of_ben(root) and of_others(root) == before and not erasure(root).find(BEN).anything
+    assert proof.is_clean and proof.facts >= len(HIS)
+    assert not left_of_ben(root) and of_others(root) == before and not erasure(root).find(BEN).has_data
 
 
 @pytest.mark.parametrize("at", ["facts", "documents"])
@@ -226,7 +226,7 @@ def test_a_turn_that_somebody_works_on_is_waited_for(root):
     lock = root / "users" / "ben" / "turns" / "turn_000003" / ".lock"
     with file_lock(lock, what="a turn", seconds=1), pytest.raises(StoreError, match="turn_000003"):
         erasure(root, wait_s=0.2).erase(BEN)
-    assert erasure(root).erase(BEN).proof.clean and not left_of_ben(root)
+    assert erasure(root).erase(BEN).proof.is_clean and not left_of_ben(root)
 
 
 def test_one_erasure_at_a_time(root):
@@ -261,7 +261,7 @@ def test_an_archival_run_that_tells_a_session_is_waited_for_and_none_begins(root
         erasure(root, wait_s=0.2).erase(BEN)
     with pytest.raises(StoreError, match="is being erased"), levels.lock(subject):
         pytest.fail("a night began")
-    assert erasure(root).erase(BEN).proof.clean
+    assert erasure(root).erase(BEN).proof.is_clean
     with pytest.raises(StoreError, match="has no folder"), levels.lock(subject):
         pytest.fail("a night began")
     assert not left_of_ben(root) and not (root / "users" / "ben").exists()
@@ -276,7 +276,7 @@ def test_links_are_never_followed(root, tmp_path):
     (root / "users" / "ben" / "notes").symlink_to(outside / "deep")
     found = erasure(root).find(BEN)
     assert any("its target is not" in notice for notice in found.notices)
-    assert erasure(root).erase(BEN).proof.clean and not left_of_ben(root)
+    assert erasure(root).erase(BEN).proof.is_clean and not left_of_ben(root)
     assert (outside / "deep" / "keep.md").read_text() == HIS[0]
 
 
@@ -300,7 +300,7 @@ def test_damaged_folders_are_erased_like_others(root):
     (root / "interventions" / "int_20260101_000000_abcd.json").write_text('{"user_id": "ben", broken')
     (next((root / "cold" / "ben").rglob("*.tar.zst"))).write_bytes(b"cut")
     erased = erasure(root).erase(BEN)
-    assert erased.proof.clean and not left_of_ben(root)
+    assert erased.proof.is_clean and not left_of_ben(root)
     assert len(erased.notices) == 1 and "call_index.duckdb: it was damaged and is deleted: pandora index rebuild" in erased.notices[0]
 
 
@@ -315,4 +315,4 @@ def test_an_id_that_is_a_path_is_refused(root, bad):
 
 
 def test_an_id_that_never_was_has_nothing(root):
-    assert not erasure(root).find("nobody").anything
+    assert not erasure(root).find("nobody").has_data

@@ -171,20 +171,20 @@ def test_open_halted_held_and_intervened_turns_stay(rig):
     pin(saved, ctx)
     selected = select_turns(ctx)
     assert [d.key for d in selected.due] == [clarified]
-    assert {n.key: n.kept for n in selected.not_due} == {
+    assert {n.key: n.cause for n in selected.not_due} == {
         saved: NotDueReason.HELD,
         opened: NotDueReason.OPEN,
         halted: NotDueReason.INTERVENTION,
     }
     rig.app.interventions.resolve(rig.halted(halted).id, "seen")
-    assert {n.key: n.kept for n in select_turns(ctx).not_due}[halted] is NotDueReason.HALTED
+    assert {n.key: n.cause for n in select_turns(ctx).not_due}[halted] is NotDueReason.HALTED
     rig.app.run(archive_turns(selected, ctx))
     assert rig.app.turns.manifest(clarified).archive.was == "clarify"
     assert restore(clarified, ctx).turn.manifest.state == "clarify"
     assert unpin(saved, ctx) and not unpin(saved, ctx)
     assert [d.key for d in select_turns(ctx).due] == [saved]
     rig.app.interventions.open("fact_loss", "look at it", user_id="anna", turn_id=saved.turn_id)
-    assert {n.key: n.kept for n in select_turns(ctx).not_due}[saved] is NotDueReason.INTERVENTION
+    assert {n.key: n.cause for n in select_turns(ctx).not_due}[saved] is NotDueReason.INTERVENTION
 
 
 def test_a_hold_that_cannot_be_read_holds(app):
@@ -192,7 +192,7 @@ def test_a_hold_that_cannot_be_read_holds(app):
     key = next(iter(app.turns.keys(None)))
     (Path(app.turns.path(key)) / "hold.json").write_text("{")
     stays = {n.key: n for n in select_turns(archive_context(app)).not_due}
-    assert stays[key].kept is NotDueReason.HELD and "may be a pin" in stays[key].reason
+    assert stays[key].cause is NotDueReason.HELD and "may be a pin" in stays[key].reason
 
 
 @pytest.mark.parametrize("works", [True, False])
@@ -207,7 +207,7 @@ def test_a_missing_summary_is_made_first_and_is_no_activity(rig, works):
         rig.say(summarizer='{"summary": "a desk", "topics": ["desk", "oak"], "intent": "query", "has_research": false}')
     report, (row,) = archived(rig.app, after=LATER)
     manifest = rig.app.turns.manifest(key)
-    assert manifest.last_activity == last and manifest.finished("turn_summary") == works
+    assert manifest.last_activity == last and manifest.has_finished("turn_summary") == works
     assert row.outcome is (ArchiveOutcome.ARCHIVED if works else ArchiveOutcome.FAILED) and rig.app.indexes.verify() == ()
     if works:
         assert rig.app.turns.original(key).manifest.last_activity == last and rig.row(key).summary == "a desk"

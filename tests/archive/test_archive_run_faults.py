@@ -89,7 +89,7 @@ def test_a_bad_turn_becomes_an_intervention_and_the_rest_goes_on(app, how):
     )
     assert [n for n in sorted(p.name for p in base.iterdir()) if n != ".lock"] == before
     again, _ = archived(app)
-    assert again.due == 0 and [n.kept for n in again.not_due] == [NotDueReason.INTERVENTION]
+    assert again.due == 0 and [n.cause for n in again.not_due] == [NotDueReason.INTERVENTION]
     app.interventions.resolve(failed.intervention, "mended")
     assert archived(app)[0].due == 1
 

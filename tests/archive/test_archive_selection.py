@@ -72,7 +72,7 @@ def test_every_moment_has_one_newest_due_day(now, name, days):
 def test_what_stays_says_why(stands, hold, kept):
     """One reason, in words that tell what is expected."""
     judged = rules().decide(stands, hold)
-    assert isinstance(judged, NotDueTurn) and judged.kept is kept and len(judged.reason) > 10
+    assert isinstance(judged, NotDueTurn) and judged.cause is kept and len(judged.reason) > 10
 
 
 @pytest.mark.parametrize("state", ["saved", "clarify"])
@@ -85,14 +85,14 @@ def test_a_hold_that_is_over_keeps_nothing(state, until):
 def test_an_open_intervention_keeps_its_turn_only():
     """Also where the turn is saved."""
     judged = rules(interventions={KEY: "int_1"}).decide(old())
-    assert isinstance(judged, NotDueTurn) and judged.kept is NotDueReason.INTERVENTION and "int_1" in judged.reason
+    assert isinstance(judged, NotDueTurn) and judged.cause is NotDueReason.INTERVENTION and "int_1" in judged.reason
     assert isinstance(rules(interventions={TurnKey("ben", 1): "int_1"}).decide(old()), DueTurn)
 
 
 def test_a_clock_set_back_makes_nothing_due():
     """What happened after `now` is young."""
     judged = rules(now=datetime(2020, 1, 1, tzinfo=UTC)).decide(old())
-    assert isinstance(judged, NotDueTurn) and judged.kept is NotDueReason.YOUNG
+    assert isinstance(judged, NotDueTurn) and judged.cause is NotDueReason.YOUNG
 
 
 @given(MOMENTS, ZONES, st.integers(-14 * 60, 14 * 60), st.integers(0, 3), st.integers(0, 3))

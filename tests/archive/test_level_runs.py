@@ -191,7 +191,7 @@ def test_a_contradicted_fact_stays_with_both_dates(tmp_path, order, runs):
         run_levels(ctx)
     old, new = sorted(ctx.levels.digest(ANNA).facts.facts, key=lambda f: f.stated_at)
     assert (old.fact, old.stated_at[:10], old.superseded_by, old.superseded_at[:10]) == (OLD[2], "2026-01-04", new.id, "2026-03-01")
-    assert new.fact == NEW[2] and new.current and proved(app, ctx) == []
+    assert new.fact == NEW[2] and new.is_current and proved(app, ctx) == []
     app.close()
 
 

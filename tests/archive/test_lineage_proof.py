@@ -74,7 +74,7 @@ def test_a_turn_says_what_it_was_made_from(message):
     assert (answer.parent, answer.child) == (f"{key}/response.md", f"{key}/context.md#5")
     assert answer.parent_tokens > answer.child_tokens > 0 and answer.verdicts["total"] > 0
     assert answer.recipe and answer.recipe_version and answer.prompt_hash and answer.runtime
-    (summary,) = [e for e in found if e.relation is Relation.SUMMARISED]
+    (summary,) = [e for e in found if e.relation is Relation.SUMMARIZED]
     assert summary.child == f"{key}/summary" and summary.recipe == "summarizer" and summary.prompt_hash and summary.model == "scripted-MIND"
     cited = [e for e in found if e.relation is Relation.CITED]
     assert {e.parent for e in cited} == {f"{first}/context.md"} and {e.child for e in cited} >= {f"{key}/context.md#2"}
@@ -126,12 +126,12 @@ def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(message):
     """Whatever relation a row has, the tree and the proof follow it; a reader of their texts is enough."""
     rig, first, key = message
     lineage = rig.app.lineage
-    entry = {e.child: e.child_sha for e in rows(rig, first, key) if e.relation is Relation.SUMMARISED}
+    entry = {e.child: e.child_sha for e in rows(rig, first, key) if e.relation is Relation.SUMMARIZED}
     texts = {"session": "They talked about a desk.", "digest": "Desks."}
     plain = {"user_id": "anna", "at": "2026-01-04T00:00:00Z"}
     hashes = {kind: sha256(text.encode()).hexdigest() for kind, text in texts.items()}
     narrative = [
-        LineageEdge(parent=p, child="anna:session/s1", relation=Relation.SUMMARISED, parent_sha=s, child_sha=hashes["session"], **plain)
+        LineageEdge(parent=p, child="anna:session/s1", relation=Relation.SUMMARIZED, parent_sha=s, child_sha=hashes["session"], **plain)
         for p, s in entry.items()
     ]
     digest = LineageEdge(

@@ -60,7 +60,7 @@ def originals_check(app):
 
 def test_young_originals_stay_and_a_dry_run_changes_nothing(app):
     before = objects(app)
-    assert pruned(app, after=timedelta(days=300)).young == len(before)
+    assert pruned(app, after=timedelta(days=300)).within_retention == len(before)
     dry = pruned(app, dry_run=True)
     assert len(dry.pruned) == len(before) and dry.bytes_freed > 0
     assert objects(app) == before and not stones(app)
@@ -92,7 +92,7 @@ def test_after_their_deletion_everything_goes_on_and_says_so(app):
     checks = originals_check(app)
     assert all(v.passed for v in checks) and sum(v.by_rule for v in checks) == len(keys)
     again = pruned(app)
-    assert (again.gone, len(again.pruned)) == (len(keys), 0)
+    assert (again.deleted_earlier, len(again.pruned)) == (len(keys), 0)
     json.dumps(conversations)
 
 
@@ -105,7 +105,7 @@ def test_what_something_refers_to_stays_with_the_reason(app):
     live = citing(app, four)
     report = pruned(app)
     kept = {turn.key: turn for turn in report.kept}
-    assert {key: turn.kept for key, turn in kept.items()} == {
+    assert {key: turn.kept_because for key, turn in kept.items()} == {
         one: RetentionReason.HELD,
         three: RetentionReason.INTERVENTION,
         four: RetentionReason.CITED,
@@ -131,7 +131,9 @@ def test_a_live_turn_that_cannot_be_read_keeps_what_it_may_cite(app):
     turn = app.turns.start(UserId("example"), "which one?", session=SessionId("live"), mode="chat", now=app.dependencies.clock())
     Path(app.turns.path(turn.key), "context.md").write_text("nothing of the kind")
     report = pruned(app)
-    assert not report.pruned and {t.kept for t in report.kept} == {RetentionReason.CITED} and "cannot be read" in report.kept[0].reason
+    assert (
+        not report.pruned and {t.kept_because for t in report.kept} == {RetentionReason.CITED} and "cannot be read" in report.kept[0].reason
+    )
 
 
 def test_a_missing_or_damaged_object_without_a_tombstone_stays_a_fault(app):
@@ -206,7 +208,7 @@ def test_what_would_be_left_is_read_before_anything_goes(app):
     document.write_text("damaged")
     for dry in (True, False):
         report = pruned(app, dry_run=dry)
-        assert [(t.key, t.kept) for t in report.kept] == [
+        assert [(t.key, t.kept_because) for t in report.kept] == [
             (keys[1], RetentionReason.FAULT)
         ] and "documents that would remain are damaged" in report.kept[0].reason
         assert len(report.pruned) == len(keys) - 1

@@ -57,7 +57,7 @@ def test_an_object_of_an_earlier_archival_goes_with_a_tombstone(rig):
         (key, earlier.relative_to(rig.app.settings.root).as_posix(), earlier.stat().st_size)
     ]
     report = pruned(rig)
-    assert report.pruned == dry.pruned and (report.young, report.faults) == (1, ())
+    assert report.pruned == dry.pruned and (report.within_retention, report.faults) == (1, ())
     assert newer.exists() and not earlier.exists()
     stone = Tombstone.model_validate_json(earlier.with_name(earlier.name.removesuffix(".tar.zst") + ".tombstone.json").read_text())
     assert (stone.turn, stone.by, stone.sha256) == (str(key), "a test", earlier.name.removesuffix(".tar.zst"))
@@ -98,7 +98,7 @@ def test_what_may_be_the_last_copy_stays(rig, gone):
     report = pruned(rig)
     assert not report.pruned and earlier.exists()
     kept = next(turn for turn in report.kept if turn.cold.endswith(earlier.name))
-    assert (kept.key, kept.kept) == (key, RetentionReason.FAULT)
+    assert (kept.key, kept.kept_because) == (key, RetentionReason.FAULT)
     assert ("damaged" if gone == "the newer object" else "may be the last copy") in kept.reason
 
 
@@ -113,6 +113,6 @@ def test_an_object_that_does_not_tell_whose_it_is_stays_and_is_reported(rig):
     os.utime(earlier, (0, 0))
     report = pruned(rig)
     assert not report.pruned and earlier.exists() and elsewhere.exists()
-    assert len(report.unread) == len(report.faults) == 2
-    assert any(str(earlier) in text and "damaged or cut off" in text for text in report.unread)
-    assert any(str(elsewhere) in text and "expected it below cold/anna/" in text for text in report.unread)
+    assert len(report.unreadable_objects) == len(report.faults) == 2
+    assert any(str(earlier) in text and "damaged or cut off" in text for text in report.unreadable_objects)
+    assert any(str(elsewhere) in text and "expected it below cold/anna/" in text for text in report.unreadable_objects)

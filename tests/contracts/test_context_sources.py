@@ -96,5 +96,5 @@ def test_of_nothing_gathered_nothing_is_rendered_or_dropped(source: ContextSourc
     )
     records, _ = source.load(query, planned(PLANS[name][0]))
     section = source.render(gathered, records, [], NOW)
-    assert (section.text, section.used, section.unlinked) == ("", frozenset(), ()) and source.drop_last(gathered) is None
+    assert (section.text, section.used_labels, section.unlinked) == ("", frozenset(), ()) and source.drop_last(gathered) is None
     assert len(source.unused(gathered, records)) == 1 and source.path(ANNA, "elsewhere/page.md") is None

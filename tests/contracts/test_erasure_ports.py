@@ -107,4 +107,4 @@ def test_an_erasure_leaves_its_intent_until_the_proof_is_clean() -> None:
         service.erase(ANN)
     assert records.has_intent(ANN) and any("NH-4410" in fact for fact in records.facts(ANN)) and not records.busy
     report = service.erase(ANN)
-    assert report.proof.clean and report.proof.facts > 0 and not records.has_intent(ANN) and list(port.texts(ANN)) == []
+    assert report.proof.is_clean and report.proof.facts > 0 and not records.has_intent(ANN) and list(port.texts(ANN)) == []

@@ -22,7 +22,7 @@ def edge(child: str, parent: str, *, user: str = "ann", **more: Any) -> LineageE
 
 ANSWER = edge("turn_000002/context.md", "turn_000001/context.md")
 SUMMARY = edge("turn_000002/summary", "turn_000002/context.md")
-NARRATIVE = edge("session/s1", "turn_000002/summary", relation=Relation.SUMMARISED)
+NARRATIVE = edge("session/s1", "turn_000002/summary", relation=Relation.SUMMARIZED)
 THEIRS = edge("turn_000002/context.md", "turn_000001/context.md", user="ben")
 
 

@@ -84,7 +84,7 @@ def test_a_commit_is_what_is_loaded_next(turns):
     after = committed(turns, turn, "reflection", 1, reflection='{"decision": "PROCEED"}')
     assert turns.load(turn.key) == after and after.files == {"reflection.json": '{"decision": "PROCEED"}'}
     assert turns.load(turn.key, only=()).files == {} and turns.load(turn.key, only={"reflection.json"}).files == after.files
-    assert after.manifest.finished("reflection") and ContextDocument.parse(after.context).body(1) == "what reflection wrote"
+    assert after.manifest.has_finished("reflection") and ContextDocument.parse(after.context).body(1) == "what reflection wrote"
     with pytest.raises(StoreError, match="another process committed"):
         committed(turns, turn, "response", 5)
     with pytest.raises(DocumentError, match="section 0"):
@@ -99,7 +99,7 @@ def test_an_unfinished_turn_is_reopened_in_place(turns):
     turn = committed(turns, committed(turns, started(turns), "reflection", 1), "response", 5, state=TurnState.HALTED)
     again = turns.reopen(turn, phase="response", order=ORDER)
     assert turns.load(turn.key) == again and (again.manifest.state, again.manifest.revision) == (TurnState.OPEN, 0)
-    assert again.manifest.finished("reflection") and not again.manifest.finished("response")
+    assert again.manifest.has_finished("reflection") and not again.manifest.has_finished("response")
     assert "what response wrote" not in again.context
 
 

@@ -40,7 +40,7 @@ class MemoryCallHistory(MemoryCallLog):
 
     def newest(self, recipe: str, *, version: str = "", layer: str = "", limit: int) -> Iterator[CallRecord]:
         found = [record for record in self.in_index() if record.recipe == recipe and version in ("", record.recipe_version)]
-        found = [record for record in found if layer in ("", record.judged_layer)]
+        found = [record for record in found if layer in ("", record.grouping_layer)]
         yield from reversed(found[-limit:] if limit else [])
 
     def between(self, begin: str, end: str) -> Iterator[CallRecord]:
@@ -88,9 +88,9 @@ class MemoryCallCounts:
             invocations=len(done),
             halted=sum(not record.success for record in done),
             tokens_saved=sum(record.compression_savings for record in done),
-            most_tokens_saved=max((record.compression_savings for record in done), default=0),
+            max_tokens_saved=max((record.compression_savings for record in done), default=0),
             latency_ms=sum(record.latency_ms for record in done),
-            longest_latency_ms=max((record.latency_ms for record in done), default=0.0),
+            max_latency_ms=max((record.latency_ms for record in done), default=0.0),
             overflow_warnings=sum(record.gates == {"within_budget": False} for record in calls),
         )
 

@@ -57,7 +57,7 @@ class BookSource(ContextSource[str]):
         quotes = [q for q in _field(gathered, "book_quotes") if q["book"] in records]
         lines = [f"- {q['quote']} [{labels[self.cite(q['book']).path]}] ({self.age(q['book'], now)} h)" for q in quotes]
         used = frozenset(labels[self.cite(q["book"]).path] for q in quotes)
-        return SourceSection("### Books\n\n" + "\n".join(lines) if lines else "", used=used, confidences=(0.6,) * len(used))
+        return SourceSection("### Books\n\n" + "\n".join(lines) if lines else "", used_labels=used, confidences=(0.6,) * len(used))
 
     def unused(self, gathered: GatheredContext, records: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"book {r}" for r in records if r not in {q["book"] for q in _field(gathered, "book_quotes")})

@@ -16,8 +16,8 @@ from pandora_dagster.contracts.user.sources import (
     ResearchRow,
     Visit,
     VisitRow,
-    research_id,
-    visit_reference,
+    research_logical_id,
+    visit_logical_id,
 )
 from pandora_dagster.contracts.user.user_memory import EarlierValue, FactChange, FactLedger, MemoryEntry, Profile, SessionFacts
 from pandora_dagster.errors import DocumentError
@@ -123,7 +123,7 @@ class MemoryConversationSummaries:
     def save(self, summary: ConversationSummary) -> ConversationSummary:
         place = summary.user_id, summary.session_id
         known = self.stored.get(place)
-        if known is None or known.last <= summary.last:
+        if known is None or known.last_turn <= summary.last_turn:
             self.stored[place] = summary
         return self.stored[place]
 
@@ -172,17 +172,21 @@ class MemorySourceStore:
     def research(self, user: UserId, topic: str) -> Research:
         row = next((row for row in self.research_rows(user) if row.topic == topic), None)
         if row is None:
-            raise DocumentError(f"{research_id(topic)}: not among the cached research of {user}: expected a stored topic", missing=True)
+            raise DocumentError(
+                f"{research_logical_id(topic)}: not among the cached research of {user}: expected a stored topic", missing=True
+            )
         return self.researches[user, topic, row.cache_key]
 
     def visit(self, user: UserId, visit_id: str) -> Visit:
         if (user, visit_id) not in self.visits:
-            where = visit_reference(visit_id)
+            where = visit_logical_id(visit_id)
             raise DocumentError(f"{where}: not among the visited pages of {user}: expected a stored visit", missing=True)
         return self.visits[user, visit_id]
 
     def path(self, user: UserId, logical_id: str) -> str | None:
-        known = {research_id(row.topic) for row in self.research_rows(user)} | {visit_reference(r.visit_id) for r in self.visit_rows(user)}
+        known = {research_logical_id(row.topic) for row in self.research_rows(user)} | {
+            visit_logical_id(r.visit_id) for r in self.visit_rows(user)
+        }
         return f"memory/{user}/{logical_id}" if logical_id in known else None
 
 

@@ -24,7 +24,7 @@ def child(root: Path, dies_at: int, report: Path | None = None) -> bool:
         done = erasure(root).erase(BEN)
         if report:
             report.write_text(str(count[0]))
-        os._exit(0 if done.proof.clean else 1)
+        os._exit(0 if done.proof.is_clean else 1)
     status = os.waitpid(pid, 0)[1]
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
         raise SystemExit(f"the child failed by itself at step {dies_at}")

@@ -36,7 +36,7 @@ def test_whatever_runs_beside_it_leaves_nothing(prepared, tmp_path, other, late_
     assert "Traceback" not in err, err
     if other[0] != "archive" and BEN in opened_users(root):
         assert pandora(root, "forget", "ben", "--yes")[0] == 0
-    if code != 0 and erasure(root).find(BEN).anything:
+    if code != 0 and erasure(root).find(BEN).has_data:
         code, _, err = pandora(root, "forget", "ben", "--yes")
         assert code == 0, err
     assert not left_of_ben(root)

@@ -39,8 +39,8 @@ def test_an_erasure_killed_anywhere_is_finished_by_the_next(prepared, tmp_path, 
     for root in (tmp_path / "whole", *(tmp_path / str(n) for n in range(kills))):
         assert of_others(root) == before
         if root.name != "whole":
-            assert erasure(root).erase(BEN).proof.clean
-        assert not left_of_ben(root) and not erasure(root).find(BEN).anything
+            assert erasure(root).erase(BEN).proof.is_clean
+        assert not left_of_ben(root) and not erasure(root).find(BEN).has_data
         app = opened(root)
         assert app.indexes.verify() == () and app.search.messages("oak desk", user=RUBEN, budget_tokens=300).results
         app.close()

@@ -45,7 +45,7 @@ def test_an_expectation_holds_or_says_why(good, bad):
     """Each word, on a value that meets it and on one that does not; the fault names place and expectation."""
     assert list(unmet_expectations(Expectation(**good), ANSWER)) == []
     fault = next(unmet_expectations(Expectation(**bad), ANSWER))
-    assert fault.startswith(f"{bad.get('field')}: ") and f"expected {Expectation(**bad).word} " in fault
+    assert fault.startswith(f"{bad.get('field')}: ") and f"expected {Expectation(**bad).assertion} " in fault
 
 
 def test_every_assertion_is_tried_above():

@@ -36,8 +36,8 @@ def test_a_contradiction_keeps_both_and_marks_the_newer_current():
     ledger, _ = apply_diff(EMPTY, says("Budget 900."), at(3), most=20)
     ledger, audit = apply_diff(ledger, says("Budget 700.", replaces="f1"), at(5), most=20)
     old, new = ledger.facts
-    assert (old.fact, old.current, old.superseded_by, old.superseded_at) == ("Budget 900.", False, "f2", "2026-01-06T10:00:00Z")
-    assert new.current and [c.kind for c in audit] == ["add", "supersede"] and audit[1].before.current
+    assert (old.fact, old.is_current, old.superseded_by, old.superseded_at) == ("Budget 900.", False, "f2", "2026-01-06T10:00:00Z")
+    assert new.is_current and [c.kind for c in audit] == ["add", "supersede"] and audit[1].before.is_current
 
 
 def test_better_words_keep_the_id():
@@ -113,7 +113,7 @@ def test_a_contradiction_reaches_the_profile(by):
     else:
         other, _ = apply_diff(EMPTY.model_copy(update={"session_id": "s2"}), says("Budget 700."), at(2), most=20)
         profile, _ = merge_session_facts(profile, other, {"Budget 700.": "p1"}, at(2))
-    assert [(f.id, f.current, f.superseded_by) for f in profile.facts] == [("p1", False, "p2"), ("p2", True, None)]
+    assert [(f.id, f.is_current, f.superseded_by) for f in profile.facts] == [("p1", False, "p2"), ("p2", True, None)]
 
 
 def test_what_is_taken_back_leaves_the_profile_by_its_origin():

@@ -51,7 +51,7 @@ def test_another_value_under_a_known_id_keeps_both(old, new):
     """The older keeps words and date and is no longer current; the same diff again changes nothing."""
     ledger, _ = apply_diff(EMPTY, says(old), at(3), most=20)
     ledger, audit = apply_diff(ledger, says(new, id="f1"), at(5), most=20)
-    assert [(f.fact, f.current, f.stated_at[:10], f.superseded_by) for f in ledger.facts] == [
+    assert [(f.fact, f.is_current, f.stated_at[:10], f.superseded_by) for f in ledger.facts] == [
         (old, False, "2026-01-04", "f2"),
         (new, True, "2026-01-06", None),
     ]
@@ -71,4 +71,4 @@ def test_no_value_is_ever_lost_and_one_is_current(steps):
         ledger, _ = apply_diff(ledger, diff, at(turn), most=50)
         assert before <= {f.fact for f in ledger.facts}
     assert {f"My budget is ${a}00." for a, _, _ in steps} <= {f.fact for f in ledger.facts}
-    assert sum(f.current for f in ledger.facts) == 1
+    assert sum(f.is_current for f in ledger.facts) == 1

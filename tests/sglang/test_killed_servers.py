@@ -106,8 +106,8 @@ def test_the_turn_halts_and_says_why(day: Day) -> None:
     assert halt and halt.type == "runtime_unreachable", halt
     assert "http://127.0.0.1:" in halt.message and halt.hint
     assert day.stood.state == "halted" and day.stood.intervention == halt.id
-    assert [report.phase for report in day.halted][:2] == ["turn_request", FIRST] and day.stood.finished(FIRST)
-    assert not day.stood.finished(day.halted[-1].phase)
+    assert [report.phase for report in day.halted][:2] == ["turn_request", FIRST] and day.stood.has_finished(FIRST)
+    assert not day.stood.has_finished(day.halted[-1].phase)
 
 
 def test_a_listener_is_reported(day: Day) -> None:

@@ -121,7 +121,7 @@ def test_a_random_model_does_pass_most_recipes(outcomes: dict[str, Outcome]) -> 
     assert sum(isinstance(outcome, CallResult) for outcome in outcomes.values()) > len(NAMES) / 2
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if RECIPES.load(name).recipe.output_format.is_written])
+@pytest.mark.parametrize("name", [name for name in NAMES if RECIPES.load(name).recipe.output_format.is_prose])
 def test_words_of_a_written_recipe_are_streamed(app: App, name: str) -> None:
     """What was heard piece by piece is the answer; nothing of an answer that did not pass stays on the screen."""
     heard = Heard()

@@ -7,7 +7,7 @@ import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.ports.tool import ToolRun
-from pandora_dagster.contracts.turns import SESSION_POOL
+from pandora_dagster.contracts.turns import MAX_SESSION_CANDIDATES
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.steps.session_facts import give_consent
 from pandora_dagster.settings import load_settings
@@ -93,7 +93,7 @@ def test_better_matches_of_other_sessions_do_not_crowd_out_the_own_session(media
     for _ in range(MOST_TURNS + 2):
         mediation.ask("walnut desk", session="s1")
     here = mediation.start("which desk?", session="s2")
-    assert SESSION_POOL > MOST_TURNS + 2
+    assert MAX_SESSION_CANDIDATES > MOST_TURNS + 2
     assert {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources} == {own.turn_id}
 
 

@@ -256,7 +256,7 @@ def _print_not_due(not_due: "Sequence[NotDueTurn]") -> None:
 
 
 def _not_due(not_due: "Sequence[NotDueTurn]") -> list[dict[str, str]]:
-    return [{"turn": str(n.key), "day": n.day.isoformat() if n.day else "", "kept": n.kept.value, "reason": n.reason} for n in not_due]
+    return [{"turn": str(n.key), "day": n.day.isoformat() if n.day else "", "kept": n.cause.value, "reason": n.reason} for n in not_due]
 
 
 def prune(
@@ -289,7 +289,9 @@ def prune(
         report = prune_originals(ctx, older_than_days=days, by="pandora cold prune", dry_run=dry_run)
     if as_json:
         sums = fields_of(report, ("older_than_days", "dry_run", "young", "gone", "bytes_freed"))
-        print_json({**sums, "deleted": _prune_rows(report.pruned), "kept": _prune_rows(report.kept), "unread": list(report.unread)})
+        print_json(
+            {**sums, "deleted": _prune_rows(report.pruned), "kept": _prune_rows(report.kept), "unread": list(report.unreadable_objects)}
+        )
     else:
         _print_prune_report(report)
     if report.faults:
@@ -305,17 +307,24 @@ def _confirm_prune(report: "PruneReport") -> None:
 
 def _print_prune_report(report: "PruneReport") -> None:
     done = "to delete" if report.dry_run else "deleted"
-    rest = f"{report.young} not old enough, {report.gone} deleted earlier"
+    rest = f"{report.within_retention} not old enough, {report.deleted_earlier} deleted earlier"
     print_line(f"originals of {len(report.pruned)} turns {done}, {report.bytes_freed:,} bytes; {len(report.kept)} kept; {rest}")
     if report.pruned:
         print_rows(report.pruned, {"Turn": "key", "Day": "day", "Cold object": "cold", "Bytes": "size"}, limit=MAX_ROWS)
     print_notes([f"{turn.key} is kept: {turn.reason}" for turn in report.kept])
-    for fault in report.unread:
+    for fault in report.unreadable_objects:
         print_note(fault)
 
 
 def _prune_rows(turns: "Sequence[PrunedTurn]") -> list[dict[str, str | int]]:
     return [
-        {"turn": str(t.key), "day": t.day, "cold": t.cold, "size": t.size, "kept": t.kept.value if t.kept else "", "reason": t.reason}
+        {
+            "turn": str(t.key),
+            "day": t.day,
+            "cold": t.cold,
+            "size": t.size,
+            "kept": t.kept_because.value if t.kept_because else "",
+            "reason": t.reason,
+        }
         for t in turns
     ]

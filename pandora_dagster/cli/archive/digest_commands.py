@@ -82,7 +82,7 @@ def _print_digest(found: "UserDigest", *, as_json: bool) -> None:
             for item in items:
                 print_line(f"- {item}")
     ended = {fact.id: (fact.superseded_at or "")[:10] for fact in found.facts.facts}
-    facts = [(f.fact, f.stated_at[:10], "" if f.current else f"until {ended[f.id]}", f"turn_{f.turn:06d}") for f in found.facts.facts]
+    facts = [(f.fact, f.stated_at[:10], "" if f.is_current else f"until {ended[f.id]}", f"turn_{f.turn:06d}") for f in found.facts.facts]
     if facts:
         print_table(("Stated", "Day", "No longer current", "Turn"), facts)
     print_rows(

@@ -145,7 +145,7 @@ def _resume_turn(app: "App", found: "Intervention", key: "TurnKey", note_text: s
 
 def _record_resolution(app: "App", found: "Intervention", note_text: str, manual: "ManualAnswerExecutor | None") -> None:
     """Store the resolution. A manual answer that no phase asked for leaves the intervention open."""
-    if manual is not None and not manual.given:
+    if manual is not None and not manual.is_used:
         exit_with(EXIT_FAILED, f"{found.id} stays open: the turn halted before {found.phase} asked for its answer")
     app.interventions.resolve(found.id, note_text, how="retry" if manual is None else "by_hand")
     print_note(f"{found.id} resolved")

@@ -176,7 +176,7 @@ def facts(
             "Text": "fact",
             "Stated": lambda f: f.stated_at[:10],
             "Turn": "turn",
-            "Current": lambda f: "yes" if f.current else f"until {f.superseded_at}",
+            "Current": lambda f: "yes" if f.is_current else f"until {f.superseded_at}",
         },
         as_json=as_json,
         empty=f"no facts of {f'session {session}' if session else f'{owner} across sessions: {reason}'}",

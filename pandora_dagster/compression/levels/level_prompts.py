@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig, batches
-from pandora_dagster.contracts.model_calls import framed
+from pandora_dagster.contracts.model_calls import frame_text
 from pandora_dagster.documents.model_json import strict_json
 from pandora_dagster.shipped import shipped_folder
 
@@ -54,7 +54,7 @@ def number_items(items: Sequence[str]) -> str:
 
 def items_in(prompt: str, document: str) -> tuple[str, int]:
     """The numbered text of `document`, the last one of a filled prompt, and how many items it has; "" and 0 in any other text."""
-    opening, closing = (f"\n{line}\n" for line in framed("document", document, "\0").split("\n\0\n"))
+    opening, closing = (f"\n{line}\n" for line in frame_text("document", document, "\0").split("\n\0\n"))
     head, _, rest = f"{prompt}\n".rpartition(opening)
     body = rest.removesuffix(closing) if head else ""
     return body, len(ITEM.findall(body))
@@ -66,7 +66,7 @@ def _file_text(file: str) -> str:
 
 
 def _with_documents(text: str, documents: Mapping[str, str]) -> str:
-    return "\n\n".join([text, *(framed("document", name, body) for name, body in documents.items())])
+    return "\n\n".join([text, *(frame_text("document", name, body) for name, body in documents.items())])
 
 
 # Level 2: prompts for narrative summaries, and what a model answered without its preamble. Calls no model (003 "L2Summarizer").

@@ -93,9 +93,9 @@ class SourceSection:
     """A source's subsection of section 2 and what the quality gates of 004 section 10 need to know of it."""
 
     text: str = ""
-    place: int = 0
+    position: int = 0
     """Subsections are sorted by it; ties keep the order of registration."""
-    used: frozenset[str] = frozenset()
+    used_labels: frozenset[str] = frozenset()
     """Labels of the sources that the subsection cites."""
     unlinked: tuple[str, ...] = ()
     """One sentence for each gathered item that leads to no loaded record."""

@@ -32,7 +32,7 @@ class DocumentFitter(Protocol):
     """Makes documents fit by verified compression; raises BudgetError where that is impossible."""
 
     async def fit(
-        self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest
+        self, documents: Sequence[InputDocument], *, budget_tokens: int, recipe: LoadedRecipe, request: CallRequest
     ) -> FittedDocuments: ...
 
 
@@ -55,9 +55,9 @@ class BudgetCompressor(Protocol):
         ...
 
     async def fit_older_results(
-        self, existing: Sequence[CompressionInput], newest: str, *, around: int, site: CallSite
+        self, existing: Sequence[CompressionInput], newest: str, *, surrounding_tokens: int, site: CallSite
     ) -> tuple[CompressionResult, ...]:
-        """Section 4's older results, made ready for the newest one to come in whole (000 section 26). `around`: tokens of
+        """Section 4's older results, made ready for the newest one to come in whole (000 section 26). `surrounding_tokens`: tokens of
         what surrounds them and stays."""
         ...
 

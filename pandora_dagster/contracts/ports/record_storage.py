@@ -52,9 +52,9 @@ class CompressionTotals:
     invocations: int = 0
     halted: int = 0
     tokens_saved: int = 0
-    most_tokens_saved: int = 0
+    max_tokens_saved: int = 0
     latency_ms: float = 0.0
-    longest_latency_ms: float = 0.0
+    max_latency_ms: float = 0.0
     overflow_warnings: int = 0
 
 

@@ -101,6 +101,6 @@ class ConversationSummary(StrictModel):
     """Id of the last call; many turns take several calls."""
 
     @property
-    def last(self) -> int:
+    def last_turn(self) -> int:
         """The newest turn that it covers."""
         return self.turns[-1]

@@ -96,7 +96,7 @@ class Research(StrictModel):
 
     @property
     def logical_id(self) -> str:
-        return research_id(self.topic)
+        return research_logical_id(self.topic)
 
 
 class Visit(StrictModel):
@@ -112,15 +112,15 @@ class Visit(StrictModel):
 
     @property
     def logical_id(self) -> str:
-        return visit_reference(self.visit_id)
+        return visit_logical_id(self.visit_id)
 
 
-def research_id(topic: str) -> str:
+def research_logical_id(topic: str) -> str:
     """The logical id of a topic's cached research; an index resolves it (DECISIONS 20)."""
     return f"research_cache/{topic}.json"
 
 
-def visit_reference(visit_id: str) -> str:
+def visit_logical_id(visit_id: str) -> str:
     """The logical id of a visit record."""
     return f"webpage_cache/{visit_id}.json"
 

@@ -9,10 +9,10 @@ from pandora_dagster.contracts.strict_model import StrictModel
 
 MAX_SESSION_FACTS = 20
 MAX_PROFILE_FACTS = 50
-LONGEST_FACT = 400
+MAX_FACT_CHARACTERS = 400
 """Characters: a fact is a sentence."""
 FactCategory = Literal["Emotional", "People", "Logistics", "Conflict", "History"]
-FactText = Annotated[str, Field(min_length=1, max_length=LONGEST_FACT)]
+FactText = Annotated[str, Field(min_length=1, max_length=MAX_FACT_CHARACTERS)]
 ChangeKind = Literal["add", "reword", "supersede", "delete", "leave_out", "refuse"]
 
 
@@ -49,7 +49,7 @@ class NotableFact(StrictModel):
     """In a profile: `<session>/<fact id>` of the session's fact from which it was made."""
 
     @property
-    def current(self) -> bool:
+    def is_current(self) -> bool:
         """Whether nothing newer contradicts it."""
         return self.superseded_by is None
 

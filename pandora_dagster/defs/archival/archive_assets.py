@@ -98,7 +98,7 @@ def metadata_of(day: ArchivedDay, service: ArchiveService) -> dict[str, dg.Metad
     page = service.page(day.day)
     documents = [document_id(row.key, row.document.name) for row in day.rows[:_LINKED]] if page else []
     links = "\n".join(f"- [{document}]({service.lineage_page(document)})" for document in documents)
-    stays = "\n".join(f"- {one.key}: {one.reason}" for one in day.stays[:50])
+    stays = "\n".join(f"- {one.key}: {one.reason}" for one in day.unarchived_turns[:50])
     counts = ("turns", "documents", "compressed", "tokens_before", "tokens_after", "facts", "facts_kept", "cold_bytes")
     records = [dg.TableRecord(_record(row.key, row)) for row in day.rows]
     return {
@@ -107,7 +107,7 @@ def metadata_of(day: ArchivedDay, service: ArchiveService) -> dict[str, dg.Metad
         **({"lineage_of_documents": dg.MetadataValue.md(links)} if links else {}),
         **{name: dg.MetadataValue.int(getattr(day, name)) for name in counts},
         "ratio": dg.MetadataValue.float(day.ratio),
-        "stays": dg.MetadataValue.int(len(day.stays)),
+        "stays": dg.MetadataValue.int(len(day.unarchived_turns)),
         **({"stay_with_reasons": dg.MetadataValue.md(stays)} if stays else {}),
         "dagster/row_count": dg.MetadataValue.int(day.documents),
     }

@@ -100,7 +100,12 @@ def runs_schedule(settings: Settings) -> dg.ScheduleDefinition:
 
 def _metadata(report: PruneReport) -> dict[str, dg.MetadataValue[Any]]:
     rows = [dg.TableRecord(_record(turn)) for turn in (*report.pruned, *report.kept)[:_SHOWN]]
-    counts = {"deleted": len(report.pruned), "kept": len(report.kept), "young": report.young, "deleted_before": report.gone}
+    counts = {
+        "deleted": len(report.pruned),
+        "kept": len(report.kept),
+        "young": report.within_retention,
+        "deleted_before": report.deleted_earlier,
+    }
     return {
         "turns": dg.MetadataValue.table(rows, dg.TableSchema(_COLUMNS)),
         **{name: dg.MetadataValue.int(count) for name, count in counts.items()},
@@ -110,5 +115,5 @@ def _metadata(report: PruneReport) -> dict[str, dg.MetadataValue[Any]]:
 
 
 def _record(turn: PrunedTurn) -> dict[str, str | int | float | bool]:
-    outcome = turn.kept.value if turn.kept else "deleted"
+    outcome = turn.kept_because.value if turn.kept_because else "deleted"
     return {"turn": str(turn.key), "day": turn.day, "outcome": outcome, "reason": turn.reason, "cold": turn.cold, "size": turn.size}

@@ -67,7 +67,7 @@ class CallAccount:
         """What one attempt cost, failed or not, as the server counted it."""
         self.spent += usage
         self.queue_ms += queued_ms
-        self.cost += price.of(usage) if price else 0.0
+        self.cost += price.cost(usage) if price else 0.0
 
     def record_answer(self, answer: ModelAnswer, answer_ref: str, output_tokens: int) -> None:
         """Take in a raw answer. The runtime in the record is the one that answered (DECISIONS 25)."""

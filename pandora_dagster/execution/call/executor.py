@@ -209,7 +209,7 @@ class Executor:
         )
         began = self._clock()
         try:
-            given = call.request.by_hand
+            given = call.request.manual_answer
             answer = (
                 manual_answer(given)
                 if given
@@ -255,9 +255,9 @@ class Executor:
         checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
         account.schema_valid = account.gates["schema_validation"] if checked else None
         account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
-        if recipe.output_format.is_written and call.request.sources:
+        if recipe.output_format.is_prose and call.request.sources:
             account.answered = not states_only_absence(judged.text)
-        if judged.fault and call.request.by_hand:
+        if judged.fault and call.request.manual_answer:
             return replace(judged.fault, retryable=False)  # the same words again would be no other answer
         return judged.fault or judged
 

@@ -132,7 +132,7 @@ class InputFitter:
             raise self._over_budget_error(loaded, inputs, room, served)
         whole = [without_items(d) for d in inputs.documents if d.text]
         try:
-            fitted = await self.fitter.fit(whole, room=room, recipe=loaded, request=request)
+            fitted = await self.fitter.fit(whole, budget_tokens=room, recipe=loaded, request=request)
         except BudgetError as error:
             kind = InterventionType.FACT_LOSS if isinstance(error, FactLossError) else InterventionType.BUDGET_EXCEEDED
             raise unrecoverable_fault(kind, f"{loaded.name}: input: {error}", hint=error.hint, wider=True) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.compression_results import CompressionReport
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.images import ImagePart
-from pandora_dagster.contracts.model_calls import CallRequest, InputDocument, Part, PartKind, PromptPack, framed
+from pandora_dagster.contracts.model_calls import CallRequest, InputDocument, Part, PartKind, PromptPack, frame_text
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction, document_text
 from pandora_dagster.recipes.static_prompts import io_schema
@@ -43,7 +43,7 @@ def counted_part(kind: PartKind, name: str, text: str, count: TokenCountFunction
     The frame ends in a sign and line breaks and the next one begins with `<`: cl100k never merges across that border, so the
     parts' tokens add up to the message's.
     """
-    return Part(kind, name, text, count(framed(kind, name, text) + "\n\n"))
+    return Part(kind, name, text, count(frame_text(kind, name, text) + "\n\n"))
 
 
 def input_parts(variables: str, documents: Iterable[InputDocument], query: str, count: TokenCountFunction) -> tuple[Part, ...]:

@@ -94,7 +94,7 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
     if unknown := [label for label in labels if label not in given]:
         known = ", ".join(f"[{label}]" for label in sorted(given, key=_numerically)) or "no source"
         return GateVerdict("evidence_required", False, f"answer: cites {_bracketed(unknown)}: expected only what was given: {known}")
-    if recipe.output_format.is_written and given and not labels and not _makes_no_claim(str(parsed), intent):
+    if recipe.output_format.is_prose and given and not labels and not _makes_no_claim(str(parsed), intent):
         return GateVerdict("evidence_required", False, "answer: no citation: expected at least one, e.g. [1]")
     return GateVerdict("evidence_required", True, value=float(len(labels)))
 

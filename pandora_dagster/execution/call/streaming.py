@@ -20,7 +20,7 @@ class CallStream:
     """One call's listener, if it has one."""
 
     def __init__(self, listener: AnswerListener | None, output_format: OutputFormat) -> None:
-        self._listener = listener if output_format.is_written else None
+        self._listener = listener if output_format.is_prose else None
         self._format = output_format
         self._reading: TaggedAnswerReader | None = None
         self._sent: list[str] = []

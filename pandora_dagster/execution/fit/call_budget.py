@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.images import image_tokens
-from pandora_dagster.contracts.model_calls import InputDocument, PromptPack, framed
+from pandora_dagster.contracts.model_calls import InputDocument, PromptPack, frame_text
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
 from pandora_dagster.contracts.recipe_schema import TokenBudget
 from pandora_dagster.errors import DocumentError, StoreError
@@ -91,7 +91,7 @@ def document_text(document: InputDocument) -> str:
 def framed_tokens(document: InputDocument, count: TokenCountFunction) -> int:
     """Tokens of a document in its frame with the blank line after it; 0 for one that says nothing."""
     text = document_text(document)
-    return count(framed("document", document.name, text) + "\n\n") if text else 0
+    return count(frame_text("document", document.name, text) + "\n\n") if text else 0
 
 
 def without_items(document: InputDocument) -> InputDocument:
@@ -132,7 +132,7 @@ class _ItemSelector:
         document = self._documents[d]
         cost = self._count(document.items[i].text + "\n\n")
         if not self._in[d]:
-            cost += 0 if document.text else self._count(framed("document", document.name, document.header + "\n\n") + "\n\n")
+            cost += 0 if document.text else self._count(frame_text("document", document.name, document.header + "\n\n") + "\n\n")
         if cost <= self._left:
             self._left -= cost
             self._in[d].add(i)

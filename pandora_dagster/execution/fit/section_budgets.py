@@ -98,11 +98,11 @@ class SectionBudgets:
         )
 
     async def fit_older_results(
-        self, existing: Sequence[CompressionInput], newest: str, *, around: int, site: CallSite
+        self, existing: Sequence[CompressionInput], newest: str, *, surrounding_tokens: int, site: CallSite
     ) -> tuple[CompressionResult, ...]:
-        """The older results of section 4 in 1,500 tokens, `around` of them for what surrounds the results, before `newest` comes."""
+        """The older results of section 4 in 1,500 tokens, before `newest` comes; `surrounding_tokens` of these for the text around them."""
         sizes = [self._count(content.text) for content in existing]
-        existing_tokens, added = sum(sizes) + around, self._count(newest)
+        existing_tokens, added = sum(sizes) + surrounding_tokens, self._count(newest)
         is_over = existing_tokens + added > SECTION_4_BUDGET
         is_near = (
             existing_tokens + added > SECTION_4_BUDGET * self._limits.threshold
@@ -110,7 +110,7 @@ class SectionBudgets:
         )
         if existing_tokens <= SECTION_4_EXISTING or not (is_over or is_near):
             return tuple(CompressionResult(content.text) for content in existing)
-        targets = _token_shares(sizes, SECTION_4_EXISTING - around)
+        targets = _token_shares(sizes, SECTION_4_EXISTING - surrounding_tokens)
         return tuple([await self.fit_text(c, target=t, site=site) for c, t in zip(existing, targets, strict=True)])
 
     async def fit_newest_result(self, newest: CompressionInput, *, site: CallSite) -> CompressionResult:

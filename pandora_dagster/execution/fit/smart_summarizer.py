@@ -121,16 +121,18 @@ class SmartSummarizer:
     def __init__(self, engine: SummarizationEngine, counter: TokenMeasure, log: CompressionLog) -> None:
         self._engine, self._counter, self._log = engine, counter, log
 
-    async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> FittedDocuments:
-        """`documents` in `room` tokens with their frames; raises BudgetError, FactLossError where only facts prevent it.
+    async def fit(
+        self, documents: Sequence[InputDocument], *, budget_tokens: int, recipe: LoadedRecipe, request: CallRequest
+    ) -> FittedDocuments:
+        """`documents` in `budget_tokens` tokens with their frames; raises BudgetError, FactLossError where only facts prevent it.
 
         Where a document's critical facts need more than its plan gives it, the next plan leaves it more; bounded by FLOORS.
         """
         floors: dict[str, int] = {}
         reason = ""
-        while plan := plan_compression(documents, recipe, floors, room=room, count=self._counter.count):
+        while plan := plan_compression(documents, recipe, floors, room=budget_tokens, count=self._counter.count):
             if plan.over:
-                raise self._over_budget_error(plan, room, recipe, reason, request.site)
+                raise self._over_budget_error(plan, budget_tokens, recipe, reason, request.site)
             made = await self._apply_plan(plan, documents, recipe, request, floors)
             if isinstance(made, FittedDocuments):
                 return made

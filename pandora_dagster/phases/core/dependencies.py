@@ -50,7 +50,7 @@ class PhaseDependencies:
     """Stores the vectors of turns for the search; None where embeddings are off."""
     priority: Priority = Priority.INTERACTIVE
     """Priority of the calls of a turn until its answer is stored; BATCH for a batch, for which no user waits."""
-    at_rest: bool = False
+    is_maintenance: bool = False
     """True for maintenance runs: commits leave the turn's `last_activity` as it is."""
     summarizer: BudgetCompressor | None = None
     """Compresses what phases write to its budgets; None where compression is switched off: a call over its budget halts then."""

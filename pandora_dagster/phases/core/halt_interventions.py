@@ -44,7 +44,7 @@ def open_intervention(
 
 def has_passed(manifest: Manifest, intervention: Intervention) -> bool:
     """Whether the turn continued after its HALT: the phase has finished, and the manifest no longer names the intervention."""
-    return manifest.finished(intervention.phase) and manifest.intervention != intervention.id
+    return manifest.has_finished(intervention.phase) and manifest.intervention != intervention.id
 
 
 def close_intervention(deps: PhaseDependencies, intervention_id: str | None, manifest: Manifest) -> None:

@@ -84,7 +84,7 @@ def _turn_usage(ctx: PhaseContext) -> dict[str, Any]:
     facts: dict[str, Any] = {"turn_tokens": spent.tokens, **({"turn_cost": spent.cost} if spent.cost else {})}
     if alarm := token_alarm(spent.tokens):
         facts["turn_tokens_alarm"] = alarm
-        if not token_alarm(spent.earlier):
+        if not token_alarm(spent.other_phase_tokens):
             _log.warning("%s: %s: %s", ctx.turn.key, ctx.phase, alarm)
     return facts
 

@@ -25,12 +25,12 @@ class ManualAnswerExecutor:
     recipes: RecipeCatalog
     intervention: Intervention
     answer: str
-    given: bool = field(default=False)
+    is_used: bool = field(default=False)
 
     async def call(self, request: CallRequest) -> CallResult:
-        if not self.given and self._is_target(request):
-            self.given = True
-            request = replace(request, by_hand=self.answer)
+        if not self.is_used and self._is_target(request):
+            self.is_used = True
+            request = replace(request, manual_answer=self.answer)
         return await self.execution.call(request)
 
     def _is_target(self, request: CallRequest) -> bool:

@@ -74,7 +74,7 @@ def remaining_phases(manifest: Manifest) -> tuple[str, ...]:
         return ()
     order, after = phase_order(), follow_ups()
     last = max((order.index(p.phase) for p in manifest.phases if p.phase in order and p.phase not in after), default=-1)
-    return tuple(name for name in order[last + 1 :] if not manifest.finished(name))
+    return tuple(name for name in order[last + 1 :] if not manifest.has_finished(name))
 
 
 @contextmanager
@@ -108,7 +108,7 @@ class TurnRun:
             return self._report_unreadable(spec, error)
         if not spec.is_on_path(turn) or not (again or name in remaining_phases(turn.manifest)):
             return PhaseReport(name, self.key, turn.manifest, skipped=True, turn=turn)
-        if missing := next((need for need in spec.needs if not turn.manifest.finished(need)), ""):
+        if missing := next((need for need in spec.needs if not turn.manifest.has_finished(need)), ""):
             raise InputError(f"{self.key}: {name}: {missing} has not finished; run it first, or the whole turn")
         self._turn = None
         ctx = self._context(spec, self._reopened(spec, turn))
@@ -233,4 +233,4 @@ async def _fit_committed(ctx: PhaseContext, written: PhaseOutput, report: PhaseR
 
 def _activity_fields(ctx: PhaseContext) -> dict[str, str]:
     """What a commit says of the turn's last activity; nothing where the commit is one."""
-    return {"last_activity": ctx.turn.manifest.last_activity} if ctx.deps.at_rest else {}
+    return {"last_activity": ctx.turn.manifest.last_activity} if ctx.deps.is_maintenance else {}

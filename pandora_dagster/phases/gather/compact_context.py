@@ -13,7 +13,7 @@ from pandora_dagster.phases.gather.section2 import Background, next_label
 NAME, MEMORY = "conversation_context", "session_memory"
 SESSION = "===== SESSION MEMORY - USER PREFERENCES ====="
 """Heading of the session's facts (004 section 13.1)."""
-MOST_SHOWN = 5
+MAX_SHOWN_FACTS = 5
 """Items of one kind (002 section 6)."""
 _PRIORITY = 5e5
 """Above older history and retrieved turns, below the newest turns, which are never dropped."""
@@ -82,11 +82,11 @@ def _fact_lines(facts: Sequence[NotableFact], labels: Mapping[str, str]) -> list
 
 
 def _relevant_facts(ctx: PhaseContext, facts: Sequence[NotableFact]) -> tuple[NotableFact, ...]:
-    """At most `MOST_SHOWN` current facts, each with the fact that it replaced, in the order in which they were stated."""
-    current = [f for f in facts if f.current]
-    if len(current) > MOST_SHOWN:
+    """At most `MAX_SHOWN_FACTS` current facts, each with the fact that it replaced, in the order in which they were stated."""
+    current = [f for f in facts if f.is_current]
+    if len(current) > MAX_SHOWN_FACTS:
         scores = ctx.deps.scores(ctx.analysis().resolved_query, [f.fact for f in current])
         ranked = sorted(zip(scores, current, strict=True), key=lambda pair: (-pair[0], -pair[1].turn))
-        current = [fact for _, fact in ranked[:MOST_SHOWN]]
+        current = [fact for _, fact in ranked[:MAX_SHOWN_FACTS]]
     shown = {f.id for f in current}
     return tuple(f for f in facts if f.id in shown or f.superseded_by in shown)

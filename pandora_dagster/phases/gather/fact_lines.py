@@ -53,5 +53,5 @@ def facts_block(heading: str, lines: Sequence[str]) -> str:
 
 
 def _fact_text(fact: NotableFact) -> str:
-    over = "" if fact.current else f", {_NOT_CURRENT}"
+    over = "" if fact.is_current else f", {_NOT_CURRENT}"
     return f"[{fact.category}{over}] {' '.join(fact.fact.split())} ({fact.stated_at[:10]}, turn {fact.turn})"

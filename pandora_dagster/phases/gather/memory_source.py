@@ -102,8 +102,8 @@ class MemorySource(ContextSource[MemoryPage]):
         confidences = tuple(stored[k].confidence for k in preferences if k in stored)
         return SourceSection(
             text=_preference_table(preferences, stored, confidences),
-            place=-1,
-            used=frozenset(s.label for s in cited if not s.turn_id and s.path in pages),
+            position=-1,
+            used_labels=frozenset(s.label for s in cited if not s.turn_id and s.path in pages),
             unlinked=tuple(f"preference {one_line(k)[:80]} is not among the loaded sources" for k in preferences if k not in stored),
             confidences=confidences,
         )

@@ -25,7 +25,7 @@ from pandora_dagster.documents.meta import meta_block
 from pandora_dagster.documents.passages import passages
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.gather.source_text import (
-    MOST_OFFERED,
+    MAX_OFFERED_HEADERS,
     UNLINKED,
     Header,
     compress_text,
@@ -71,7 +71,7 @@ class NoteSource(ContextSource[Note]):
         for header in listing.headers:
             match = matches.get(header.name)
             score = max(match.score if match else 0.0, lent.get(_link_name(header.name), 0.0))
-            if score > 0 or len(listing.headers) <= MOST_OFFERED:
+            if score > 0 or len(listing.headers) <= MAX_OFFERED_HEADERS:
                 passage = _best_excerpt(query, words, match.passage) if match else ""
                 values = {"note": header.name, "title": header.title, "tags": list(header.tags)}
                 values |= {"passage": passage} if passage.lstrip("# ") not in ("", header.title) else {}
@@ -111,7 +111,7 @@ class NoteSource(ContextSource[Note]):
         meta = {"type": "forever_memory", "note_count": len(names), "notes": names}
         return SourceSection(
             f"### Forever Memory Knowledge\n\n{meta_block(meta)}\n\n" + "\n".join(lines),
-            used=frozenset(labels[name] for name in names if name in labels),
+            used_labels=frozenset(labels[name] for name in names if name in labels),
             unlinked=tuple(f"note {one_line(k.note)[:80]} is not among the loaded sources" for k in knowledge if k.note not in labels),
             confidences=tuple(0.7 for name in names if name in labels),
         )

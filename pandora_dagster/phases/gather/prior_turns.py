@@ -126,7 +126,7 @@ def _rolling_summary(ctx: PhaseContext) -> ConversationSummary | None:
         found = ctx.deps.conversations.find(ctx.turn.key.user, SessionId(ctx.turn.manifest.session_id))
     except DocumentError:
         return None
-    return found if found and found.last < ctx.turn.key.number else None
+    return found if found and found.last_turn < ctx.turn.key.number else None
 
 
 def _rolling_item(ctx: PhaseContext, rolling: ConversationSummary, window: ContextWindow, label: str) -> tuple[Item, Source]:

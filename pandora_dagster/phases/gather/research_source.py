@@ -174,7 +174,7 @@ class ResearchSource(ContextSource[Research]):
         parts += [f"**Top Results:**\n\n{rows}"] if rows else []
         return SourceSection(
             "\n\n".join(parts),
-            used=frozenset({number}),
+            used_labels=frozenset({number}),
             unlinked=unlinked,
             stale=(f"research {record.topic} expired {-left} hours ago",) if stale else (),
             recommendations=(f"refresh the research on {record.topic}",) if stale else (),

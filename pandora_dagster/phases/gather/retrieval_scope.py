@@ -5,7 +5,7 @@ from typing import Any
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.ports.user_storage import FactStore
-from pandora_dagster.contracts.turns import SESSION_POOL, Candidate, Turn
+from pandora_dagster.contracts.turns import MAX_SESSION_CANDIDATES, Candidate, Turn
 from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.language.relative_days import query_day_terms
 from pandora_dagster.language.timestamps import parse_timestamp
@@ -36,7 +36,11 @@ def candidate_turns(ctx: PhaseContext, query: str) -> tuple[tuple[Candidate, ...
 def _candidates(ctx: PhaseContext, query: str, scope: RetrievalScope) -> tuple[Candidate, ...]:
     key, session = ctx.turn.key, ctx.turn.manifest.session_id
     linked = frozenset(ctx.deps.facts.session(key.user, SessionId(session)).linked_sessions) if scope.crosses else frozenset[str]()
-    limit = max(SESSION_POOL, scope.offered) if not scope.crosses else scope.offered * (_LINKED_FACTOR if linked or scope.threshold else 1)
+    limit = (
+        max(MAX_SESSION_CANDIDATES, scope.offered)
+        if not scope.crosses
+        else scope.offered * (_LINKED_FACTOR if linked or scope.threshold else 1)
+    )
     found = ctx.deps.index.candidates(key.user, query, limit=limit, before=key.number)
     return filter_candidates(found, scope, session=session, linked=linked)
 

@@ -97,7 +97,7 @@ def fit_section2(gathered: GatheredContext, loaded: LoadedContext, *, room: int,
 
 def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequence[OmittedItem], now: datetime) -> Section2:
     sections = [s.source.render(gathered, s.records, loaded.cited, now) for s in loaded.sources]
-    labels = {label for s in sections for label in s.used}
+    labels = {label for s in sections for label in s.used_labels}
     used = tuple(s for s in loaded.cited if s.label in labels)
     unlinked = [sentence for s in sections for sentence in s.unlinked]
     stale = [sentence for s in sections for sentence in s.stale]
@@ -108,7 +108,7 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
     confidences = [value for s in sections for value in s.confidences] if used else []
     quality = round(sum(confidences) / len(confidences), 2) if confidences else 0.0
     parts = [
-        *(s.text for s in sorted(sections, key=lambda s: s.place)),
+        *(s.text for s in sorted(sections, key=lambda s: s.position)),
         reference_list(used) if used else "",
         _assessment(quality, gaps, recommendations, left_out),
     ]

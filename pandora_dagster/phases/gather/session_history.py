@@ -20,7 +20,7 @@ RECENT_TURNS = 20
 """How many turn summaries are offered by age alone (004 section 4.1)."""
 _QUESTION_PRIORITY = 1e12
 """Above every score: the question that the turn answers is never dropped."""
-MOST_LISTED = 200
+MAX_LISTED_TURNS = 200
 """The number of a session's newest turns that a phase reports on."""
 _PROTECTED_PRIORITY = 1e9
 CONVERSATION_ITEM = "summary of the conversation"
@@ -45,7 +45,7 @@ def recent_turns(ctx: PhaseContext) -> tuple[TurnRow, ...]:
     return tuple(r for row in rows if (r := current_row(ctx.deps, row)).summary)
 
 
-def session_turns(ctx: PhaseContext, *, limit: int | None = MOST_LISTED) -> tuple[TurnRow, ...]:
+def session_turns(ctx: PhaseContext, *, limit: int | None = MAX_LISTED_TURNS) -> tuple[TurnRow, ...]:
     """The session's turns before this one, newest last, without unfinished turns."""
     key, session = ctx.turn.key, ctx.turn.manifest.session_id
     rows = ctx.deps.index.rows(key.user, session=session, before=key.number, limit=limit)
@@ -96,7 +96,7 @@ def summary_facts(rows: Iterable[TurnRow], offered: InputDocument, left_out: Col
 
 
 def earlier_turns(ctx: PhaseContext) -> tuple[int, ...]:
-    """The session's earlier turns, ascending and at most the newest `MOST_LISTED`, as an earlier phase of this turn reported them."""
+    """The session's earlier turns, ascending and at most the newest `MAX_LISTED_TURNS`, as an earlier phase of this turn reported them."""
     reports = (phase.report.get("facts", {}).get("window", ()) for phase in ctx.turn.manifest.phases)
     rows = next((rows for rows in reports if rows), ())
     return tuple(sorted(number for row in rows for number in _parse_ranges(str(row["turn"]))))

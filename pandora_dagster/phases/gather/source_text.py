@@ -12,7 +12,7 @@ from pandora_dagster.documents.citations import escape_citations
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.core.phase_context import json_line
 
-MOST_OFFERED = 20
+MAX_OFFERED_HEADERS = 20
 """Headers of one source."""
 UNLINKED = "(unlinked)"
 """Marks what was gathered without a loaded record behind it."""
@@ -32,11 +32,11 @@ class Header:
 def headers_within_budget(
     query: SourceQuery, document: str, headers: Sequence[Header], tokens: int, notices: tuple[str, ...] = ()
 ) -> SourceHeaders:
-    """At most `MOST_OFFERED` whole headers within `tokens`, the best first, shown in the given order."""
+    """At most `MAX_OFFERED_HEADERS` whole headers within `tokens`, the best first, shown in the given order."""
     room, chosen, omitted = tokens, set[int](), list[str]()
     for place in sorted(range(len(headers)), key=lambda i: (-headers[i].score, i)):
         cost = query.counter.count(json_line(headers[place].values) + "\n")
-        if cost <= room and len(chosen) < MOST_OFFERED:
+        if cost <= room and len(chosen) < MAX_OFFERED_HEADERS:
             room -= cost
             chosen.add(place)
         else:

@@ -120,7 +120,7 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         ids = {f"turn_{t.turn:06d}": t.turn for t in turns}
         return SourceSection(
             _turn_table(turns, labels, self.days),
-            used=frozenset(s.label for s in cited if s.turn_id in ids),
+            used_labels=frozenset(s.label for s in cited if s.turn_id in ids),
             unlinked=tuple(f"turn {t.turn} is not among the loaded sources" for t in turns if f"turn_{t.turn:06d}" not in labels),
             confidences=tuple(_CONFIDENCES[t.relevance] for t in turns),
         )

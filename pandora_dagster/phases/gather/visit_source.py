@@ -142,7 +142,7 @@ class VisitSource(ContextSource[Visit]):
         meta |= {"verify": [v.visit_id for v, _ in old]} if old else {}
         return SourceSection(
             f"### Visit Record Data\n\n{meta_block(meta)}\n\n{table(('URL', 'Data Point', 'Value', 'Freshness'), rows)}",
-            used=frozenset(labels[v.logical_id] for v in used.values()),
+            used_labels=frozenset(labels[v.logical_id] for v in used.values()),
             unlinked=tuple(unlinked),
             recommendations=tuple(f"verify {_bare_address(v.url)} where price or stock matters: seen {age} hours ago" for v, age in old),
             confidences=tuple(v.extraction_quality for v in used.values()),

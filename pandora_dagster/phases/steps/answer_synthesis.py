@@ -14,7 +14,7 @@ from pandora_dagster.phases.steps.coordination import NO_TOOLS
 
 SYNTHESIZER = "pipeline/phase5_synthesizer"
 VALIDATOR = "pipeline/phase6_validator"
-MOST_REVISIONS = 2
+MAX_REVISIONS = 2
 """How often the answer is written again before a turn HALTs."""
 
 
@@ -28,7 +28,7 @@ async def validation(ctx: PhaseContext) -> PhaseOutput:
     """Section 6: APPROVE, or REVISE up to twice; else HALT. `validation.json` stores the rounds with their drafts."""
     context = ctx.context_document.with_section(5, whole_answer(ctx.context_document, ctx.turn.files))
     rounds, drafts = list[ValidationVerdict](), list[str]()
-    for last in (False,) * MOST_REVISIONS + (True,):
+    for last in (False,) * MAX_REVISIONS + (True,):
         result = await ctx.ask(VALIDATOR, context=context, sources=turn_sources(context))
         rounds.append(parsed_answer(result, ValidationVerdict))
         drafts.append(context.body(5))

@@ -25,7 +25,7 @@ from pandora_dagster.phases.gather.prior_turns import context_path
 from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, SummaryTriggers, retrieval_policy
 
 SUMMARIZER = "memory/conversation_summary"
-MOST_CALLS = 8
+MAX_CALLS = 8
 """Calls after one turn, at most: an imported long session is summarized over several turns."""
 _FRAMES = 200
 """Tokens around the documents of a pack."""
@@ -46,7 +46,7 @@ async def conversation_summary(ctx: PhaseContext) -> PhaseOutput:
     """Continue the session's summary where one of its triggers is met."""
     owner, session = ctx.turn.key.user, SessionId(ctx.turn.manifest.session_id)
     existing = ctx.deps.conversations.find(owner, session)
-    if existing and existing.last >= ctx.turn.key.number:
+    if existing and existing.last_turn >= ctx.turn.key.number:
         return _not_due(existing, "it covers this turn: an earlier turn was run again")
     policy = retrieval_policy(ctx.deps.policy)
     due = _summary_need(ctx, existing, policy.summary)
@@ -64,7 +64,7 @@ async def _extend_summary(
     """
     left, put_back, refused = list(due.waiting[: due.taken]), list[str](), list[str]()
     deferred = ""
-    while left and len(ctx.results) < MOST_CALLS:
+    while left and len(ctx.results) < MAX_CALLS:
         part, texts = await _next_exchanges(ctx, left, existing, policy)
         try:
             made, result = await _summarize(ctx, existing, part, texts, policy.summary.words)
@@ -106,7 +106,7 @@ def _summary_need(ctx: PhaseContext, existing: ConversationSummary | None, trigg
 
     The index is opened (12 ms) only where the number of turns does not decide it.
     """
-    covered, kept = existing.last if existing else 0, -(-triggers.kept // 2)
+    covered, kept = existing.last_turn if existing else 0, -(-triggers.kept // 2)
     messages = 2 * (1 + sum(number > covered for number in session_history.earlier_turns(ctx)))
     if existing:
         before = 2 * len(existing.turns)
@@ -129,7 +129,7 @@ def _summary_need(ctx: PhaseContext, existing: ConversationSummary | None, trigg
 def _uncovered_turns(ctx: PhaseContext, covered: int) -> tuple[TurnRow, ...]:
     """The session's turns that the summary does not cover, this one last; all of a long session only where it covers none of the newest."""
     rows = session_history.session_turns(ctx)
-    if len(rows) >= session_history.MOST_LISTED and rows[0].number > covered:
+    if len(rows) >= session_history.MAX_LISTED_TURNS and rows[0].number > covered:
         rows = session_history.session_turns(ctx, limit=None)
     return (*(row for row in rows if row.number > covered), build_turn_row(ctx.turn.manifest, ctx.turn.context, ctx.turn.files))
 

@@ -27,7 +27,7 @@ from pandora_dagster.phases.steps.tool_findings import artifact_files, finding_f
 
 EXECUTOR = "pipeline/phase4_executor"
 COORDINATOR = "pipeline/phase4_coordinator"
-MOST_ROUNDS = 5
+MAX_TOOL_CALLS = 5
 """Tool calls of one turn at most; fewer where section 4 is full before (000 section 11.3)."""
 NO_TOOLS = "No tools were needed."
 NOTHING_FOUND = "Nothing was found."
@@ -69,7 +69,7 @@ async def tool_results(ctx: PhaseContext) -> PhaseOutput:
 async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> Literal["complete", "blocked", "bound"]:
     offered = offered_tools(ctx, COORDINATOR)
     tools = tools_document(offered)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_TOOL_CALLS):
         context = ctx.context_document.with_section(4, _section4(done)) if done else ctx.context_document
         step = parsed_answer(await ctx.ask(EXECUTOR, [tools], context=context), ExecutorStep)
         if step.action != "COMMAND":
@@ -99,7 +99,9 @@ async def _append_result(ctx: PhaseContext, done: Sequence[_ToolCallResult], new
     older = [r for r in done if r.outcome.ok]
     count = ctx.deps.counter.count
     around = (count(_section4(list(done))) if done else 0) - sum(count(r.body) for r in older)
-    shrunk = await summarizer.fit_older_results([_result_content(r) for r in older], _result_markdown(last), around=around, site=ctx.site)
+    shrunk = await summarizer.fit_older_results(
+        [_result_content(r) for r in older], _result_markdown(last), surrounding_tokens=around, site=ctx.site
+    )
     bodies = {r.number: ctx.record_compression(s) for r, s in zip(older, shrunk, strict=True)}
     return [*(replace(r, body=bodies.get(r.number, r.body)) for r in done), last]
 

@@ -132,7 +132,7 @@ def _rejection_reason(fact: str, source: Ledger) -> str:
 
 def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:
     """Facts as items; where the budget is short, the oldest are left out."""
-    return InputDocument(name, items=tuple(Item(ledger_lines([f]), f.turn + (0.5 if f.current else 0.0), f"fact {f.id}") for f in facts))
+    return InputDocument(name, items=tuple(Item(ledger_lines([f]), f.turn + (0.5 if f.is_current else 0.0), f"fact {f.id}") for f in facts))
 
 
 def _occasion(ctx: PhaseContext, call: str) -> ChangeOrigin:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
-from pandora_dagster.contracts.ids import HIGHEST_TURN, TurnKey, UserId, turn_number, user_id
+from pandora_dagster.contracts.ids import MAX_TURN_NUMBER, TurnKey, UserId, turn_number, user_id
 from pandora_dagster.errors import BadIdError, DocumentError, StoreError, UnknownTurnError
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, read_text, write_atomic
@@ -25,8 +25,8 @@ def allocate_numbers(layout: Layout, user: UserId, count: int, *, seconds: float
     folder = layout.turns(user)
     with file_lock(folder / _LOCK, what=f"turn numbers of {user}", seconds=seconds):
         first = _last_given(layout, user) + 1
-        if first + count - 1 > HIGHEST_TURN:
-            raise StoreError(f"{folder}: turn {first + count - 1}: expected at most {HIGHEST_TURN}")
+        if first + count - 1 > MAX_TURN_NUMBER:
+            raise StoreError(f"{folder}: turn {first + count - 1}: expected at most {MAX_TURN_NUMBER}")
         write_atomic(folder / _COUNTER, f"{first + count - 1}\n".encode())
     return range(first, first + count)
 
@@ -109,7 +109,7 @@ def newest_revision(folder: Path) -> int:
 
 
 def _short_number(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= HIGHEST_TURN:
+    if text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= MAX_TURN_NUMBER:
         return int(text)
     return turn_number(text)
 

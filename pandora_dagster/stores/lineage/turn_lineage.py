@@ -183,7 +183,7 @@ class _Turn:
         phase = next((p for p in self.manifest.phases if p.phase == self.phases.summary), None)
         text = turn_entry(self.manifest)
         yield self._edge(
-            Relation.SUMMARISED,
+            Relation.SUMMARIZED,
             parent=self.id(CONTEXT),
             child=document_id(self.manifest.key, SUMMARY),
             parent_sha=_sha(self.original.context),

@@ -61,7 +61,7 @@ def _without_sections(context: str, dropped: DroppedPhases, effects: PhaseEffect
 def _state(manifest: Manifest, dropped: DroppedPhases, effects: PhaseEffects) -> TurnState:
     if manifest.state in UNFINISHED:
         return TurnState.OPEN
-    ended = {p: state for p, state in effects.final_states.items() if manifest.finished(p)}
+    ended = {p: state for p, state in effects.final_states.items() if manifest.has_finished(p)}
     endings = tuple(ended) or tuple(p for p, state in effects.final_states.items() if state is TurnState.SAVED)  # none in a recorded turn
     if any(p in dropped.phases for p in endings):
         return TurnState.OPEN

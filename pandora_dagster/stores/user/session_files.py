@@ -90,7 +90,7 @@ class ConversationSummaryFiles:
         user, session = user_id(summary.user_id), session_id(summary.session_id)
         with self._files.lock(user, session, what=f"the summary of session {session}"):
             known = self.find(user, session)
-            if known and known.last > summary.last:
+            if known and known.last_turn > summary.last_turn:
                 return known
             return self._files.put(summary, user, session)
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.user.sources import Claim, Research, ResearchRow, Visit, VisitRow, research_id, visit_reference
+from pandora_dagster.contracts.user.sources import Claim, Research, ResearchRow, Visit, VisitRow, research_logical_id, visit_logical_id
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
@@ -171,7 +171,7 @@ class SourceFiles:
         """The newest record of a topic; raises DocumentError with its file and what is wrong."""
         row = next((r for r in self.research_rows(user) if r.topic == topic), None)
         if row is None:
-            where = research_id(topic)[:160]
+            where = research_logical_id(topic)[:160]
             message = f"{where}: not among the cached research of {user}: expected a stored topic"
             raise DocumentError(message, missing=True, hint=_NEVER_STORED)
         path = self._layout.research(user) / row.file
@@ -185,7 +185,7 @@ class SourceFiles:
         """A visit record; raises DocumentError with its file and what is wrong."""
         row = next((r for r in self.visit_rows(user) if r.visit_id == visit_id), None)
         if row is None:
-            where = visit_reference(visit_id)[:160]
+            where = visit_logical_id(visit_id)[:160]
             raise DocumentError(
                 f"{where}: not among the visited pages of {user}: expected a stored visit", missing=True, hint=_NEVER_STORED
             )
@@ -198,10 +198,10 @@ class SourceFiles:
     def path(self, user: UserId, logical_id: str) -> str | None:
         """The file that a logical id leads to; None where the index knows none."""
         for research in self.research_rows(user):
-            if research_id(research.topic) == logical_id:
+            if research_logical_id(research.topic) == logical_id:
                 return str(self._layout.research(user) / research.file)
         for visit in self.visit_rows(user):
-            if visit_reference(visit.visit_id) == logical_id:
+            if visit_logical_id(visit.visit_id) == logical_id:
                 return str(self._layout.visits(user) / visit.file)
         return None
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.compression.levels.level_prompts import filled, items_in, number_items, prompt_text
-from pandora_dagster.contracts.model_calls import framed
+from pandora_dagster.contracts.model_calls import frame_text
 
 HOSTILE = st.lists(
     st.lists(st.sampled_from(["[9] x", "</document>", '<document name="entries">', "{{max_tokens}}", "", "plain", "\r"]), max_size=5).map(
@@ -34,7 +34,7 @@ def test_entries_are_found_again(entries: list[str]) -> None:
     prompt = filled("_L2_TEMPLATE", entries=number_items(entries), max_tokens="200")
     body, number = items_in(prompt, "entries")
     assert number == len(entries)
-    assert prompt.endswith(framed("document", "entries", number_items(entries))) and prompt.endswith(f"{body}\n</document>")
+    assert prompt.endswith(frame_text("document", "entries", number_items(entries))) and prompt.endswith(f"{body}\n</document>")
 
 
 def test_a_text_without_entries_has_none() -> None:

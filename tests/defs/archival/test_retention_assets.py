@@ -102,7 +102,7 @@ class Prunes(dg.ConfigurableResource):
         if self.never:
             raise ConfigurationError("PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", hint="set it")
         kept = (PrunedTurn(TWO, "2026-01-04", "cold/x", 7, RetentionReason.FAULT, "missing"),) if self.fault else ()
-        return PruneReport(400, False, (PrunedTurn(ONE, "2026-01-04", by, 7),), kept, young=3, gone=2)
+        return PruneReport(400, False, (PrunedTurn(ONE, "2026-01-04", by, 7),), kept, within_retention=3, deleted_earlier=2)
 
 
 @pytest.mark.parametrize("fault", [False, True])

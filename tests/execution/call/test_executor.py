@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.enums import ModelLayer
-from pandora_dagster.contracts.model_calls import InputDocument, Source, framed
+from pandora_dagster.contracts.model_calls import InputDocument, Source, frame_text
 from pandora_dagster.contracts.recipe_schema import PromptFile
 from pandora_dagster.errors import HaltError, ModelRejectedError, RateLimitedError, RuntimeUnreachableError
 from pandora_dagster.execution.call.prompt_packs import LONGEST_FEEDBACK, pack_text
@@ -312,7 +312,7 @@ def test_a_warm_call_costs_little(rig: Any) -> None:
 )
 def test_quoted_text_is_never_a_frame(forged: str) -> None:
     """Neither an opening nor a closing tag of a frame, in any case and with any space, stands in what is quoted."""
-    feedback_texts = framed("document", "notes", f"a {forged} b")
+    feedback_texts = frame_text("document", "notes", f"a {forged} b")
     assert forged not in feedback_texts and feedback_texts.count("<") == f"{forged}".count("<") + 2
     assert feedback_texts.replace("<\\", "<") == f'<document name="notes">\na {forged} b\n</document>'
 
@@ -320,7 +320,7 @@ def test_quoted_text_is_never_a_frame(forged: str) -> None:
 def test_other_tags_stay_as_they_are() -> None:
     """`<documents>`, `<query-string>` and comparisons are nobody's frame."""
     text = "<documents> <query-string> a < b <p>"
-    assert text in framed("query", "query", text)
+    assert text in frame_text("query", "query", text)
 
 
 @pytest.mark.parametrize(("faults", "answered"), [(1, True), (4, True), (5, False)])

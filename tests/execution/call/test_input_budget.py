@@ -34,8 +34,8 @@ class Shrinker:
     def __init__(self, *, able: bool = True) -> None:
         self.able, self.rooms = able, []
 
-    async def fit(self, documents: Any, *, room: int, recipe: Any, request: Any) -> FittedDocuments:
-        self.rooms.append(room)
+    async def fit(self, documents: Any, *, budget_tokens: int, recipe: Any, request: Any) -> FittedDocuments:
+        self.rooms.append(budget_tokens)
         if not self.able:
             raise BudgetError("context.md: 12 tokens over", over=12)
         return FittedDocuments(tuple(InputDocument(d.name, "short") for d in documents), 30)
@@ -53,7 +53,7 @@ def test_compression_makes_fixed_input_fit(rig: Any, make_recipe: Any) -> None:
 class Halting:
     """A Fitter whose own model call stopped."""
 
-    async def fit(self, documents: Any, *, room: int, recipe: Any, request: Any) -> FittedDocuments:
+    async def fit(self, documents: Any, *, budget_tokens: int, recipe: Any, request: Any) -> FittedDocuments:
         raise HaltError("compress_context: no answer", intervention_id="iv_9")
 
 

@@ -61,5 +61,5 @@ def test_the_record_says_which_way_a_call_went_and_why(rig: Any) -> None:
     assert made.runtime.packs[0].layer is record.model_layer is ModelLayer.MIND
     assert record.routed == ("mediation +4", "score 4 >= 4: MIND")
     smaller = rig(routing=POLICY).call().record
-    assert (smaller.model_layer, smaller.judged_layer) == (ModelLayer.REFLEX, ModelLayer.MIND)
+    assert (smaller.model_layer, smaller.grouping_layer) == (ModelLayer.REFLEX, ModelLayer.MIND)
     assert rig().call().record.routed == ()

@@ -36,7 +36,7 @@ QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCh
 def test_the_parts_add_up_to_the_message(variables: str, documents: Any, query: str, counter: TokenCounter) -> None:
     """The tokens of the parts are never fewer than those of the message they make, whatever the texts."""
     parts = input_parts(variables, documents, query, counter.count)
-    message = "\n\n".join(p.framed for p in parts)
+    message = "\n\n".join(p.framed_text for p in parts)
     assert counter.count(message + "\n\n") <= sum(p.tokens for p in parts)
 
 
@@ -124,7 +124,7 @@ def test_no_pack_exceeds_its_budgets_or_the_served_context(
         assert made.stores.opened[0].type == ("schema_violation" if made.runtime.packs else "budget_exceeded")
     for pack in made.runtime.packs:
         system, user = counter.count(pack.system), counter.count(pack.user)
-        plain = "\n\n".join(p.framed for p in pack.parts if p.kind in ("document", "query", "variables"))
+        plain = "\n\n".join(p.framed_text for p in pack.parts if p.kind in ("document", "query", "variables"))
         assert system <= prompt and counter.count(plain) <= input_
         assert system + user + output + reserve <= budget["total"]
         assert served is None or (system + user) * FIRST_RATIO + TEMPLATE_TOKENS + output + reserve <= served

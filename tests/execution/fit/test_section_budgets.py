@@ -127,7 +127,7 @@ def test_level_2_takes_the_largest_first_and_the_latest_last(budgets, counter):
 def test_section_4_makes_room_for_the_newest_result(budgets, counter):
     """Existing 2,400 and 600 more: the older ones go to 1,500, each with its facts; small ones stay whole."""
     older = [content(text(2_200), "toolresults.md"), content(text(200), "toolresults.md")]
-    shrunk = asyncio.run(budgets().fit_older_results(older, text(600), around=60, site=SITE))
+    shrunk = asyncio.run(budgets().fit_older_results(older, text(600), surrounding_tokens=60, site=SITE))
     assert shrunk[1].text == older[1].text and shrunk[0].report
     assert sum(counter.count(s.text) for s in shrunk) + 60 <= 1_500
 
@@ -136,7 +136,7 @@ def test_section_4_makes_room_for_the_newest_result(budgets, counter):
 def test_section_4_is_left_where_there_is_room_or_nothing_to_win(stands, comes, budgets):
     """Under the budget, or with 1,500 already, or near it with too little to save."""
     older = [content(text(stands), "toolresults.md")]
-    assert asyncio.run(budgets().fit_older_results(older, text(comes), around=0, site=SITE))[0].text == older[0].text
+    assert asyncio.run(budgets().fit_older_results(older, text(comes), surrounding_tokens=0, site=SITE))[0].text == older[0].text
 
 
 def test_a_result_over_the_whole_budget_is_compressed_with_a_way_to_the_original(budgets, counter):

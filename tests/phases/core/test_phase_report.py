@@ -15,7 +15,7 @@ from pandora_dagster.stores.calls.metrics_file import read_metrics
 
 def test_a_turn_tells_what_it_took_and_says_once_when_that_is_too_much(tmp_path, monkeypatch, caplog):
     """The sums grow phase by phase and are those of the index; the live phases go before what follows the answer."""
-    monkeypatch.setattr(model_calls, "TURN_TOKENS", 3_000)
+    monkeypatch.setattr(model_calls, "EXPECTED_TURN_TOKENS", 3_000)
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
     asked: list[tuple[str, Priority]] = []
     plain = app.dependencies.execution.call

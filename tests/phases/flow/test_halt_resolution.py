@@ -24,9 +24,9 @@ def test_an_answer_by_hand_goes_on_from_where_the_turn_halted(rig):
     before = rig.runtime.calls()
     app, given = rig.app.with_manual_answer(halt, PROCEED)
     rig.app.interventions.resolve(halt.id, "clear enough", how="by_hand")
-    assert not given.given
+    assert not given.is_used
     app.run_turn(key, on_report=lambda _: None)
-    assert given.given and rig.turn(key).manifest.state == "saved"
+    assert given.is_used and rig.turn(key).manifest.state == "saved"
     assert rig.runtime.calls()["query_analyzer"] == before["query_analyzer"]
     assert rig.runtime.calls()["reflection"] == before["reflection"]
     records = [r for r in rig.app.calls.files.read(key.user, report=print) if r.recipe == "reflection"]
@@ -54,12 +54,12 @@ def test_a_call_of_another_phase_or_recipe_is_not_answered(rig, phase, recipe):
 
     class Hears:
         async def call(self, request):
-            asked.append(request.by_hand)
+            asked.append(request.manual_answer)
 
     by_hand = ManualAnswerExecutor(Hears(), rig.app.recipes, halt, PROCEED)
     for site, named in ((CallSite(phase, "anna"), recipe), (CallSite("reflection", "anna"), "pipeline/phase1_reflection")):
         asyncio.run(by_hand.call(CallRequest(named, "which chair?", site)))
-    assert (asked, by_hand.given) == (["", PROCEED], True)
+    assert (asked, by_hand.is_used) == (["", PROCEED], True)
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_correction_retires_the_value_that_it_corrects_and_nothing_else(anna):
     anna.ask("Our budget is 1200 euros.", session="now")
     anna.ask("Actually the budget is 1500 euros now.", session="now")
     kept = anna.app.dependencies.facts.session(user_id("anna"), SessionId("now")).facts
-    current = {f.fact: f.current for f in kept}
+    current = {f.fact: f.is_current for f in kept}
     assert current == {
         "The hotel may cost at most 90 euros a night.": True,
         "Our budget is 1200 euros.": False,

@@ -100,6 +100,6 @@ def test_what_stood_in_one_sentence_with_a_corrected_limit_holds_on(anna):
     anna.ask("I am allergic to walnuts and my limit for a cake is 40 euros.", session="trip")
     anna.ask("Actually, my limit for a cake is 55 euros.", session="trip")
     key = anna.ask("What am I allergic to, and what is my limit for a cake?", session="trip")
-    known = {f.fact: f.current for f in anna.app.dependencies.facts.session(key.user, "trip").facts}
+    known = {f.fact: f.is_current for f in anna.app.dependencies.facts.session(key.user, "trip").facts}
     assert known["I am allergic to walnuts"] and not known["my limit for a cake is 40 euros."]
     assert "no longer current) I am allergic" not in anna.section(key, 2)

@@ -13,7 +13,7 @@ from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.phases.core.phase_context import json_line
-from pandora_dagster.phases.gather.source_text import MOST_OFFERED
+from pandora_dagster.phases.gather.source_text import MAX_OFFERED_HEADERS
 from pandora_dagster.runtime.extractive.evidence.header_lines import json_lines
 from tests.phases.gather.test_source_documents import chosen, gathered, lines, report, write_note
 from tests.phases.rig import ANALYSIS, SUMMARY
@@ -184,7 +184,7 @@ def test_a_page_of_the_turn_that_the_query_refers_to_is_offered_before_what_shar
     if link == "the topic that the turn researched":
         rig.say(summarizer=json.dumps(json.loads(SUMMARY) | {"has_research": True, "research_topic": "home.lamp"}))
     first = rig.ask("which one?")
-    for n in range(2 * MOST_OFFERED):
+    for n in range(2 * MAX_OFFERED_HEADERS):
         page = {"visit_id": f"visit_{n}", "url": f"https://example.org/{n}", "extracted_data": {"title": f"Walnut shelf {n}"}}
         sources.put(ANNA, visit(**page))
     meant = visit(visit_id="visit_meant", url="https://example.org/zz", extracted_data={"title": "Zz"}, page_type="zz")
@@ -197,4 +197,4 @@ def test_a_page_of_the_turn_that_the_query_refers_to_is_offered_before_what_shar
     rig.say(query_analyzer=json.dumps(json.loads(ANALYSIS) | {"content_reference": refers}))
     rig.ask("what does the walnut shelf cost?")
     offered = [header["visit_id"] for header in lines(rig, "visit_headers")]
-    assert "visit_meant" in offered and 1 < len(offered) <= MOST_OFFERED
+    assert "visit_meant" in offered and 1 < len(offered) <= MAX_OFFERED_HEADERS

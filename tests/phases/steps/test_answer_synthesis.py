@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pandora_dagster.phases.steps.answer_synthesis import MOST_REVISIONS
+from pandora_dagster.phases.steps.answer_synthesis import MAX_REVISIONS
 from tests.execution.call.test_streaming import Listener
 from tests.phases.rig import APPROVE, cites_all, plain, retrieval, verdict
 
@@ -66,8 +66,8 @@ def test_revisions_are_bounded(rig):
     key = rig.ask()
     halted = rig.halted(key)
     assert (halted.type, halted.phase) == ("missing_evidence", "validation") and "still no price" in halted.message
-    assert f"REVISE after {MOST_REVISIONS + 1} rounds" in halted.message and halted.call_id and halted.answer_ref
-    assert rig.runtime.calls()["synthesizer"] == MOST_REVISIONS + 1
+    assert f"REVISE after {MAX_REVISIONS + 1} rounds" in halted.message and halted.call_id and halted.answer_ref
+    assert rig.runtime.calls()["synthesizer"] == MAX_REVISIONS + 1
     assert rig.section(key, 5) == "Here it is." and rig.section(key, 6) == ""
 
 

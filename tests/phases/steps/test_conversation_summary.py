@@ -94,7 +94,7 @@ def test_an_earlier_turn_run_again_sees_no_later_summary(app):
     key, _ = asked(app, "What does the rug number 9 cost?")
     before = app.dependencies.conversations.find(ANNA, LONG)
     one_turn(app, "And the lamp number 8?")
-    old = TurnKey(ANNA, before.last - 3)
+    old = TurnKey(ANNA, before.last_turn - 3)
     assert old.number in before.turns
 
     again = [app.run(turn_flow.run_phase(name, key, app.dependencies)) for name in ("saved_turn", "turn_summary", "conversation_summary")]
@@ -272,7 +272,7 @@ def test_facts_are_kept_beside_a_summary_that_halted_and_the_halt_stays(rig):
     rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
     assert [r.phase for r in rig.run(key)] == ["conversation_summary"]
     manifest = rig.turn(key).manifest
-    assert manifest.intervention is None and manifest.revision == 0 and manifest.finished("session_facts")
+    assert manifest.intervention is None and manifest.revision == 0 and manifest.has_finished("session_facts")
     assert rig.app.pending_phases(key) == () and rig.app.indexes.verify() == ()
 
 
@@ -282,7 +282,7 @@ def test_a_changed_limit_supersedes_the_older_and_the_summary_shows_both(app):
     one_turn(app, older)
     key, _ = one_turn(app, newer)
     facts = {f.fact: f for f in app.dependencies.facts.session(ANNA, LONG).facts}
-    assert facts[newer].current and not facts[older].current
+    assert facts[newer].is_current and not facts[older].is_current
     assert facts[older].superseded_by == facts[newer].id and facts[older].superseded_at == app.turns.load(key).manifest.created_at
     for n in range(3, 16):
         one_turn(app, f"Which trains leave from town {n}?")

@@ -10,7 +10,7 @@ from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolSpec
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.errors import StoreError
-from pandora_dagster.phases.steps.coordination import MOST_ROUNDS
+from pandora_dagster.phases.steps.coordination import MAX_TOOL_CALLS
 from tests.phases.rig import COMPLETE, command, plain, plan, retrieval, tool
 
 ANNA = user_id("anna")
@@ -126,8 +126,8 @@ def test_the_loop_is_bounded(looping):
     """An executor that never has enough: as many calls as allowed, then the turn goes on."""
     looping.say(executor=command(), coordinator=tool("memory.query", query="x"))
     key = looping.ask()
-    assert looping.runtime.calls()["coordinator"] == MOST_ROUNDS
-    assert report_of(looping, key)["facts"] == {"tool_calls": MOST_ROUNDS, "tool_errors": 0, "stopped": "bound"}
+    assert looping.runtime.calls()["coordinator"] == MAX_TOOL_CALLS
+    assert report_of(looping, key)["facts"] == {"tool_calls": MAX_TOOL_CALLS, "tool_errors": 0, "stopped": "bound"}
     assert looping.turn(key).manifest.state == "saved" and "Nothing was found." in looping.section(key, 4)
 
 

@@ -121,7 +121,7 @@ def test_the_newer_of_two_that_contradict_is_current(rig):
     """Both stay with their dates; the pack says which one no longer holds, and the audit which turn and call changed it."""
     state(rig)
     second = state(rig, "My budget is $700 now.", replaces="f1")
-    assert [(f.id, f.current) for f in ledger(rig).facts] == [("f1", False), ("f2", True)]
+    assert [(f.id, f.is_current) for f in ledger(rig).facts] == [("f1", False), ("f2", True)]
     rig.ask("which laptop?")
     lines = given(rig).splitlines()[3:]
     assert re.fullmatch(r"- \[Logistics, no longer current\] My budget is \$900\. \(\d{4}-\d\d-\d\d, turn 1\) \[1\]", lines[0])

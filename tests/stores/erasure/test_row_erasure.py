@@ -36,7 +36,7 @@ def test_what_killed_processes_had_spilled_goes(root):
     (other / "spilled").write_text(HIS[0])
     (root / "erasing").mkdir(exist_ok=True)
     (root / "erasing" / ".ben.json.0123456789ab.part").write_text(HIS[0])
-    assert erasure(root).erase(BEN).proof.clean and not left_of_ben(root)
+    assert erasure(root).erase(BEN).proof.is_clean and not left_of_ben(root)
     assert not any(path.stat().st_size for path in (*spilled.iterdir(), *other.iterdir()))
 
 
@@ -64,4 +64,4 @@ def test_a_place_that_his_answer_cites_is_no_trace_in_the_path_of_anothers_turn(
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(f"The desk stands in turns/{one.turn_id}/context.md, which is his.\n")
     erased = erasure(root).erase(BEN)
-    assert erased.proof.clean, erased.proof.hits
+    assert erased.proof.is_clean, erased.proof.hits

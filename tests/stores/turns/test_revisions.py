@@ -15,7 +15,7 @@ def test_an_open_turn_is_reopened_in_place(turns):
     assert [p.phase for p in again.manifest.phases] == ["reflection"] and set(again.files) == {"reflection.json"}
     assert set(again.manifest.sections) == {"0", "1"}
     assert turns.load(turn.key) == again
-    assert turns.load(with_phase(turns, again, "response", section=5).key).manifest.finished("response")
+    assert turns.load(with_phase(turns, again, "response", section=5).key).manifest.has_finished("response")
 
 
 def test_the_next_phase_of_a_halted_turn_drops_nothing(turns):
@@ -58,7 +58,7 @@ def test_a_re_run_after_saving_keeps_the_turn_saved(turns):
     turn = saved(turns)
     again = turns.reopen(turn, phase="turn_summary", order=ORDER)
     assert (again.manifest.revision, again.manifest.state, again.context) == (1, TurnState.SAVED, turn.context)
-    assert not again.manifest.finished("turn_summary") and "turn_summary.json" not in again.files
+    assert not again.manifest.has_finished("turn_summary") and "turn_summary.json" not in again.files
     assert turns.reopen(again, phase="turn_summary", order=ORDER) == again
 
 

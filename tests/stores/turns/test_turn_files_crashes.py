@@ -61,7 +61,7 @@ def test_a_commit_killed_at_any_disk_step_is_whole_or_never_begun(tmp_path, acti
     """Files, context.md and turn.json together, or the turn exactly as of its last commit, whatever was replaced already."""
     before, roots = killed(tmp_path, action)
     after = store(roots[0]).load(KEY)
-    assert after.manifest.finished("validation") and after != before
+    assert after.manifest.has_finished("validation") and after != before
     found = [store(root).load(KEY) for root in roots[1:]]
     assert all(turn in (before, after) for turn in found)
     assert before in found

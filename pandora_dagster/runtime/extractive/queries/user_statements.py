@@ -2,7 +2,7 @@
 
 import re
 
-from pandora_dagster.contracts.user.user_memory import LONGEST_FACT, FactCategory
+from pandora_dagster.contracts.user.user_memory import MAX_FACT_CHARACTERS, FactCategory
 from pandora_dagster.documents.redaction.credentials import holds_secret
 from pandora_dagster.language.dates import MONTHS, WEEKDAYS
 from pandora_dagster.language.sentences import sentences
@@ -112,7 +112,14 @@ def clauses(sentence: str) -> tuple[str, ...]:
 
 def _is_fact(sentence: str) -> bool:
     core = OPENING.sub("", sentence)
-    if len(sentence) > LONGEST_FACT or asks(core) or orders(core) or _FORGET.match(sentence) or is_thanks(core) or not content_words(core):
+    if (
+        len(sentence) > MAX_FACT_CHARACTERS
+        or asks(core)
+        or orders(core)
+        or _FORGET.match(sentence)
+        or is_thanks(core)
+        or not content_words(core)
+    ):
         return False
     binding = _is_limit(core) or bool(_NEEDS.match(core))
     return binding or ((bool(_OF_USER.search(core)) or names(core)) and not wants(core) and not core.lower().startswith("you "))

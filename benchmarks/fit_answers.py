@@ -21,10 +21,10 @@ from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.retrieval.turn_excerpts import full_excerpt
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
-from pandora_dagster.runtime.extractive.evidence.passage_ranking import WEIGHTS, features
-from pandora_dagster.runtime.extractive.evidence.questions import question
+from pandora_dagster.runtime.extractive.evidence.passage_ranking import WEIGHTS, passage_features
+from pandora_dagster.runtime.extractive.evidence.questions import read_question
 from pandora_dagster.runtime.extractive.evidence.source_passages import PassageReader
-from pandora_dagster.runtime.extractive.queries.empty_texts import asks, repeats
+from pandora_dagster.runtime.extractive.queries.empty_texts import is_question_or_request, repeats_question
 from pandora_dagster.settings import load_settings
 
 FOLDS, RIDGE, STEPS, RATE = 6, 5.0, 150, 0.05
@@ -68,8 +68,8 @@ def cases(app: App, questions: Sequence[dict[str, Any]]) -> list[Case]:
         best = max((c.score for c in offered), default=0.0) or 1.0
         chosen = [c.row.number for c in sorted(offered, key=lambda c: -c.score) if c.score >= LEAST_MATCH * best]
         passages = [replace(p, rank=rank) for rank, n in enumerate(chosen) for p in read[n]]
-        kept = [p for p in passages if not (asks(p.text) or repeats(p.text, asked["question"]))]
-        known = features(kept, question(asked["question"]))
+        kept = [p for p in passages if not (is_question_or_request(p.text) or repeats_question(p.text, asked["question"]))]
+        known = passage_features(kept, read_question(asked["question"]))
         rows = tuple(tuple(f.values[name] for name in NAMES) for f in known)
         own = {n for n, turn in turns.items() if turn.manifest.session_id == asked["document"]}
         found.append(Case(asked["document"], rows, tuple(f.passage.turn in own and holds(asked, f.passage.text) for f in known)))

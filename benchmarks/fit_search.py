@@ -19,8 +19,8 @@ from typing import cast
 from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.turns import FoundMessage
 from pandora_dagster.retrieval.messages.document_numbers import document_number
-from pandora_dagster.retrieval.messages.message_ranking import WEIGHTS, WINDOW, MessageUnit, fused, message_signals
-from pandora_dagster.retrieval.messages.search_results import whole_messages
+from pandora_dagster.retrieval.messages.message_ranking import WEIGHTS, WINDOW, MessageUnit, fuse_signals, message_signals
+from pandora_dagster.retrieval.messages.search_results import pack_messages
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.message_search import MessageSearch
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
@@ -34,9 +34,9 @@ GRID = {
     "session": (0.0, 0.1, 0.2, 0.3),
     "prefix": (0.0, 0.1, 0.2),
     "speaker": (0.2, 0.35, 0.5),
-    "own_words": (0.0, 0.1, 0.2),
+    "first_person": (0.0, 0.1, 0.2),
     "asks": (0.0, -0.1, -0.2),
-    "tells_time": (0.0, 0.1, 0.2),
+    "states_date": (0.0, 0.1, 0.2),
 }
 Weights = Mapping[str, float]
 Recalls = list[tuple[float, ...]]
@@ -90,8 +90,8 @@ class Trials:
         return self._known[key]
 
     def _recall(self, case: Case, weights: Weights) -> tuple[float, ...]:
-        order = [case.messages[s.unit.doc] for s in fused(case.units, case.signals, case.named, weights) if not s.unit.is_turn]
-        found = [*(whole_messages(order, budget, self._count) for budget in BUDGETS), order[:FIRST]]
+        order = [case.messages[s.unit.doc] for s in fuse_signals(case.units, case.signals, case.named, weights) if not s.unit.is_turn]
+        found = [*(pack_messages(order, budget, self._count) for budget in BUDGETS), order[:FIRST]]
         names = ({message.message_id for message in chosen} for chosen in found)
         return tuple(fmean(message in inside for message in case.evidence) if case.evidence else 0.0 for inside in names)
 

@@ -7,10 +7,10 @@ from pandora_dagster.language.tokens import all_words
 
 _CLAUSE_END = re.compile(r"[,.!?;:。！？，]+")
 _DIGIT = re.compile(r"\d")
-_MOST_WORDS = 8
+_MAX_COURTESY_WORDS = 8
 """Words of a clause with a word of thanks or greeting that is still nothing but that."""
 
-_LONGEST_GREETING = 4
+_MAX_GREETING_WORDS = 4
 """Words before a comma that are still a greeting in front of the matter."""
 
 
@@ -19,7 +19,7 @@ def is_courtesy(text: str, language: str = "") -> bool:
     if _DIGIT.search(text) or len(all_words(text)) <= 1:
         return not _DIGIT.search(text)
     found = [(len(all_words(clause)), Cue.COURTESY in cues(clause, language)) for clause in _CLAUSE_END.split(text)]
-    return any(is_thanks for _, is_thanks in found) and all(said <= (_MOST_WORDS if is_thanks else 1) for said, is_thanks in found)
+    return any(is_thanks for _, is_thanks in found) and all(said <= (_MAX_COURTESY_WORDS if is_thanks else 1) for said, is_thanks in found)
 
 
 def without_greeting(text: str, language: str = "") -> str:
@@ -27,6 +27,6 @@ def without_greeting(text: str, language: str = "") -> str:
     if is_courtesy(text, language):
         return ""
     clause = _CLAUSE_END.search(text)
-    if clause and is_courtesy(text[: clause.end()], language) and len(all_words(text[: clause.start()])) <= _LONGEST_GREETING:
+    if clause and is_courtesy(text[: clause.end()], language) and len(all_words(text[: clause.start()])) <= _MAX_GREETING_WORDS:
         return without_greeting(text[clause.end() :].lstrip(), language)
     return text

@@ -24,7 +24,7 @@ class Cue(StrEnum):
     QUESTION = "question"
 
 
-_LISTS: dict[Cue, dict[str, str]] = {
+_CUE_WORDS: dict[Cue, dict[str, str]] = {
     Cue.FORCE: {
         "en": "must|shall|should|need(?:s|ed)? to|ha(?:s|ve) to|required?|only|always|at (?:most|least)|mandatory|allowed|forbidden",
         "de": "muss|müssen|soll(?:en|te)?|darf|dürfen|nur|immer|mindestens|höchstens|pflicht",
@@ -127,21 +127,21 @@ _LISTS: dict[Cue, dict[str, str]] = {
         "pl": "na przykład|np|może",
     },
 }
-_ASKS = re.compile(r"[?？][\"'”’»)*_\s]*$")
+_QUESTION_END = re.compile(r"[?？][\"'”’»)*_\s]*$")
 
 
 @cache
 def _pattern(cue: Cue, language: str) -> re.Pattern[str]:
     """The words of the language with the English ones, which occur in texts of all languages; of all languages where none is known."""
-    lists = _LISTS[cue]
+    lists = _CUE_WORDS[cue]
     chosen = [lists["en"], *([lists[language]] if language in lists and language != "en" else [] if language else list(lists.values()))]
     return re.compile(rf"(?<![\w'’])(?:{'|'.join(chosen)})(?!\w)", re.IGNORECASE)
 
 
 def cues(text: str, language: str = "") -> frozenset[Cue]:
     """The cues in `text`."""
-    found = {cue for cue in _LISTS if _pattern(cue, language).search(text)}
-    return frozenset(found | {Cue.QUESTION} if _ASKS.search(text) else found)
+    found = {cue for cue in _CUE_WORDS if _pattern(cue, language).search(text)}
+    return frozenset(found | {Cue.QUESTION} if _QUESTION_END.search(text) else found)
 
 
 def negations(text: str) -> int:

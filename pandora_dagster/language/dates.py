@@ -11,36 +11,40 @@ MONTHS = tuple(_MONTH_NAMES.split())
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b(?!-\d\d)")
-_GERMAN_WORD = "januar|februar|märz|maerz|mai|juni|juli|okt(?:ober)?|dez(?:ember)?"
-MONTH_WORD = "|".join([*(f"{m[:3]}(?:{m[3:]})?" if len(m) > 3 else m for m in MONTHS), "sept", _GERMAN_WORD])
-_GERMAN = {"mär": "march", "mae": "march", "mai": "may", "okt": "october", "dez": "december"}
+_GERMAN_MONTH_WORD = "januar|februar|märz|maerz|mai|juni|juli|okt(?:ober)?|dez(?:ember)?"
+MONTH_WORD = "|".join([*(f"{m[:3]}(?:{m[3:]})?" if len(m) > 3 else m for m in MONTHS), "sept", _GERMAN_MONTH_WORD])
+_GERMAN_MONTHS = {"mär": "march", "mae": "march", "mai": "may", "okt": "october", "dez": "december"}
 """The first three letters of German months where they are others."""
 _MONTH = re.compile(
     rf"(?:\b(?P<before>\d{{1,2}})(?:st|nd|rd|th|\.)?(?:\s+of)?\s+)?\b(?P<month>{MONTH_WORD})\b\.?(?:\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?",
     re.IGNORECASE,
 )
-_VERBS = frozenset({"may", "mar", "march", "sep", "dec", "jan", "mai", "juli"})
+_AMBIGUOUS_MONTH_WORDS = frozenset({"may", "mar", "march", "sep", "dec", "jan", "mai", "juli"})
 """Words that are not always months (verbs, names): they count with a day or year beside them, or a capital and a preposition before."""
-_IN_BEFORE = re.compile(r"\b(?:in|on|of|since|until|last|next|this|during|by|from|im|seit|bis|ab|letzten|diesen)\s+$", re.IGNORECASE)
+_PREPOSITION_BEFORE = re.compile(
+    r"\b(?:in|on|of|since|until|last|next|this|during|by|from|im|seit|bis|ab|letzten|diesen)\s+$", re.IGNORECASE
+)
 _YEAR_AFTER = re.compile(r"^\.?,?\s+(?:19|20)\d\d\b")
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b", re.IGNORECASE)
 
-_MOMENTS = frozenset({"yesterday", "today", "tonight", "tomorrow"})
-_WAYS = frozenset({"last", "this", "next", "past"})
-_STRETCHES = ("night", "morning", "evening", "week", "weekend", "month", "year", *WEEKDAYS)
+_DAY_ADVERBS = frozenset({"yesterday", "today", "tonight", "tomorrow"})
+_DIRECTIONS = frozenset({"last", "this", "next", "past"})
+_PERIODS = ("night", "morning", "evening", "week", "weekend", "month", "year", *WEEKDAYS)
 _TIME_WORDS = frozenset(
-    (*_MOMENTS, "last", "next", "ago", "since", "recently", "lately", "week", "weekend", "month", "year", *WEEKDAYS, *MONTHS)
+    (*_DAY_ADVERBS, "last", "next", "ago", "since", "recently", "lately", "week", "weekend", "month", "year", *WEEKDAYS, *MONTHS)
 ) - {"may"}
-_DATED = re.compile(r"\d{4}(?:-\d\d-\d\d)?|\d{1,2}(?:st|nd|rd|th)")
-_UNITS = {"day": 1, "week": 7, "month": 30}
+_DATE_TOKEN = re.compile(r"\d{4}(?:-\d\d-\d\d)?|\d{1,2}(?:st|nd|rd|th)")
+_UNIT_DAYS = {"day": 1, "week": 7, "month": 30}
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
-_VAGUE = {"couple of": 2, "a couple of": 2, "few": 3, "a few": 3}
+_VAGUE_COUNTS = {"couple of": 2, "a couple of": 2, "few": 3, "a few": 3}
 _AGO = re.compile(
-    rf"\b(\d{{1,3}}|{'|'.join(sorted(_COUNTS | _VAGUE, key=len, reverse=True))}) (day|week|month|year)s? ago\b", re.IGNORECASE
+    rf"\b(\d{{1,3}}|{'|'.join(sorted(_COUNTS | _VAGUE_COUNTS, key=len, reverse=True))}) (day|week|month|year)s? ago\b", re.IGNORECASE
 )
-_BESIDE = re.compile(rf"\b({'|'.join(sorted(_MOMENTS))}|(?:{'|'.join(sorted(_WAYS))}) (?:{'|'.join(_STRETCHES)}))\b", re.IGNORECASE)
-_DAYS_AWAY = {"yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "this morning": 0, "this evening": 0, "tomorrow": 1}
-_FORWARD = {"last": -1, "past": -1, "this": 0, "next": 1}
+_NEAR_PERIOD = re.compile(
+    rf"\b({'|'.join(sorted(_DAY_ADVERBS))}|(?:{'|'.join(sorted(_DIRECTIONS))}) (?:{'|'.join(_PERIODS)}))\b", re.IGNORECASE
+)
+_DAY_OFFSETS = {"yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "this morning": 0, "this evening": 0, "tomorrow": 1}
+_DIRECTION_STEPS = {"last": -1, "past": -1, "this": 0, "next": 1}
 
 
 def date_terms(created_at: str) -> tuple[str, ...]:
@@ -75,12 +79,12 @@ def names_year(query: str) -> bool:
 
 def has_date_words(words: AbstractSet[str]) -> bool:
     """Whether a text of these lower-cased words contains a date, a calendar word, `last` or `ago`."""
-    return not _TIME_WORDS.isdisjoint(words) or any(word[0].isdigit() and _DATED.fullmatch(word) for word in words)
+    return not _TIME_WORDS.isdisjoint(words) or any(word[0].isdigit() and _DATE_TOKEN.fullmatch(word) for word in words)
 
 
 def has_relative_date_words(words: AbstractSet[str]) -> bool:
     """Whether a text of these words may contain an expression that `relative_date_terms` reads: a fast check before the slow one."""
-    return "ago" in words or not _MOMENTS.isdisjoint(words) or not (_WAYS.isdisjoint(words) or words.isdisjoint(_STRETCHES))
+    return "ago" in words or not _DAY_ADVERBS.isdisjoint(words) or not (_DIRECTIONS.isdisjoint(words) or words.isdisjoint(_PERIODS))
 
 
 def relative_date_terms(text: str, created_at: str) -> tuple[str, ...]:
@@ -88,41 +92,41 @@ def relative_date_terms(text: str, created_at: str) -> tuple[str, ...]:
 
     Each as exactly as it is said: a day, a month, or a year. () where `created_at` is no ISO time.
     """
-    said = [m[0].lower() for m in _BESIDE.finditer(text)]
-    ago = [((_COUNTS | _VAGUE).get(m[1].lower()) or int(m[1]), m[2].lower()) for m in _AGO.finditer(text)]
+    said = [m[0].lower() for m in _NEAR_PERIOD.finditer(text)]
+    ago = [((_COUNTS | _VAGUE_COUNTS).get(m[1].lower()) or int(m[1]), m[2].lower()) for m in _AGO.finditer(text)]
     if not said and not ago:
         return ()
     try:
         day = parse_timestamp(created_at).date()
-        found = [term for words in said for term in _beside(words, day)]
-        found += [term for count, unit in ago for term in _ago(day, count, unit)]
+        found = [term for words in said for term in _near_period_terms(words, day)]
+        found += [term for count, unit in ago for term in _ago_terms(day, count, unit)]
     except (ValueError, OverflowError):
         return ()
     return tuple(dict.fromkeys(found))
 
 
-def _ago(day: date, count: int, unit: str) -> tuple[str, ...]:
+def _ago_terms(day: date, count: int, unit: str) -> tuple[str, ...]:
     if unit == "year":
         return (f"@{day.year - count}",) if count < day.year else ()
-    return _precise(day - timedelta(_UNITS[unit] * count), unit)
+    return _terms_at_precision(day - timedelta(_UNIT_DAYS[unit] * count), unit)
 
 
-def _beside(words: str, day: date) -> tuple[str, ...]:
-    if words in _DAYS_AWAY:
-        return _precise(day + timedelta(_DAYS_AWAY[words]), "day")
+def _near_period_terms(words: str, day: date) -> tuple[str, ...]:
+    if words in _DAY_OFFSETS:
+        return _terms_at_precision(day + timedelta(_DAY_OFFSETS[words]), "day")
     way, _, unit = words.partition(" ")
     if unit in WEEKDAYS or unit == "weekend":
         wanted = 5 if unit == "weekend" else WEEKDAYS.index(unit)
-        return _precise(_weekday_beside(day, wanted, _FORWARD[way]), "day" if unit in WEEKDAYS else "week")
+        return _terms_at_precision(_nearest_weekday(day, wanted, _DIRECTION_STEPS[way]), "day" if unit in WEEKDAYS else "week")
     if unit == "month":
         middle = day.replace(day=15)
-        return _precise(middle + timedelta(30 * _FORWARD[way]), unit)
+        return _terms_at_precision(middle + timedelta(30 * _DIRECTION_STEPS[way]), unit)
     if unit == "year":
-        return (f"@{day.year + _FORWARD[way]}",)
-    return _precise(day + timedelta(7 * _FORWARD[way]), "week")
+        return (f"@{day.year + _DIRECTION_STEPS[way]}",)
+    return _terms_at_precision(day + timedelta(7 * _DIRECTION_STEPS[way]), "week")
 
 
-def _weekday_beside(day: date, wanted: int, way: int) -> date:
+def _nearest_weekday(day: date, wanted: int, way: int) -> date:
     """The last, this coming or the next such weekday; never the day itself unless it is `this` one."""
     if way < 0:
         return day - timedelta((day.weekday() - wanted) % 7 or 7)
@@ -130,7 +134,7 @@ def _weekday_beside(day: date, wanted: int, way: int) -> date:
     return day + timedelta(ahead or 7 * way)
 
 
-def _precise(day: date, unit: str) -> tuple[str, ...]:
+def _terms_at_precision(day: date, unit: str) -> tuple[str, ...]:
     year, month = f"@{day:%Y}", (f"@{day:%Y-%m}", f"@{MONTHS[day.month - 1]}")
     return (year, *month, f"@{day:%Y-%m-%d}", f"@{day.day}") if unit == "day" else (year, *month)
 
@@ -146,13 +150,13 @@ def display_date(created_at: str) -> str:
 
 def _month_terms(match: re.Match[str], query: str) -> list[str]:
     word, day = match["month"], match["before"] or match["after"]
-    if word.lower() in _VERBS and not day and not _surely_month(match, query):
+    if word.lower() in _AMBIGUOUS_MONTH_WORDS and not day and not _is_month_by_context(match, query):
         return []
-    month = _GERMAN.get(word.lower()[:3]) or next(m for m in MONTHS if m.startswith(word.lower()[:3]))
+    month = _GERMAN_MONTHS.get(word.lower()[:3]) or next(m for m in MONTHS if m.startswith(word.lower()[:3]))
     return [f"@{month}", *([f"@{int(day)}"] if day and 1 <= int(day) <= 31 else [])]
 
 
-def _surely_month(match: re.Match[str], query: str) -> bool:
+def _is_month_by_context(match: re.Match[str], query: str) -> bool:
     if _YEAR_AFTER.match(query[match.end() : match.end() + 8]):
         return True
-    return match["month"][0].isupper() and bool(_IN_BEFORE.search(query[max(0, match.start("month") - 12) : match.start("month")]))
+    return match["month"][0].isupper() and bool(_PREPOSITION_BEFORE.search(query[max(0, match.start("month") - 12) : match.start("month")]))

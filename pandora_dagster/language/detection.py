@@ -6,41 +6,63 @@ from functools import cache
 
 from pandora_dagster.language.stop_words import stop_words
 
-_SAMPLE = 20_000
+_SAMPLE_CHARACTERS = 20_000
 """Characters at the beginning of a text that are looked at."""
 _WORD = re.compile(r"[^\W\d_]+")
-_LATIN = ("en", "de", "fr", "es", "it", "nl", "pt", "pl", "sv", "da", "no", "fi", "cs", "hu", "ro", "tr", "ca", "id", "sk", "sl", "hr")
-_CYRILLIC = ("ru", "uk", "bg")
-_ARABIC = ("ar", "fa", "ur")
+_LATIN_LANGUAGES = (
+    "en",
+    "de",
+    "fr",
+    "es",
+    "it",
+    "nl",
+    "pt",
+    "pl",
+    "sv",
+    "da",
+    "no",
+    "fi",
+    "cs",
+    "hu",
+    "ro",
+    "tr",
+    "ca",
+    "id",
+    "sk",
+    "sl",
+    "hr",
+)
+_CYRILLIC_LANGUAGES = ("ru", "uk", "bg")
+_ARABIC_LANGUAGES = ("ar", "fa", "ur")
 _SCRIPTS = (
     (re.compile(r"[\u3040-\u30ff]"), ("ja",)),
     (re.compile(r"[\uac00-\ud7af]"), ("ko",)),
-    (re.compile(r"[\u0400-\u04ff]"), _CYRILLIC),
+    (re.compile(r"[\u0400-\u04ff]"), _CYRILLIC_LANGUAGES),
     (re.compile(r"[\u0590-\u05ff]"), ("he",)),
-    (re.compile(r"[\u0600-\u06ff]"), _ARABIC),
+    (re.compile(r"[\u0600-\u06ff]"), _ARABIC_LANGUAGES),
     (re.compile(r"[\u0370-\u03ff]"), ("el",)),
     (re.compile(r"[\u0900-\u097f]"), ("hi", "mr")),
     (re.compile(r"[\u0e00-\u0e7f]"), ("th",)),
     (re.compile(r"[\u4e00-\u9fff]"), ("zh",)),
 )
 """In this order: Japanese has Chinese characters too."""
-_LEAST_SHARE = 0.1
+_MIN_SHARE = 0.1
 """Signs of a script in a text of that language; stop words among the words of one in Latin script."""
 
 
 @cache
-def _tell_tales(language: str) -> frozenset[str]:
+def _telltale_words(language: str) -> frozenset[str]:
     return frozenset(word for word in stop_words(language) if len(word) > 1)
 
 
 def language_of(text: str) -> str:
     """ISO 639-1 code of the language that most of `text` is in; "" where no language is known by its script or stop words."""
-    sample = text[:_SAMPLE]
+    sample = text[:_SAMPLE_CHARACTERS]
     letters = sum(map(str.isalpha, sample))
     for script, languages in _SCRIPTS:
-        if letters and len(script.findall(sample)) > _LEAST_SHARE * letters:
+        if letters and len(script.findall(sample)) > _MIN_SHARE * letters:
             return languages[0] if len(languages) == 1 else _by_stop_words(sample, languages) or languages[0]
-    return _by_stop_words(sample, _LATIN)
+    return _by_stop_words(sample, _LATIN_LANGUAGES)
 
 
 def _by_stop_words(text: str, languages: tuple[str, ...]) -> str:
@@ -49,10 +71,10 @@ def _by_stop_words(text: str, languages: tuple[str, ...]) -> str:
     total = words.total()
     best, most = "", 0.0
     for language in languages:
-        known = _tell_tales(language)
+        known = _telltale_words(language)
         hits = sum(count for word, count in words.items() if word in known)
         share = hits / len(known) ** 0.5
-        if share > most and hits > 1 and hits > _LEAST_SHARE * total:
+        if share > most and hits > 1 and hits > _MIN_SHARE * total:
             best, most = language, share
     return best
 

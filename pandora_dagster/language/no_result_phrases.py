@@ -7,15 +7,15 @@ from types import MappingProxyType
 
 from pandora_dagster.language.detection import short_text_language
 
-_MATTER = r"(?:\"[^\"]*\"|[^\".,;:\n\d])*"
+_SUBJECT = r"(?:\"[^\"]*\"|[^\".,;:\n\d])*"
 """What was looked for: no figure, no second clause."""
-_ENGLISH = rf"I found nothing(?: (?:about|on|of|for|in|that tells)\b{_MATTER})?"
-_GERMAN = (
-    rf"Ich habe(?: (?:dazu|darüber|hierzu|davon|in)\b{_MATTER})? nichts(?: (?:über|zu|zum|zur|von|in|dazu|darüber)\b{_MATTER})? gefunden"
+_ENGLISH_PHRASE = rf"I found nothing(?: (?:about|on|of|for|in|that tells)\b{_SUBJECT})?"
+_GERMAN_PHRASE = (
+    rf"Ich habe(?: (?:dazu|darüber|hierzu|davon|in)\b{_SUBJECT})? nichts(?: (?:über|zu|zum|zur|von|in|dazu|darüber)\b{_SUBJECT})? gefunden"
 )
-_FRENCH = rf"Je n['’]ai rien trouvé(?: (?:à|au|aux|sur|dans|concernant)\b{_MATTER})?"
-_SENTENCE = rf"(?:(?:{_ENGLISH}|{_GERMAN}|{_FRENCH})(?:[.:]|$)|What comes nearest:|I looked at:)"
-_ONLY = re.compile(rf"\s*(?:{_SENTENCE}\s*)+")
+_FRENCH_PHRASE = rf"Je n['’]ai rien trouvé(?: (?:à|au|aux|sur|dans|concernant)\b{_SUBJECT})?"
+_SENTENCE = rf"(?:(?:{_ENGLISH_PHRASE}|{_GERMAN_PHRASE}|{_FRENCH_PHRASE})(?:[.:]|$)|What comes nearest:|I looked at:)"
+_ONLY_NO_RESULT = re.compile(rf"\s*(?:{_SENTENCE}\s*)+")
 NO_RESULT: Mapping[str, str] = MappingProxyType(
     {
         "en": "I found nothing about this.",
@@ -39,4 +39,4 @@ def no_result(question: str) -> str:
 
 def is_no_result(text: str) -> bool:
     """Whether an answer says only that nothing was found."""
-    return bool(_ONLY.fullmatch(text)) or text.strip() in NO_RESULT.values()
+    return bool(_ONLY_NO_RESULT.fullmatch(text)) or text.strip() in NO_RESULT.values()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pandora_dagster.language.stems import stem
 from pandora_dagster.language.stop_words import stop_words
 
-_SIGNS = r"$€£¥₹₽₩₪₺฿₫₴"
+_CURRENCY_SIGNS = r"$€£¥₹₽₩₪₺฿₫₴"
 _UNIT_WORDS = {
     **{word: "$" for word in ("usd", "dollar", "dollars", "us$")},
     **{word: "€" for word in ("eur", "euro", "euros", "euroa")},
@@ -26,20 +26,20 @@ mmhg mmol iu ie dpi mio mrd mia bn mn 人 日 月 年 時 分 秒 件 名 回 �
 _UNITS = frozenset(_UNIT_SYMBOLS.split())
 _DIGITS = r"(?>\d{1,3}(?:[ \u00a0\u202f'’]\d{3}(?!\d))+|\d+)(?:[.,:]\d++)*+"
 _FRACTION = r"[½⅓⅔¼¾⅛⅜⅝⅞]"
-_WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WIDE_SCRIPTS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts without spaces between words: a number may begin behind any of their signs."""
-_CODES = "USD|EUR|GBP|CHF|JPY|CAD|AUD|SEK|NOK|DKK|PLN|INR|CNY|BRL|MXN"
-_WORD = rf"[^\W\d_{_WIDE}]{{1,40}}"
-_AFTER = rf"[%‰{_SIGNS}]|° ?[CF]?(?!\w)|[ap]\.m\.|{_WORD}[²³23]?(?:/{_WORD})?(?![^\W{_WIDE}])|[{_WIDE}]"
+_CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CAD|AUD|SEK|NOK|DKK|PLN|INR|CNY|BRL|MXN"
+_WORD = rf"[^\W\d_{_WIDE_SCRIPTS}]{{1,40}}"
+_UNIT_AFTER = rf"[%‰{_CURRENCY_SIGNS}]|° ?[CF]?(?!\w)|[ap]\.m\.|{_WORD}[²³23]?(?:/{_WORD})?(?![^\W{_WIDE_SCRIPTS}])|[{_WIDE_SCRIPTS}]"
 _NUMBER = re.compile(
-    rf"(?<![^\W{_WIDE}])(?<!\d[.,:])(?P<sign>[-−+±](?=[{_SIGNS}\d])|[~≈<>≤≥]\s?(?=[{_SIGNS}\d]))?"
-    rf"(?P<before>[{_SIGNS}]\s?|(?:{_CODES})[ \u00a0](?=\d))?"
+    rf"(?<![^\W{_WIDE_SCRIPTS}])(?<!\d[.,:])(?P<sign>[-−+±](?=[{_CURRENCY_SIGNS}\d])|[~≈<>≤≥]\s?(?=[{_CURRENCY_SIGNS}\d]))?"
+    rf"(?P<before>[{_CURRENCY_SIGNS}]\s?|(?:{_CURRENCY_CODES})[ \u00a0](?=\d))?"
     rf"(?P<number>(?:{_DIGITS}(?:\s?{_FRACTION})?|{_FRACTION})(?:\s?[-–—/×x]\s?(?=\d)(?:{_DIGITS}))*)"
-    rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)|[ \u00a0\u202f]?(?P<after>{_AFTER})|(?!{_WORD}))",
+    rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)|[ \u00a0\u202f]?(?P<after>{_UNIT_AFTER})|(?!{_WORD}))",
     re.IGNORECASE,
 )
 """The unit may be any word; which ones are units is looked up."""
-_GROUPS = re.compile(r"(?<=\d)[  \u202f'’](?=\d{3}(?!\d))")
+_THOUSANDS_GAPS = re.compile(r"(?<=\d)[  \u202f'’](?=\d{3}(?!\d))")
 _POINT_GROUPS, _COMMA_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"\d{1,3}(?:,\d{3})+")
 _COMMA_LANGUAGES = {"de", "fr", "es", "it", "nl", "pt", "pl", "da", "no", "sv", "fi", "cs", "ru", "uk", "ro", "tr", "hu", "id"}
 """Languages that write a comma before the decimals."""
@@ -72,7 +72,7 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
     """The quantities of `text` in order. Digits inside a word (`4WQ150`) are none."""
     stops = stop_words(language) | stop_words("en")
     for found in _NUMBER.finditer(text):
-        number, end = _plain(found["number"], language), found.end("number")
+        number, end = _normalize_number(found["number"], language), found.end("number")
         unit = (found["before"] or "").strip().lower()
         unit = _UNIT_WORDS.get(unit, unit)
         counted = ""
@@ -81,7 +81,7 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
             number, end = number + ".", found.end()
         elif after:
             symbol = _UNIT_WORDS.get(after, after).replace(".", "")
-            is_unit = "/" in after or after in _UNIT_WORDS or symbol in _UNITS or after in _SIGNS
+            is_unit = "/" in after or after in _UNIT_WORDS or symbol in _UNITS or after in _CURRENCY_SIGNS
             glued = text[found.end("number")] == found["after"][0]
             if is_unit and (not after.isalpha() or glued or (after in _LETTER_UNITS if len(after) == 1 else after != "in")):
                 unit, end = f"{unit}{symbol}", found.end()
@@ -94,9 +94,9 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
         yield Quantity(found.start(), end, sign + number, unit, counted)
 
 
-def _plain(number: str, language: str) -> str:
+def _normalize_number(number: str, language: str) -> str:
     """`1,234.50` and, in German, `1.234,50` as `1234.50`."""
-    number = _GROUPS.sub("", number.strip()).replace("–", "-").replace("—", "-").replace("×", "x")
+    number = _THOUSANDS_GAPS.sub("", number.strip()).replace("–", "-").replace("—", "-").replace("×", "x")
     if "," in number and "." in number:
         last = max(number.rfind(","), number.rfind("."))
         return re.sub(r"[.,]", "", number[:last]) + "." + number[last + 1 :]

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from pandora_dagster.language.dates import MONTH_WORD, WEEKDAYS, months_named, names_year
 
-_MOMENTS = {
+_DAY_ADVERBS = {
     "today": 0,
     "tonight": 0,
     "yesterday": -1,
@@ -19,48 +19,64 @@ _MOMENTS = {
     "gestern": -1,
     "vorgestern": -2,
 }
-_TAGE = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag")
-_WEEKDAY = {**{name: at for at, name in enumerate(WEEKDAYS)}, **{name: at for at, name in enumerate(_TAGE)}, "sonnabend": 5}
+_GERMAN_WEEKDAYS = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag")
+_WEEKDAY_NUMBERS = {
+    **{name: at for at, name in enumerate(WEEKDAYS)},
+    **{name: at for at, name in enumerate(_GERMAN_WEEKDAYS)},
+    "sonnabend": 5,
+}
 _UNITS = {"day": "day", "week": "week", "month": "month", "year": "year", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
-_COUNTED = ("a an one ein einem einer eine", "two zwei", "three drei", "four vier", "five fünf", "six sechs", "seven sieben", "eight acht")
-_COUNTS = {word: count for count, words in enumerate(_COUNTED, 1) for word in words.split()}
-_VAGUE = {"couple of": 2, "few": 3, "paar": 3}
+_COUNT_WORDS = (
+    "a an one ein einem einer eine",
+    "two zwei",
+    "three drei",
+    "four vier",
+    "five fünf",
+    "six sechs",
+    "seven sieben",
+    "eight acht",
+)
+_COUNTS = {word: count for count, words in enumerate(_COUNT_WORDS, 1) for word in words.split()}
+_VAGUE_COUNTS = {"couple of": 2, "few": 3, "paar": 3}
 _NUMBER = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
-_MOMENT = re.compile(rf"\b(?:{'|'.join(sorted(_MOMENTS, key=len, reverse=True))})\b")
+_DAY_ADVERB = re.compile(rf"\b(?:{'|'.join(sorted(_DAY_ADVERBS, key=len, reverse=True))})\b")
 _AGO = re.compile(
     rf"\b{_NUMBER} (?P<unit>day|week|month|year)s? ago\b"
     rf"|\bvor {_NUMBER.replace('count', 'zahl')} (?P<einheit>tag|woche|monat|jahr)(?:en|e|n)?\b"
 )
 _GERMAN_LAST = r"(?:letzt|vorig|vergangen)e[nrsm]?"
-_PART = rf"(?! (?:(?:of|des)\b|(?:in|im|vom|von) (?:(?:{MONTH_WORD})\b|(?:\d{{4}})\b)))"
+_NOT_A_PART = rf"(?! (?:(?:of|des)\b|(?:in|im|vom|von) (?:(?:{MONTH_WORD})\b|(?:\d{{4}})\b)))"
 """What follows is no whole whose last part is meant: `the last week of May` is not last week."""
 _LAST = re.compile(
     rf"\b(?:(?P<last>last|previous|this past|past(?= (?:weekend|{'|'.join(WEEKDAYS)}))|{_GERMAN_LAST})|this|diese[nrsm]?)"
-    rf" (?P<what>weekend|wochenende|week|month|year|woche|monat|jahr|{'|'.join(_WEEKDAY)})(?:(?<=jahr)es|(?<=monat)s|(?<=ende)s)?\b{_PART}"
+    rf" (?P<what>weekend|wochenende|week|month|year|woche|monat|jahr|{'|'.join(_WEEKDAY_NUMBERS)})"
+    rf"(?:(?<=jahr)es|(?<=monat)s|(?<=ende)s)?\b{_NOT_A_PART}"
 )
 _STRETCH = re.compile(
-    rf"\b(?:last|past|previous|{_GERMAN_LAST}) (?P<number>\d{{1,3}}|{'|'.join(sorted(_COUNTS | _VAGUE, key=len, reverse=True))})"
-    rf" (?P<many>day|week|month|year|tag|woche|monat|jahr)(?:en|e|s|n)?\b{_PART}"
-    rf"|(?:\b(?:in|over|during|within|for) the (?:last|past)|(?<!this )\bpast) (?P<one>week|month|year)\b{_PART}"
+    rf"\b(?:last|past|previous|{_GERMAN_LAST}) (?P<number>\d{{1,3}}|{'|'.join(sorted(_COUNTS | _VAGUE_COUNTS, key=len, reverse=True))})"
+    rf" (?P<many>day|week|month|year|tag|woche|monat|jahr)(?:en|e|s|n)?\b{_NOT_A_PART}"
+    rf"|(?:\b(?:in|over|during|within|for) the (?:last|past)|(?<!this )\bpast) (?P<one>week|month|year)\b{_NOT_A_PART}"
 )
 _ORDINAL = r"(?:st|nd|rd|th)?"
-_DATED = re.compile(
+_CALENDAR_DAY = re.compile(
     rf"\b(?:(?P<day>\d{{1,2}})(?:{_ORDINAL}|\.)(?: of)? (?P<month>{MONTH_WORD})\b"
     rf"|(?P<monat>{MONTH_WORD})\b\.? (?P<tag>\d{{1,2}}){_ORDINAL}\b)"
     r"(?:\.?,? (?P<year>(?:19|20)\d\d)\b)?"
 )
 """A day of a month, with its year or without."""
-_TALKED = re.compile(
+_CONVERSATION_WORD = re.compile(
     r"\b(?:discuss(?:ed|ions?)?|talk(?:ed)?|sp(?:eak|oke|oken)|conversations?|chat(?:s|ted)?"
     r"|(?:i|we|you) (?:say|said|tell|told|mention(?:ed)?|ask(?:ed)?)"
     r"|(?:be|ge)sprochen|sprachen|geredet|gesagt|erzählt|gespräch\w*|unterh[aie]lt\w*|unterhielten)\b",
     re.IGNORECASE,
 )
 """What was said: beside it a date is that of the talk, not of what was talked about."""
-_BEFORE_DAYS = re.compile(r"(?:\b(?:in|on|at|of|from|over|during|within|for|since|the|im|am|vom|seit|den|der)\s+)+$", re.IGNORECASE)
-_LEAP_YEARS = 9
+_PREPOSITIONS_BEFORE_DAY = re.compile(
+    r"(?:\b(?:in|on|at|of|from|over|during|within|for|since|the|im|am|vom|seit|den|der)\s+)+$", re.IGNORECASE
+)
+_MAX_YEARS_BACK = 9
 """Within so many years every day of the calendar comes."""
-_MOST_DAYS = 62
+_MAX_LISTED_DAYS = 62
 """A longer stretch is described by its months."""
 
 
@@ -71,7 +87,7 @@ def relative_day_terms(query: str, today: date) -> tuple[str, ...]:
     A stretch (`in the last 3 days`) reaches up to today.
     """
     terms: list[str] = []
-    for found in _named(" ".join(query.lower().split())):
+    for found in _relative_expressions(" ".join(query.lower().split())):
         try:
             terms += _terms(found, today)
         except (OverflowError, ValueError):
@@ -81,7 +97,7 @@ def relative_day_terms(query: str, today: date) -> tuple[str, ...]:
 
 def query_day_terms(query: str, today: date) -> tuple[str, ...]:
     """As `relative_day_terms`, and the dates of conversations in the query: a date without a year is the newest up to `today`."""
-    dated = tuple(term for found in _talk_days(" ".join(query.lower().split())) for term in _dated(found, today))
+    dated = tuple(term for found in _conversation_days(" ".join(query.lower().split())) for term in _calendar_day_terms(found, today))
     return tuple(dict.fromkeys((*relative_day_terms(query, today), *dated)))
 
 
@@ -89,8 +105,12 @@ def strip_days(query: str) -> str:
     """The query without the words that name such days."""
     text = " ".join(query.split())
     lower = text.lower()
-    for found in sorted((*_named(lower), *_talk_days(lower)), key=lambda found: -found.start()) if len(text) == len(lower) else ():
-        text = _BEFORE_DAYS.sub("", text[: found.start()]) + text[found.end() :]
+    for found in (
+        sorted((*_relative_expressions(lower), *_conversation_days(lower)), key=lambda found: -found.start())
+        if len(text) == len(lower)
+        else ()
+    ):
+        text = _PREPOSITIONS_BEFORE_DAY.sub("", text[: found.start()]) + text[found.end() :]
     return " ".join(text.split())
 
 
@@ -98,7 +118,9 @@ def refers_to_past(query: str) -> bool:
     """Whether the query names a past day: `today` and `this week` may refer to plans."""
     present = ("this ", "diese", "today", "tonight", "heute")
     text = " ".join(query.lower().split())
-    return bool(_talk_days(text)) or any(not m[0].startswith(present) or m[0].startswith("this past") for m in _named(text))
+    return bool(_conversation_days(text)) or any(
+        not m[0].startswith(present) or m[0].startswith("this past") for m in _relative_expressions(text)
+    )
 
 
 def yearless_days(query: str) -> tuple[str, ...]:
@@ -108,30 +130,30 @@ def yearless_days(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{month:02d}-{day:02d}" if day else f"{month:02d}" for month, day in months_named(query)))
 
 
-def _named(text: str) -> Iterator[re.Match[str]]:
-    for form in (_MOMENT, _AGO, _LAST, _STRETCH):
+def _relative_expressions(text: str) -> Iterator[re.Match[str]]:
+    for form in (_DAY_ADVERB, _AGO, _LAST, _STRETCH):
         yield from form.finditer(text)
 
 
-def _talk_days(text: str) -> list[re.Match[str]]:
-    return list(_DATED.finditer(text)) if _TALKED.search(text) else []
+def _conversation_days(text: str) -> list[re.Match[str]]:
+    return list(_CALENDAR_DAY.finditer(text)) if _CONVERSATION_WORD.search(text) else []
 
 
 def _terms(found: re.Match[str], today: date) -> tuple[str, ...]:
-    if found.re is _MOMENT:
-        return _days(today + timedelta(_MOMENTS[found[0]]), 1)
+    if found.re is _DAY_ADVERB:
+        return _days(today + timedelta(_DAY_ADVERBS[found[0]]), 1)
     if found.re is _AGO:
-        return _before(today, _count(found["count"] or found["zahl"]), _UNITS[found["unit"] or found["einheit"]])
+        return _period_before(today, _count(found["count"] or found["zahl"]), _UNITS[found["unit"] or found["einheit"]])
     if found.re is _LAST:
-        return _last(today, found["what"], before=bool(found["last"]))
-    return _stretch(today, _count(found["number"] or "1"), _UNITS[found["many"] or found["one"]])
+        return _last_period(today, found["what"], before=bool(found["last"]))
+    return _recent_stretch(today, _count(found["number"] or "1"), _UNITS[found["many"] or found["one"]])
 
 
-def _dated(found: re.Match[str], today: date) -> tuple[str, ...]:
+def _calendar_day_terms(found: re.Match[str], today: date) -> tuple[str, ...]:
     """() for a day that no such year has."""
     named = months_named(found[0].title())
     year, (month, day) = int(found["year"] or today.year), named[0] if named else (0, 0)
-    for one in (year,) if found["year"] else range(year, max(year - _LEAP_YEARS, 1), -1):
+    for one in (year,) if found["year"] else range(year, max(year - _MAX_YEARS_BACK, 1), -1):
         try:
             said = date(one, month, day)
         except ValueError:
@@ -142,19 +164,19 @@ def _dated(found: re.Match[str], today: date) -> tuple[str, ...]:
 
 
 def _count(word: str) -> int:
-    return int(word) if word.isdigit() else (_COUNTS | _VAGUE)[word]
+    return int(word) if word.isdigit() else (_COUNTS | _VAGUE_COUNTS)[word]
 
 
-def _last(today: date, what: str, *, before: bool) -> tuple[str, ...]:
-    if what in _WEEKDAY:
-        away = (today.weekday() - _WEEKDAY[what]) % 7
+def _last_period(today: date, what: str, *, before: bool) -> tuple[str, ...]:
+    if what in _WEEKDAY_NUMBERS:
+        away = (today.weekday() - _WEEKDAY_NUMBERS[what]) % 7
         return _days(today - timedelta(away or 7 * before), 1)
     if what in ("weekend", "wochenende"):
         return _days(today - timedelta(today.weekday() + 7 * before - 5), 2)
-    return _before(today, int(before), _UNITS[what])
+    return _period_before(today, int(before), _UNITS[what])
 
 
-def _before(today: date, count: int, unit: str) -> tuple[str, ...]:
+def _period_before(today: date, count: int, unit: str) -> tuple[str, ...]:
     """The day, week, month or year that lies `count` of them back."""
     if unit == "year":
         return (f"@{today.year - count:04d}",) if count < today.year else ()
@@ -166,16 +188,18 @@ def _before(today: date, count: int, unit: str) -> tuple[str, ...]:
     return _days(today - timedelta(count), 1)
 
 
-def _stretch(today: date, count: int, unit: str) -> tuple[str, ...]:
+def _recent_stretch(today: date, count: int, unit: str) -> tuple[str, ...]:
     """Everything from `count` of the unit ago up to today."""
     days = count * {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
-    if unit in ("day", "week") and days <= _MOST_DAYS:
+    if unit in ("day", "week") and days <= _MAX_LISTED_DAYS:
         return _days(today - timedelta(days), days + 1)
     if unit == "year":
-        return tuple(term for back in range(min(count, today.year - 1) + 1) for term in _before(today, back, "year"))
+        return tuple(term for back in range(min(count, today.year - 1) + 1) for term in _period_before(today, back, "year"))
     first = today - timedelta(days)
     return tuple(
-        term for back in range((today.year - first.year) * 12 + today.month - first.month + 1) for term in _before(today, back, "month")
+        term
+        for back in range((today.year - first.year) * 12 + today.month - first.month + 1)
+        for term in _period_before(today, back, "month")
     )
 
 

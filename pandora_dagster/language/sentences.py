@@ -14,7 +14,7 @@ MONTH_NAMES = (
     r"|[Ee]nero|[Ff]ebrero|[Mm]arzo|[Aa]bril|[Mm]ayo|[Jj]unio|[Jj]ulio|[Aa]gosto|[Ss]eptiembre|[Oo]ctubre|[Nn]oviembre|[Dd]iciembre"
     r"|[Gg]ennaio|[Ff]ebbraio|[Aa]prile|[Mm]aggio|[Gg]iugno|[Ll]uglio|[Ss]ettembre|[Oo]ttobre|novembre|[Dd]icembre)\b"
 )
-DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_DAY_NUMBER = r"(?:0?[1-9]|[12]\d|3[01])"
 _DAY_WORDS = "am vom bis zum ab seit der den dem des im das die beim nach vor und oder"
 _BEFORE_DAYS = _DAY_WORDS.split()
 _ABBREVIATIONS = (
@@ -22,22 +22,22 @@ _ABBREVIATIONS = (
     r"tel|fax|nos?(?=\.\s\d)|Mme|Mlle|Sr|Sra|Srta|Sig|Dott|Avv|Ing|resp|sog|Mio|Mrd|pp|Art(?=\.\s\d)|No(?=\.\s\d)|Fig(?=\.\s\d)|Sec(?=\.\s\d)|S(?=\.\s\d)"
 )
 _WIDE_ENDS = "。！？…」』"
-_SEGMENT: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ignore
-_ALWAYS = "|".join(word for word in _ABBREVIATIONS.split("|") if "?=" not in word)
-_LEAD = re.compile(r"\s*(?:[(\[]\w{1,4}[)\]]|\d{1,3}[.)]|[A-Za-z][.)])\s+(?=\S)")
-_WINDOW = 4_000
-_TAIL = 24
+_segment: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ignore
+_UNCONDITIONAL_ABBREVIATIONS = "|".join(word for word in _ABBREVIATIONS.split("|") if "?=" not in word)
+_LIST_MARK = re.compile(r"\s*(?:[(\[]\w{1,4}[)\]]|\d{1,3}[.)]|[A-Za-z][.)])\s+(?=\S)")
+_WINDOW_CHARACTERS = 4_000
+_CONTEXT_CHARACTERS = 24
 """Characters before and behind a point that decide whether it ends a sentence."""
-_ABBREVIATED_WORD = re.compile(rf"(?:.*[^\w.])?(?:(?:{_ALWAYS})|(?!(?:a|p)\.m)[a-zà-ÿ]|[b-oq-z]\.[A-Za-z])\.")
+_ABBREVIATED_WORD = re.compile(rf"(?:.*[^\w.])?(?:(?:{_UNCONDITIONAL_ABBREVIATIONS})|(?!(?:a|p)\.m)[a-zà-ÿ]|[b-oq-z]\.[A-Za-z])\.")
 """`Dr.`, `z.`, `z.B.`"""
-_NUMBERED, _BARE_DAY = re.compile(r"\d{1,2}\."), re.compile(rf"{DAY}\.(?:0?[1-9]|1[0-2])\.")
+_NUMBERED, _BARE_DAY = re.compile(r"\d{1,2}\."), re.compile(rf"{_DAY_NUMBER}\.(?:0?[1-9]|1[0-2])\.")
 _BEFORE_NUMBERS = frozenset((*_BEFORE_DAYS, "jeder", "jeden", "jedem", "jedes", "-", "*", "•", "–"))
 _LETTER_POINT = re.compile(r"\W?[b-oq-z]\.")
 _INITIAL, _FIRST_NAME = re.compile(r"(?<![\w.])(?<!\b[Pp]lan )[A-HJ-Z]\.$"), re.compile(r"[A-ZÄÖÜ][a-zäöüéß]+")
-_OPENERS = re.compile(r"(?:The|We|He|She|It|They|You|But|And|Then|This|That|There|In|On|If)\b")
-_SHORT, _VALUE = re.compile(r"(?<![\w.])[^\W\d_]{1,4}\.$"), re.compile(r"[A-Z]{0,4}\d")
+_SENTENCE_OPENERS = re.compile(r"(?:The|We|He|She|It|They|You|But|And|Then|This|That|There|In|On|If)\b")
+_SHORT_WORD, _NUMBER_START = re.compile(r"(?<![\w.])[^\W\d_]{1,4}\.$"), re.compile(r"[A-Z]{0,4}\d")
 """`ok. 450`, `Fig. 3`, `Réf. ML2`: a word so short before a number may be an abbreviation of any language."""
-_DAY = re.compile(rf"(?<![\w.])(?:{DAY}|{DAY}\.(?:0?[1-9]|1[0-2]))\.$")
+_DAY_POINT = re.compile(rf"(?<![\w.])(?:{_DAY_NUMBER}|{_DAY_NUMBER}\.(?:0?[1-9]|1[0-2]))\.$")
 _MONTH = re.compile(MONTH_NAMES)
 
 
@@ -53,21 +53,21 @@ def sentence_spans(text: str, language: str = "") -> Iterator[tuple[int, int]]:
     What the splitter parts without a blank between (`io.BytesIO`) is one sentence, except behind `。！？`.
     """
     begun = 0
-    for at in _ends(text, language or "en"):
-        if at >= len(text) or text[at - 1] in _WIDE_ENDS or ((text[at - 1].isspace() or text[at].isspace()) and not _goes_on(text, at)):
-            start, end = _stripped(text, begun, at)
+    for at in _split_positions(text, language or "en"):
+        if at >= len(text) or text[at - 1] in _WIDE_ENDS or ((text[at - 1].isspace() or text[at].isspace()) and not _continues(text, at)):
+            start, end = _strip_span(text, begun, at)
             if start < end:
                 yield start, end
             begun = at
 
 
-def _ends(text: str, language: str) -> Iterator[int]:
+def _split_positions(text: str, language: str) -> Iterator[int]:
     """Where the splitter ends sentences. It takes a window at a time, as its time grows with the square of the sentences in one text."""
-    lead = _LEAD.match(text)  # "(3) Das gilt. Das nicht." is one sentence for the splitter
+    lead = _LIST_MARK.match(text)  # "(3) Das gilt. Das nicht." is one sentence for the splitter
     at = lead.end() if lead else 0
     while at < len(text):
-        window = text[at : at + _WINDOW]
-        parts = list(_SEGMENT(language, window))
+        window = text[at : at + _WINDOW_CHARACTERS]
+        parts = list(_segment(language, window))
         is_last = at + len(window) == len(text)
         for part in parts if is_last or len(parts) < 2 else parts[:-1]:
             at += len(part)
@@ -77,9 +77,9 @@ def _ends(text: str, language: str) -> Iterator[int]:
             break
 
 
-def _goes_on(text: str, at: int) -> bool:
+def _continues(text: str, at: int) -> bool:
     """Whether what the splitter parts at `at` is one sentence."""
-    before, behind = text[max(0, at - _TAIL) : at].rstrip(), text[at : at + _TAIL].lstrip()
+    before, behind = text[max(0, at - _CONTEXT_CHARACTERS) : at].rstrip(), text[at : at + _CONTEXT_CHARACTERS].lstrip()
     if not before.endswith("."):
         return False
     words = ["", *before.split()]
@@ -89,12 +89,12 @@ def _goes_on(text: str, at: int) -> bool:
     if earlier in _BEFORE_NUMBERS and (_NUMBERED.fullmatch(last) or _BARE_DAY.fullmatch(last)):
         return True
     if _INITIAL.search(before):
-        return bool(_FIRST_NAME.match(behind)) and not _OPENERS.match(behind)
-    if _DAY.search(before):
+        return bool(_FIRST_NAME.match(behind)) and not _SENTENCE_OPENERS.match(behind)
+    if _DAY_POINT.search(before):
         return behind[:1].islower() or bool(_MONTH.match(behind))
-    return bool(_VALUE.match(behind) and _SHORT.search(before))
+    return bool(_NUMBER_START.match(behind) and _SHORT_WORD.search(before))
 
 
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+def _strip_span(text: str, start: int, end: int) -> tuple[int, int]:
     part = text[start:end]
     return start + len(part) - len(part.lstrip()), start + len(part.rstrip())

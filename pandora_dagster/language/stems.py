@@ -19,7 +19,7 @@ class _Stemmer(Protocol):
     def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
 
 
-_ONE_AT_A_TIME = Lock()  # a stemmer keeps the word that it is working on
+_STEMMER_LOCK = Lock()  # a stemmer keeps the word that it is working on
 
 
 @cache
@@ -32,6 +32,6 @@ def _stemmer(language: str) -> _Stemmer | None:
 @lru_cache(maxsize=200_000)
 def stem(word: str, language: str) -> str:
     """The stem of a lower-case word in a language (ISO 639-1); the word itself where Snowball has no such language."""
-    with _ONE_AT_A_TIME:
+    with _STEMMER_LOCK:
         stemmer = _stemmer(language)
         return stemmer.stemWord(word) if stemmer else word

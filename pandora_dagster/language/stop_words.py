@@ -4,7 +4,7 @@ from functools import cache
 
 import stopwordsiso  # pyright: ignore[reportMissingTypeStubs]
 
-_ENGLISH = """
+_ENGLISH_FUNCTION_WORDS = """
 a about above after again against all also am an and any are aren as at be because been before being below between both but by can
 cannot could couldn did didn do does doesn doing don done down during each either else etc ever few for from further get gets getting
 go goes going gone got had hadn has hasn have haven having he hence her here hers herself him himself his how however i if in into is
@@ -33,4 +33,4 @@ def function_words(language: str) -> frozenset[str]:
     The English list of stop words names things too (`computer`, `order`, `room`): without those the evidence that a search finds within
     1,000 tokens falls from 87.6 to 85.3 %. Of other languages the whole list.
     """
-    return frozenset(_ENGLISH.split()) if language == "en" else stop_words(language)
+    return frozenset(_ENGLISH_FUNCTION_WORDS.split()) if language == "en" else stop_words(language)

@@ -30,14 +30,14 @@ _MONEY = re.compile(rf"[{_MONEY_SIGNS}]\s?\d|\b\d[\d,.]*\s?(?:dollars?|euros?|po
 MONEY = "#money"
 """The term of a text that names an amount of money; a question about a price asks for it."""
 PREFIX_SIGN = "~"
-_PREFIX = 5
-_LONGEST_TERM = 64
+_PREFIX_LETTERS = 5
+_MAX_TERM_CHARACTERS = 64
 _WILL_NOT = re.compile("won['\u2019]t")
 """Of the other contractions a function word is left; `won` is a word of its own."""
-_WIDE = 0x2E80
+_FIRST_WIDE_CODE_POINT = 0x2E80
 """From this code point on, scripts write without spaces between words: every pair of signs is a term."""
-_ENGLISH = function_words("en")
-_SHORT = 3
+_ENGLISH_FUNCTION_WORDS = function_words("en")
+_MAX_FUNCTION_WORD_LETTERS = 3
 """Letters of a stop word of another language that is taken for a function word."""
 Word = tuple[str, ...]
 """The terms of one word, each of which finds it: as a rule one."""
@@ -74,7 +74,7 @@ class TermReader:
         """The terms of `text` with their counts, and its words."""
         lower = _lowered(text)
         words = Counter(_TOKEN.findall(lower))
-        language = _surely(language_of(text), words.keys())
+        language = _dominant_foreign_language(language_of(text), words.keys())
         counts: Counter[str] = Counter()
         length = 0
         for token, count in words.items():
@@ -89,7 +89,7 @@ class TermReader:
 
     def language(self, text: str) -> str:
         """The language besides English whose stems the terms of `text` have; "" for none."""
-        return _surely(language_of(text), set(_TOKEN.findall(_lowered(text))))
+        return _dominant_foreign_language(language_of(text), set(_TOKEN.findall(_lowered(text))))
 
     def stem(self, word: str) -> str:
         return stem(IRREGULAR_BASES.get(word, word), "en")
@@ -100,18 +100,18 @@ def is_common(term: str, language: str = "en") -> bool:
     return term in _common_terms("en") or term in _common_terms(language)
 
 
-def _surely(language: str, words: AbstractSet[str]) -> str:
+def _dominant_foreign_language(language: str, words: AbstractSet[str]) -> str:
     """The language of a text of these words where that is not English and more of them are its stop words than function words of English:
     a short question shares words with several languages."""
     if language in ("", "en"):
         return ""
     listed = stop_words(language)
-    return language if len(words & listed - _ENGLISH) > len(words & _ENGLISH - listed) else ""
+    return language if len(words & listed - _ENGLISH_FUNCTION_WORDS) > len(words & _ENGLISH_FUNCTION_WORDS - listed) else ""
 
 
 def prefix_of(term: str) -> str:
     """The first five letters of a longer word, as a term of its own: `comput` and `computation` share it; "" for other terms."""
-    return f"{PREFIX_SIGN}{term[:_PREFIX]}" if len(term) > _PREFIX and term.isalpha() else ""
+    return f"{PREFIX_SIGN}{term[:_PREFIX_LETTERS]}" if len(term) > _PREFIX_LETTERS and term.isalpha() else ""
 
 
 @cache
@@ -121,7 +121,7 @@ def _common_terms(language: str) -> frozenset[str]:
 
 @lru_cache(maxsize=200_000)
 def _words_of(token: str, language: str) -> tuple[Word, ...]:
-    return tuple(word for word in _read_token(token, language) if word and len(max(word, key=len)) <= _LONGEST_TERM)
+    return tuple(word for word in _read_token(token, language) if word and len(max(word, key=len)) <= _MAX_TERM_CHARACTERS)
 
 
 def _read_token(token: str, language: str) -> Iterable[Word]:
@@ -130,7 +130,7 @@ def _read_token(token: str, language: str) -> Iterable[Word]:
     if date := _ISO_DATE.fullmatch(token):
         month = MONTHS[max(0, int(date[2]) - 1) : int(date[2])]
         return ((token,), (date[1],), *((stem(name, "en"),) for name in month), (str(int(date[3])),))
-    if ord(max(token)) >= _WIDE:
+    if ord(max(token)) >= _FIRST_WIDE_CODE_POINT:
         return ((pair,) for pair in _pairs(token))
     parts = _PARTS.split(token)
     if len(parts) == 1:
@@ -141,7 +141,7 @@ def _read_token(token: str, language: str) -> Iterable[Word]:
 
 def _word(word: str, language: str) -> Word:
     foreign = language not in ("", "en")
-    if word in _ENGLISH or (foreign and len(word) <= _SHORT and word in stop_words(language)):
+    if word in _ENGLISH_FUNCTION_WORDS or (foreign and len(word) <= _MAX_FUNCTION_WORD_LETTERS and word in stop_words(language)):
         return ()
     plain = unaccented(word)
     if not word.isalpha():

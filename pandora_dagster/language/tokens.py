@@ -31,17 +31,17 @@ class Token:
     end: int
 
 
-_WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WIDE_SCRIPTS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts without spaces between words: every pair of their signs is a token."""
-_A, _W, _D = rf"[^\W\d_{_WIDE}]", rf"[^\W{_WIDE}]", rf"[^\W_{_WIDE}]"
+_LETTER, _WORD_CHARACTER, _ALPHANUMERIC = rf"[^\W\d_{_WIDE_SCRIPTS}]", rf"[^\W{_WIDE_SCRIPTS}]", rf"[^\W_{_WIDE_SCRIPTS}]"
 """A letter; a letter, digit or low line; a letter or digit."""
 _TOKEN = re.compile(
-    rf"(?P<code>(?<!{_W})(?:{_W}[\w.+-]{{0,63}}@[\w-]{{1,64}}\.[\w.]{{1,64}}|https?://[^\s)>\]\"']{{1,400}}"
-    rf"|\d{{4}}-\d\d-\d\d(?:T[\d:.]+Z?)?|\d{{1,40}}(?:\.\d{{1,20}}){{2,6}}(?!\w)|(?=\d{{1,20}}{_A}{{1,20}}\d){_W}{{3,64}}"
-    rf"|(?=[\d_/.:=-]{{0,40}}{_A})(?:{_D}{{1,64}}[_/.:=-]){{0,12}}{_A}{{0,40}}\d{_W}{{0,64}}(?:[-_./:]{_W}{{1,64}}){{0,12}}"
-    rf"|{_D}{{1,64}}(?:_{_D}{{1,64}}){{1,12}}|{_A}{{2,64}}(?:\.{_W}{{1,64}}){{1,12}}(?:\(\))?|[A-Z]{{2,12}}(?!{_W}))|\#\d{{1,20}})"
-    rf"|(?P<time>(?<!{_W})\d{{1,2}} ?h(?: ?\d\d)?\b)|(?P<wide>[{_WIDE}])(?=(?P<next>[{_WIDE}]?))"
-    rf"|(?P<word>{_A}+(?:['’-]{_A}+){{0,12}})"
+    rf"(?P<code>(?<!{_WORD_CHARACTER})(?:{_WORD_CHARACTER}[\w.+-]{{0,63}}@[\w-]{{1,64}}\.[\w.]{{1,64}}|https?://[^\s)>\]\"']{{1,400}}"
+    rf"|\d{{4}}-\d\d-\d\d(?:T[\d:.]+Z?)?|\d{{1,40}}(?:\.\d{{1,20}}){{2,6}}(?!\w)|(?=\d{{1,20}}{_LETTER}{{1,20}}\d){_WORD_CHARACTER}{{3,64}}"
+    rf"|(?=[\d_/.:=-]{{0,40}}{_LETTER})(?:{_ALPHANUMERIC}{{1,64}}[_/.:=-]){{0,12}}{_LETTER}{{0,40}}\d{_WORD_CHARACTER}{{0,64}}(?:[-_./:]{_WORD_CHARACTER}{{1,64}}){{0,12}}"
+    rf"|{_ALPHANUMERIC}{{1,64}}(?:_{_ALPHANUMERIC}{{1,64}}){{1,12}}|{_LETTER}{{2,64}}(?:\.{_WORD_CHARACTER}{{1,64}}){{1,12}}(?:\(\))?|[A-Z]{{2,12}}(?!{_WORD_CHARACTER}))|\#\d{{1,20}})"
+    rf"|(?P<time>(?<!{_WORD_CHARACTER})\d{{1,2}} ?h(?: ?\d\d)?\b)|(?P<wide>[{_WIDE_SCRIPTS}])(?=(?P<next>[{_WIDE_SCRIPTS}]?))"
+    rf"|(?P<word>{_LETTER}+(?:['’-]{_LETTER}+){{0,12}})"
 )
 """Every repeat is bounded, so that no text takes more than linear time."""
 _NUMERALS = {
@@ -54,9 +54,9 @@ _NUMERALS = {
     "pt": "dois três quatro cinco seis sete oito nove dez",
 }
 """Numerals that lists of stop words have; they are values all the same."""
-_OWNER = re.compile(r"['’]s?$")
+_POSSESSIVE = re.compile(r"['’]s?$")
 _ALL_WORDS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
-_LONGEST_BARE = 4
+_MIN_STANDALONE_DIGITS = 4
 """Digits below which a number without a unit says nothing without its subject."""
 
 
@@ -97,7 +97,7 @@ class _TokenScan:
 
     def value(self, quantity: Quantity) -> Token:
         key = quantity.key
-        if key == quantity.number and len(key) < _LONGEST_BARE and self.subject:
+        if key == quantity.number and len(key) < _MIN_STANDALONE_DIGITS and self.subject:
             key = f"{key} ({self.subject})"
         return self.token(TokenKind.VALUE, key, quantity.start, quantity.end)
 
@@ -115,7 +115,7 @@ class _TokenScan:
 
     def word(self, text: str, start: int) -> Iterator[Token]:
         opened = self.text[max(0, start - 8) : start].rstrip("\"'“„«(*_ \t")[-1:] in ("", ".", "!", "?", ":", "\n", "-", "•")
-        lower = _OWNER.sub("", text.lower())
+        lower = _POSSESSIVE.sub("", text.lower())
         if len(text) == 1 and text.isupper() and not opened:
             yield self.token(TokenKind.NAME, text, start, start + 1)
         elif lower in self.numerals:

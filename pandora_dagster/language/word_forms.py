@@ -8,22 +8,22 @@ from unicodedata import decomposition
 
 # One spelling for words that are written in several: with accents and without, umlauts typed as two letters. Knows no stems.
 
-_PLAIN = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
-_TYPED = re.compile(r"(?<![aeouq])([aou])e(?=[b-df-hj-np-tv-z])")
+_UNDECOMPOSED_LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
+_TYPED_UMLAUT = re.compile(r"(?<![aeouq])([aou])e(?=[b-df-hj-np-tv-z])")
 """Two letters that may be an umlaut: not in `queue` or `blue`."""
 
 
 def unaccented(word: str) -> str:
     """A lower-case word without accents on its Latin letters: `krüger` is `kruger`; other scripts are unchanged."""
-    return word if word.isascii() else "".join(map(_base, word.translate(_PLAIN)))
+    return word if word.isascii() else "".join(map(_base_letter, word.translate(_UNDECOMPOSED_LETTERS)))
 
 
 def umlauts_undone(word: str) -> str:
     """`krueger` as `kruger`; a word without such a pair of letters unchanged."""
-    return _TYPED.sub(r"\1", word) if "e" in word else word
+    return _TYPED_UMLAUT.sub(r"\1", word) if "e" in word else word
 
 
-def _base(sign: str) -> str:
+def _base_letter(sign: str) -> str:
     """The letter under the accents of a composed Latin letter."""
     while not sign.isascii() and (parts := decomposition(sign)) and not parts.startswith("<"):
         base = chr(int(parts.split()[0], 16))
@@ -33,7 +33,7 @@ def _base(sign: str) -> str:
     return sign
 
 
-_FORMS = """
+_IRREGULAR_FORMS = """
 arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; become became; begin began begun; bend bent; bind bound;
 bite bit bitten; bleed bled; blow blew blown; break broke broken; breed bred; bring brought; build built; burn burnt; buy bought;
 catch caught; choose chose chosen; cling clung; come came; creep crept; deal dealt; dig dug; draw drew drawn; dream dreamt;
@@ -50,5 +50,5 @@ understand understood; wake woke woken; wear wore worn; weave wove woven; weep w
 write wrote written; man men; woman women; child children; foot feet; tooth teeth; mouse mice; goose geese; person people;
 life lives; wife wives; knife knives; leaf leaves; shelf shelves; half halves; wolf wolves; self selves; loaf loaves; thief thieves
 """
-IRREGULAR_BASES: dict[str, str] = {form: line.split()[0] for line in _FORMS.split(";") for form in line.split()[1:]}
+IRREGULAR_BASES: dict[str, str] = {form: line.split()[0] for line in _IRREGULAR_FORMS.split(";") for form in line.split()[1:]}
 """Irregular form -> the word it belongs to. Forms that are as often a word of their own (`bound`, `ground`) are few and kept."""

@@ -19,7 +19,7 @@ from pandora_dagster.language.cues import negations
 from pandora_dagster.language.stop_words import function_words
 from pandora_dagster.language.terms import TermReader
 
-_DEGREE = re.compile(r"\b(?:hardly|rarely|seldom|barely|scarcely|almost|sometimes|only)\b", re.IGNORECASE)
+_DEGREE_WORD = re.compile(r"\b(?:hardly|rarely|seldom|barely|scarcely|almost|sometimes|only)\b", re.IGNORECASE)
 """Words that turn a statement as a denial does."""
 L = TypeVar("L", bound=FactLedger)
 _WORD = re.compile(r"\w+")
@@ -39,7 +39,7 @@ class ChangeOrigin:
 
 
 @dataclass(slots=True)
-class _Changing(Generic[L]):
+class _LedgerChange(Generic[L]):
     ledger: L
     occasion: ChangeOrigin
     prefix: str
@@ -77,9 +77,9 @@ class _Changing(Generic[L]):
         return self.ledger.model_copy(update=changed), tuple(self.audit)
 
 
-def _changing(ledger: L, occasion: ChangeOrigin) -> _Changing[L]:
+def _begin_change(ledger: L, occasion: ChangeOrigin) -> _LedgerChange[L]:
     prefix = "p" if isinstance(ledger, Profile) else "f"
-    return _Changing(ledger, occasion, prefix, {f.id: f for f in ledger.facts}, [], ledger.next_id)
+    return _LedgerChange(ledger, occasion, prefix, {f.id: f for f in ledger.facts}, [], ledger.next_id)
 
 
 def apply_diff(
@@ -89,7 +89,7 @@ def apply_diff(
 
     Over `most` facts those that no longer hold go first, then the oldest. `refused`: reasons for what was not let into the diff.
     """
-    changing = _changing(ledger, occasion)
+    changing = _begin_change(ledger, occasion)
     for reason in refused:
         changing.note("refuse", "", None, None, reason)
     for id in diff.delete:
@@ -97,11 +97,11 @@ def apply_diff(
             changing.remove("delete", id, "the user took it back")
     for line in diff.upsert:
         _upsert(changing, line)
-    _limit(changing, most)
+    _apply_limit(changing, most)
     return changing.result()
 
 
-def _upsert(changing: _Changing[L], line: FactUpsert) -> None:
+def _upsert(changing: _LedgerChange[L], line: FactUpsert) -> None:
     """A known fact in better words keeps its id; one that says another value than the fact it names is new, and takes its place."""
     said = changing.occasion
     known = changing.facts.get(line.id or "")
@@ -119,7 +119,7 @@ def _upsert(changing: _Changing[L], line: FactUpsert) -> None:
         changing.change("supersede", older.id, superseded_by=new.id, superseded_at=said.stated_at)
 
 
-def _current_fact(changing: _Changing[L], id: str) -> NotableFact | None:
+def _current_fact(changing: _LedgerChange[L], id: str) -> NotableFact | None:
     """The fact of this id, or what took its place since."""
     found = changing.facts.get(id)
     while found and found.superseded_by in changing.facts:
@@ -127,7 +127,7 @@ def _current_fact(changing: _Changing[L], id: str) -> NotableFact | None:
     return found
 
 
-def _limit(changing: _Changing[L], most: int) -> None:
+def _apply_limit(changing: _LedgerChange[L], most: int) -> None:
     over = len(changing.facts) - most
     order = sorted(changing.facts.values(), key=lambda f: (f.is_current, f.turn, int(f.id[1:])))
     for fact in order[: max(0, over)]:
@@ -142,7 +142,7 @@ def merge_session_facts(
     Facts of other turns do not change: one that a consolidation left out does not come back. `replaced`: words of a new fact ->
     profile id that it contradicts. The result may be over its limit: `applied` comes last.
     """
-    changing = _changing(profile, occasion)
+    changing = _begin_change(profile, occasion)
     known = {f.origin: f.id for f in profile.facts}
     new_ids = {f.id for f in session.facts if f.turn == occasion.number > profile.after_turn}
     own = {f"{session.session_id}/{f.id}": f for f in session.facts if f.id in new_ids or f.superseded_by in new_ids}
@@ -167,7 +167,7 @@ def remove_facts(
     profile: Profile, ids: Sequence[str], origins: Sequence[str], occasion: ChangeOrigin
 ) -> tuple[Profile, tuple[FactChange, ...]]:
     """The profile without facts of these ids, and without those that came from facts of these origins."""
-    changing = _changing(profile, occasion)
+    changing = _begin_change(profile, occasion)
     for fact in profile.facts:
         if fact.id in ids or fact.origin in origins:
             changing.remove("delete", fact.id, "the user took it back")
@@ -195,19 +195,19 @@ def changes_value(old: str, new: str, reader: TermReader) -> bool:
 
     It does where each has a term that the other lacks, or only one has a figure, a name, a denial or a word of degree.
     """
-    one, other = _matter(old, reader), _matter(new, reader)
+    one, other = _content_terms(old, reader), _content_terms(new, reader)
     if one - other and other - one:
         return True
-    if _turns(old) != _turns(new):
+    if _polarity(old) != _polarity(new):
         return True
     names = {term for word in _WORD.findall(f"{old} {new}") if word[0].isupper() for term in reader.counts(word)}
     return any(term in names or any(c.isdigit() for c in term) for term in one ^ other)
 
 
-def _matter(text: str, reader: TermReader) -> set[str]:
+def _content_terms(text: str, reader: TermReader) -> set[str]:
     """The terms of a text that are no form of a function word: `likes` is one of `like`."""
     return set(reader.counts(text)) - function_words("en")
 
 
-def _turns(text: str) -> tuple[bool, frozenset[str]]:
-    return bool(negations(text)), frozenset(_DEGREE.findall(text.lower()))
+def _polarity(text: str) -> tuple[bool, frozenset[str]]:
+    return bool(negations(text)), frozenset(_DEGREE_WORD.findall(text.lower()))

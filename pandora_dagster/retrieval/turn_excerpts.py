@@ -49,7 +49,7 @@ def _attributed_messages(messages: Sequence[Message]) -> str:
 PER_TURN_LIMIT = 1_500
 """Tokens of one loaded turn (004 section 4.2)."""
 _PARAGRAPH = re.compile(r"\n{2,}")
-_OFTEN_ASKED = {0: 2.0, 5: 1.0}
+_SECTION_BONUS = {0: 2.0, 5: 1.0}
 """Section -> bonus: the words of the user and the answer say what the turn was about."""
 
 
@@ -77,7 +77,7 @@ class _Piece:
 
 def full_excerpt(turn: Turn) -> str:
     """All that a turn records, as an excerpt without limit."""
-    return _head(turn) + _joined(_paragraphs(turn))
+    return _speaker_line(turn) + _join_pieces(_paragraphs(turn))
 
 
 def excerpt(turn: Turn, query: str, *, limit: int, counter: TokenMeasure, scores: TextScorer) -> Excerpt:
@@ -86,13 +86,13 @@ def excerpt(turn: Turn, query: str, *, limit: int, counter: TokenMeasure, scores
     Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` precedes what Ann said. Lines that look like the
     pack's own are quoted.
     """
-    head, whole = _head(turn), _joined(_paragraphs(turn))
+    head, whole = _speaker_line(turn), _join_pieces(_paragraphs(turn))
     limit -= counter.count(head)
     if (tokens := sum(counter.count(part) + 1 for part in whole.split("\n\n"))) <= limit:
         return Excerpt(head + whole, tokens + counter.count(head), ())
     units = _units(turn)
     costs = [counter.count(unit.lead + unit.text) + 1 for unit in units]
-    values = [s + _OFTEN_ASKED.get(u.section, 0.0) for s, u in zip(scores(query, [u.text for u in units]), units, strict=True)]
+    values = [s + _SECTION_BONUS.get(u.section, 0.0) for s, u in zip(scores(query, [u.text for u in units]), units, strict=True)]
     room, chosen = limit, set[int]()
     for place in sorted(range(len(units)), key=lambda i: -values[i]):
         added = {place, *units[place].needs} - chosen
@@ -102,15 +102,15 @@ def excerpt(turn: Turn, query: str, *, limit: int, counter: TokenMeasure, scores
     of = Counter(unit.section for unit in units)
     missing = Counter(unit.section for place, unit in enumerate(units) if place not in chosen)
     left = tuple(f"{n}. {SECTION_TITLES[n]}, {count} of {of[n]} units" for n, count in missing.items())
-    text = head + _joined([units[i] for i in sorted(chosen)]) if chosen else ""
+    text = head + _join_pieces([units[i] for i in sorted(chosen)]) if chosen else ""
     return Excerpt(text, counter.count(head) + sum(costs[i] for i in chosen) if chosen else 0, left)
 
 
-def _head(turn: Turn) -> str:
+def _speaker_line(turn: Turn) -> str:
     return f"Speakers: {', '.join(names)}\n\n" if (names := speakers(turn)) else ""
 
 
-def _joined(pieces: Sequence[_Piece]) -> str:
+def _join_pieces(pieces: Sequence[_Piece]) -> str:
     """Pieces in order; the first of each section is under its title, so that it is known who said it."""
     parts: list[str] = []
     before: _Piece | None = None
@@ -127,10 +127,10 @@ def _sections(turn: Turn) -> dict[int, str]:
 
 
 def _paragraphs(turn: Turn) -> list[_Piece]:
-    return [_Piece(escape_pack_lines(t), n, at) for n, body in _sections(turn).items() for at, t in enumerate(_split(n, body))]
+    return [_Piece(escape_pack_lines(t), n, at) for n, body in _sections(turn).items() for at, t in enumerate(_split_section(n, body))]
 
 
-def _split(number: int, body: str) -> list[str]:
+def _split_section(number: int, body: str) -> list[str]:
     if number in (2, 4) and (parts := subsections(body)):
         return [f"{title}\n{text}" for title, text in parts.items() if text and title != REFERENCES_TITLE]
     return [text for text in _PARAGRAPH.split(body) if text.strip()]
@@ -140,6 +140,6 @@ def _units(turn: Turn) -> list[_Piece]:
     found: list[_Piece] = []
     for number, body in _sections(turn).items():
         first = len(found)
-        units = read_units("\n\n".join(_split(number, body)))
+        units = read_units("\n\n".join(_split_section(number, body)))
         found += [_Piece(escape_pack_lines(u.text), number, u.block, tuple(first + n for n in u.needs)) for u in units]
     return found

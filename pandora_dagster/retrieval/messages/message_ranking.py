@@ -18,13 +18,13 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
         "words": 1.0,
         "date": 1.0,
-        "said": 1.5,
+        "turn_on_named_day": 1.5,
         "session": 0.2,
         "prefix": 0.1,
         "speaker": 0.35,
-        "own_words": 0.1,
+        "first_person": 0.1,
         "asks": -0.1,
-        "tells_time": 0.1,
+        "states_date": 0.1,
         "similarity": 1.0,
     }
 )
@@ -33,13 +33,13 @@ K1, B = 0.9, 0.75
 """Of messages: a word that is repeated says little more."""
 WINDOW = MappingProxyType({distance: 0.5 ** abs(distance) for distance in range(-3, 4)})
 """Distance in the session -> how much of a neighbour's words counts as the message's own."""
-_TURN_WORDS = 0.3
+_TURN_TERM_WEIGHT = 0.3
 """How much a word of the turn's summary or tool results counts in its messages, where they lack it."""
-_POINTED = 1.5
+_REFERRED_DATE_WEIGHT = 1.5
 """A date that a message itself points to (`last week`), beside 1 for the date of its turn."""
-_FULL = 4.0
+_FULL_DEVIATIONS = 4.0
 """Standard deviations of a cosine that earn the whole weight."""
-_DIGITS = 9
+_SCORE_DIGITS = 9
 """Of a score: sums of the same numbers in another order differ behind them, and equals must stay equals."""
 
 
@@ -53,9 +53,9 @@ class MessageUnit:
     length: int = 0
     asks: bool = False
     """It is a question itself."""
-    own_words: bool = False
+    first_person: bool = False
     """It is in the first person."""
-    tells_time: bool = False
+    states_date: bool = False
     """It says when something was."""
 
     @property
@@ -90,23 +90,23 @@ class Neighbourhood:
         self.window = window
         self.units = {unit.doc: unit for unit in sorted(units, key=lambda u: u.doc)}
         self.sessions: dict[str, list[int]] = defaultdict(list)
-        self.seats: dict[int, int] = {}
+        self.position_in_session: dict[int, int] = {}
         for doc, unit in self.units.items():
             if not unit.is_turn:
-                self.seats[doc] = len(self.sessions[unit.session])
+                self.position_in_session[doc] = len(self.sessions[unit.session])
                 self.sessions[unit.session].append(doc)
 
     def windowed(self, counts: Mapping[int, float]) -> dict[int, float]:
         """Every message's count with its neighbours' lent to it; a turn keeps its own."""
         lent: dict[int, float] = defaultdict(float)
         for doc, count in counts.items():
-            seat = self.seats.get(doc)
-            if seat is None:
+            position = self.position_in_session.get(doc)
+            if position is None:
                 lent[doc] += count
                 continue
             session = self.sessions[self.units[doc].session]
             for distance, weight in self.window.items():
-                if 0 <= (at := seat + distance) < len(session):
+                if 0 <= (at := position + distance) < len(session):
                     lent[session[at]] += weight * count
         return lent
 
@@ -118,10 +118,10 @@ def rank_messages(
 
     Among equals the longer precedes, then the newer. `cosines`: document -> cosine of its vector with the question's.
     """
-    return fused(units, message_signals(question, units, matches, cosines), question.named)
+    return fuse_signals(units, message_signals(question, units, matches, cosines), question.named)
 
 
-def fused(
+def fuse_signals(
     units: Iterable[MessageUnit],
     signals: Mapping[str, Mapping[int, float]],
     named: Sequence[str] = (),
@@ -132,9 +132,9 @@ def fused(
     for name, scores in signals.items():
         for doc, value in scores.items():
             total[doc] += weights[name] * value
-    manner = {"speaker", "own_words", "asks", "tells_time"}
-    found = {doc for name, scores in signals.items() if name not in manner for doc, value in scores.items() if value > 0}
-    scored = (ScoredMessage(unit, round(total[unit.doc], _DIGITS)) for unit in units if unit.doc in found or unit.speaker in named)
+    style_signals = {"speaker", "first_person", "asks", "states_date"}
+    found = {doc for name, scores in signals.items() if name not in style_signals for doc, value in scores.items() if value > 0}
+    scored = (ScoredMessage(unit, round(total[unit.doc], _SCORE_DIGITS)) for unit in units if unit.doc in found or unit.speaker in named)
     return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.length, -s.unit.doc)))
 
 
@@ -145,51 +145,51 @@ def message_signals(
     cosines: Mapping[int, float] = MappingProxyType({}),
     window: Mapping[int, float] = WINDOW,
 ) -> dict[str, dict[int, float]]:
-    """The signals of `WEIGHTS`: name -> document -> score, the greatest of each 1; of `similarity` 1 is `_FULL` standard deviations."""
+    """The signals of `WEIGHTS`: name -> document -> score, the greatest of each 1; `similarity` is 1 at `_FULL_DEVIATIONS` deviations."""
     around = Neighbourhood(units, window)
     signals = {
         "words": _word_scores(question, around, matches),
         "prefix": _prefix_scores(question, around, matches),
         "date": _date_scores(question, around, matches),
-        "said": _said_scores(question, around, matches),
+        "turn_on_named_day": _named_day_scores(question, around, matches),
         "session": _session_scores(question, around, matches),
         "asks": {u.doc: 1.0 for u in units if u.asks},
-        "tells_time": {u.doc: 1.0 for u in units if u.tells_time and question.asks_when},
+        "states_date": {u.doc: 1.0 for u in units if u.states_date and question.asks_when},
         "speaker": {u.doc: 1.0 for u in units if question.speaker and u.speaker == question.speaker},
-        "own_words": {u.doc: 1.0 for u in units if question.speaker and u.speaker == question.speaker and u.own_words},
+        "first_person": {u.doc: 1.0 for u in units if question.speaker and u.speaker == question.speaker and u.first_person},
     }
-    return {name: _divided(scores, max(scores.values(), default=0.0)) for name, scores in signals.items()} | {
+    return {name: _normalize(scores, max(scores.values(), default=0.0)) for name, scores in signals.items()} | {
         "similarity": _similarity_scores(around, cosines)
     }
 
 
-def _divided(scores: Mapping[int, float], best: float) -> dict[int, float]:
+def _normalize(scores: Mapping[int, float], best: float) -> dict[int, float]:
     return {doc: value / best for doc, value in scores.items()} if best > 0 else {}
 
 
 def _word_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
-    norms = _norms(around.windowed({doc: float(u.length) for doc, u in around.units.items()}))
+    norms = _length_norms(around.windowed({doc: float(u.length) for doc, u in around.units.items()}))
     scores: dict[int, float] = defaultdict(float)
     for term, asked in question.words.items():
         found = matches.places.get(term, {})
         counts = around.windowed({d: float(c) for d, c in found.items() if d in around.units})
-        _lend_turn_words(counts, around)
+        _propagate_turn_terms(counts, around)
         gain = asked * matches.rarity.get(term, 0.0) * (K1 + 1)
         for doc, count in counts.items():
             scores[doc] += gain * count / (count + norms[doc])
     return scores
 
 
-def _lend_turn_words(counts: dict[int, float], around: Neighbourhood) -> None:
+def _propagate_turn_terms(counts: dict[int, float], around: Neighbourhood) -> None:
     """Messages of a turn whose summary has the term get a part of it, unless they have it themselves."""
     turns = {turn_number(doc): count for doc, count in counts.items() if around.units[doc].is_turn}
-    for doc in around.seats if turns else ():
+    for doc in around.position_in_session if turns else ():
         count = turns.get(turn_number(doc))
         if count and doc not in counts:
-            counts[doc] = _TURN_WORDS * count
+            counts[doc] = _TURN_TERM_WEIGHT * count
 
 
-def _norms(lengths: Mapping[int, float]) -> dict[int, float]:
+def _length_norms(lengths: Mapping[int, float]) -> dict[int, float]:
     mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
     return {doc: K1 * (1 - B + B * length / mean) for doc, length in lengths.items()}
 
@@ -215,14 +215,14 @@ def _date_scores(question: SearchQuestion, around: Neighbourhood, matches: TermM
         found = matches.places.get(term, {})
         turns = {turn_number(doc) for doc in found if is_turn(doc)}
         for doc in around.units:
-            if count := _POINTED if doc in found and doc in around.seats else float(turn_number(doc) in turns):
+            if count := _REFERRED_DATE_WEIGHT if doc in found and doc in around.position_in_session else float(turn_number(doc) in turns):
                 scores[doc] += matches.rarity.get(term, 0.0) * count
     return scores
 
 
-def _said_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
+def _named_day_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
     """1 for all messages of the turns of the days that the question names."""
-    turns = {turn_number(doc) for term in question.said for doc in matches.places.get(term, {}) if is_turn(doc)}
+    turns = {turn_number(doc) for term in question.said_on for doc in matches.places.get(term, {}) if is_turn(doc)}
     return {doc: 1.0 for doc in around.units if turn_number(doc) in turns}
 
 
@@ -230,7 +230,7 @@ def _session_scores(question: SearchQuestion, around: Neighbourhood, matches: Te
     """Each session as one document; its score holds for its messages."""
     sessions = list(around.sessions)
     places = {doc: place for place, session in enumerate(sessions) for doc in around.sessions[session]}
-    norms = _norms({place: float(sum(around.units[d].length for d in around.sessions[s])) for place, s in enumerate(sessions)})
+    norms = _length_norms({place: float(sum(around.units[d].length for d in around.sessions[s])) for place, s in enumerate(sessions)})
     scores: dict[int, float] = defaultdict(float)
     for term, asked in question.words.items():
         counts: dict[int, int] = defaultdict(int)
@@ -246,13 +246,13 @@ def _session_scores(question: SearchQuestion, around: Neighbourhood, matches: Te
 def _similarity_scores(around: Neighbourhood, cosines: Mapping[int, float]) -> dict[int, float]:
     """How far a message or its window, whichever is farther, differs from the others: any two texts about daily life are somewhat
     alike. A message without a vector, or less like the question than the mean, has no score."""
-    own = {doc: cosines[doc] for doc in around.seats if doc in cosines}
+    own = {doc: cosines[doc] for doc in around.position_in_session if doc in cosines}
     weights, lent = around.windowed(dict.fromkeys(own, 1.0)), around.windowed(own)
-    alone, window = _deviations(own), _deviations({doc: lent[doc] / weights[doc] for doc in own})
-    return {doc: max(alone.get(doc, 0.0), window.get(doc, 0.0)) / _FULL for doc in own if doc in alone or doc in window}
+    alone, window = _standard_scores(own), _standard_scores({doc: lent[doc] / weights[doc] for doc in own})
+    return {doc: max(alone.get(doc, 0.0), window.get(doc, 0.0)) / _FULL_DEVIATIONS for doc in own if doc in alone or doc in window}
 
 
-def _deviations(values: Mapping[int, float]) -> dict[int, float]:
+def _standard_scores(values: Mapping[int, float]) -> dict[int, float]:
     """Standard deviations over the mean, those under it left out."""
     mean = sum(values.values()) / max(1, len(values))
     spread = sqrt(sum((value - mean) ** 2 for value in values.values()) / max(1, len(values)))

@@ -18,46 +18,46 @@ from pandora_dagster.language.terms import TermReader, prefix_of
 from pandora_dagster.retrieval.messages.document_numbers import turn_number
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion, read_question
 
-_FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
+_RESULT_FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
 """Lines around a tool's output: what it was asked is no find."""
-_ROLES = frozenset(("user", "assistant", "tool", "system"))
+_ROLE_NAMES = frozenset(("user", "assistant", "tool", "system"))
 """Used as the speaker where none is named."""
-_ACKNOWLEDGING = frozenset(("note",))
+_ACKNOWLEDGEMENT_TERMS = frozenset(("note",))
 """What the embedded runtime puts before a statement that it repeats."""
-MOST_LINES = 3
+_MAX_WHOLE_LINES = 3
 """A message of more lines (a tool's output, a list) is shown by the lines that match."""
-_GOOD = 0.5
+_MIN_ANCHOR_SHARE = 0.5
 """What of the best score a message needs for its neighbours to be offered."""
-_STATES = re.compile(r"[.!:;]\s")
+_STATEMENT_END = re.compile(r"[.!:;]\s")
 """What a message that only asks does not have."""
 
 
 def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
     """The found messages that are relevant to `query`, in their order; `today` is the day on which it is asked."""
     question = read_question(query, reader, speakers={m.speaker for m in found}, today=today)
-    dated = {m.place: len(_dates(m).intersection((*question.dates, *question.said))) for m in found}
+    dated = {m.place: len(_message_dates(m).intersection((*question.dates, *question.said_on))) for m in found}
     most = max(dated.values(), default=0)
     matching = {m.place for m in found if _matches(question, m, reader) or 0 < most == dated[m.place]}
     turns = {turn_number(place) for place in matching}
-    kept = [m for m in found if _is_talk(m) or m.place in matching or (turn_number(m.place) in turns and not _is_long(m.text))]
-    said = [m for m in kept if not _echoes(m, kept, reader)]
+    kept = [m for m in found if _has_named_speaker(m) or m.place in matching or (turn_number(m.place) in turns and not _is_long(m.text))]
+    said = [m for m in kept if not _repeats_turn(m, kept, reader)]
     telling = [m for m in said if not _is_empty(m, said)] or said
-    return [m if _is_talk(m) else replace(m, text=_lines(question, m.text, reader)) for m in telling]
+    return [m if _has_named_speaker(m) else replace(m, text=_matching_lines(question, m.text, reader)) for m in telling]
 
 
 def neighbouring_messages(found: Sequence[FoundMessage], kept: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
     """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may be among them in
     other words. For what is left of a budget."""
-    good = [m for m in kept if m.score >= _GOOD * kept[0].score]
+    good = [m for m in kept if m.score >= _MIN_ANCHOR_SHARE * kept[0].score]
     turns = {(turn_number(m.place) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}
     there = {m.place for m in kept}
     near = [m for m in found if m.place not in there and (turn_number(m.place), m.created_at[:10]) in turns and not _is_long(m.text)]
-    return [m for m in near if not _echoes(m, found, reader) and not _is_empty(m, found)]
+    return [m for m in near if not _repeats_turn(m, found, reader) and not _is_empty(m, found)]
 
 
-def _is_talk(message: FoundMessage) -> bool:
+def _has_named_speaker(message: FoundMessage) -> bool:
     """Whether somebody with a name said it."""
-    return message.speaker not in _ROLES
+    return message.speaker not in _ROLE_NAMES
 
 
 def _matches(question: SearchQuestion, message: FoundMessage, reader: TermReader) -> bool:
@@ -67,7 +67,7 @@ def _matches(question: SearchQuestion, message: FoundMessage, reader: TermReader
     return bool(counts.keys() & question.words.keys() or heads)
 
 
-def _dates(message: FoundMessage) -> set[str]:
+def _message_dates(message: FoundMessage) -> set[str]:
     """The days of a message: its own, and those that its words mean."""
     return {*date_terms(message.created_at), *relative_date_terms(message.text.lower(), message.created_at)}
 
@@ -77,29 +77,29 @@ def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:
     if message.speaker == "assistant":
         return is_no_result(message.text)
     text = message.text.strip()
-    if message.speaker != "user" or not text.endswith("?") or _STATES.search(text):
+    if message.speaker != "user" or not text.endswith("?") or _STATEMENT_END.search(text):
         return False
     turn = turn_number(message.place)
     return not any(o.place > message.place and turn_number(o.place) == turn and not is_no_result(o.text) for o in others)
 
 
 def _is_long(text: str) -> bool:
-    return len([line for line in text.splitlines() if line.strip()]) > MOST_LINES
+    return len([line for line in text.splitlines() if line.strip()]) > _MAX_WHOLE_LINES
 
 
-def _lines(question: SearchQuestion, text: str, reader: TermReader) -> str:
+def _matching_lines(question: SearchQuestion, text: str, reader: TermReader) -> str:
     """All of a short message; of a long one the lines that share a word with the question, or all where only the whole does."""
     if not _is_long(text):
         return text
     kept = [line for line in text.splitlines() if reader.counts(line).keys() & question.words.keys()]
-    return "\n".join([line for line in kept if not _FRAME.match(line)] or kept) or text
+    return "\n".join([line for line in kept if not _RESULT_FRAME.match(line)] or kept) or text
 
 
-def _echoes(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:
+def _repeats_turn(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:
     """Whether a message has no word of matter, or none that another speaker's message of its turn does not say before it."""
-    if _is_talk(message):
+    if _has_named_speaker(message):
         return False
     terms = reader.counts(message.text).keys()
     turn = turn_number(message.place)
     before = (o for o in others if o.place < message.place and turn_number(o.place) == turn and o.speaker != message.speaker)
-    return not terms or any(terms - _ACKNOWLEDGING <= reader.counts(o.text).keys() for o in before)
+    return not terms or any(terms - _ACKNOWLEDGEMENT_TERMS <= reader.counts(o.text).keys() for o in before)

@@ -14,11 +14,11 @@ _PRICE_WORDS = ("cost", "price", "pay", "spend", "amount", "expens", "cheap", "c
 _MONEY_WEIGHT = 0.5
 _COMMON_WEIGHT = 0.5
 """Of words such as `make` and `kind`: one half finds 1.5 points more of multi-hop evidence within 1,000 tokens."""
-_SHORT_NAME = 3
+_MIN_NAME_LETTERS = 3
 """A name may be shortened to this many letters: `Mel` is Melanie."""
-_WHEN = re.compile(r"\A\s*when\b|\bhow long\b|\b(?:what|which) (?:date|day|week|month|year)\b", re.IGNORECASE)
+_TIME_QUESTION = re.compile(r"\A\s*when\b|\bhow long\b|\b(?:what|which) (?:date|day|week|month|year)\b", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d_]+")
-_OWNING = re.compile(rf"({_NAME.pattern})(?:['’]s\b)?")
+_POSSESSIVE_NAME = re.compile(rf"({_NAME.pattern})(?:['’]s\b)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SearchQuestion:
     """The user's speakers whom it names."""
     asks_when: bool = False
     """It asks for a time."""
-    said: tuple[str, ...] = ()
+    said_on: tuple[str, ...] = ()
     """Date terms of the days on which what it asks for was said."""
 
     @property
@@ -43,7 +43,7 @@ class SearchQuestion:
 
     def terms(self) -> tuple[str, ...]:
         """Everything to look for, each once."""
-        return tuple(dict.fromkeys((*self.words, *self.prefixes, *self.prefixes.values(), *self.dates, *self.said)))
+        return tuple(dict.fromkeys((*self.words, *self.prefixes, *self.prefixes.values(), *self.dates, *self.said_on)))
 
 
 def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (), today: date | None = None) -> SearchQuestion:
@@ -51,7 +51,7 @@ def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (
 
     `today` is the day on which it is asked; None: `yesterday` and the like stay words.
     """
-    named = _named(query, speakers)
+    named = _find_named_speakers(query, speakers)
     names = {term for name in named for term in reader.terms(" ".join((name, *named[name])))}
     dates = query_date_terms(query)
     language = reader.language(query)
@@ -65,29 +65,29 @@ def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (
     for term in dates:
         if term[1:] in MONTHS:
             weights.setdefault(reader.stem(term[1:]), 1.0)
-    prefixes = {prefix: prefix[1:] for word in words if (prefix := prefix_of(word) or _as_prefix(word))}
+    prefixes = {prefix: prefix[1:] for word in words if (prefix := prefix_of(word) or _prefix_of_short_word(word))}
     return SearchQuestion(
-        weights, prefixes, dates, tuple(named), bool(_WHEN.search(query)), relative_day_terms(query, today) if today else ()
+        weights, prefixes, dates, tuple(named), bool(_TIME_QUESTION.search(query)), relative_day_terms(query, today) if today else ()
     )
 
 
 def strip_names(query: str, speakers: Iterable[str]) -> str:
     """The query without the words that name the user's speakers: what it asks, whoever it is asked of."""
-    names = {word for words in _named(query, speakers).values() for word in words}
-    return " ".join(_OWNING.sub(lambda found: "" if found[1].lower() in names else found[0], query).split())
+    names = {word for words in _find_named_speakers(query, speakers).values() for word in words}
+    return " ".join(_POSSESSIVE_NAME.sub(lambda found: "" if found[1].lower() in names else found[0], query).split())
 
 
-def _as_prefix(word: str) -> str:
+def _prefix_of_short_word(word: str) -> str:
     return prefix_of(f"{word}x") if len(word) == 5 else ""
 
 
-def _named(query: str, speakers: Iterable[str]) -> dict[str, set[str]]:
+def _find_named_speakers(query: str, speakers: Iterable[str]) -> dict[str, set[str]]:
     """Speaker -> the words of the query that name them, a name's beginning included."""
     said = set(_NAME.findall(query.lower()))
     found: dict[str, set[str]] = {}
     for speaker in speakers:
         parts = _NAME.findall(speaker.lower())[:1]
-        words = {w for w in said for part in parts if w == part or (len(w) >= _SHORT_NAME and part.startswith(w))}
+        words = {w for w in said for part in parts if w == part or (len(w) >= _MIN_NAME_LETTERS and part.startswith(w))}
         if words:
             found[speaker] = words
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.turns import FoundMessage
 from pandora_dagster.language.dates import display_date
 
-_ENOUGH = 0.98
+_FULL_SHARE = 0.98
 """A pack that is this full is full: later messages are smaller and matter less."""
 Count = Callable[[str], int]
 
@@ -45,23 +45,23 @@ def search_results(
     """As many of the found messages as `budget` tokens hold, in their order, none of them twice; where some are left, of those `beside`
     them. What is chosen is listed by score."""
     offered = [m for m in (*found, *beside) if m.text.strip()]
-    chosen = whole_messages(offered, budget, count)
+    chosen = pack_messages(offered, budget, count)
     while True:
-        results, text = _listed(chosen, count), _in_time_order(chosen)
+        results, text = _result_list(chosen, count), _chronological_text(chosen)
         tokens = max(count("\n".join(r.text for r in results)), sum(r.tokens for r in results)) if results else 0
         if not chosen or max(tokens, count(text)) <= budget:
             break
         # Lines may take more tokens one by one than they were counted with their line's end: the least one goes.
-        chosen = whole_messages(chosen[:-1], budget, count)
-    return SearchResults(query, tokens, results, text, 0 if results or not offered else _least(offered[0], count))
+        chosen = pack_messages(chosen[:-1], budget, count)
+    return SearchResults(query, tokens, results, text, 0 if results or not offered else _min_budget(offered[0], count))
 
 
-def whole_messages(offered: Sequence[FoundMessage], budget: int, count: Count) -> list[FoundMessage]:
+def pack_messages(offered: Sequence[FoundMessage], budget: int, count: Count) -> list[FoundMessage]:
     """The messages that go in, in the order given; one that does not fit is passed over, and the next one tried."""
     chosen: list[FoundMessage] = []
     used, texts, days = 0, set[str](), set[str]()
     for message in offered:
-        if used >= budget * _ENOUGH:
+        if used >= budget * _FULL_SHARE:
             break
         text, day = _line(message), display_date(message.created_at)
         cost = 0 if text in texts else count(text + "\n") + (0 if day in days else count(day + "\n"))
@@ -77,32 +77,32 @@ def _line(message: FoundMessage) -> str:
     return f"{message.speaker}: {message.text.strip()}"
 
 
-def _dated(message: FoundMessage) -> str:
+def _dated_line(message: FoundMessage) -> str:
     return f"{display_date(message.created_at)}\n{_line(message)}"
 
 
-def _in_time_order(chosen: Sequence[FoundMessage]) -> str:
+def _chronological_text(chosen: Sequence[FoundMessage]) -> str:
     """The messages as they were written, the date where it changes."""
     lines: list[str] = []
     day = ""
     for message in sorted(chosen, key=lambda m: m.place):
         is_same = display_date(message.created_at) == day
         day = display_date(message.created_at)
-        lines.append(_line(message) if is_same else _dated(message))
+        lines.append(_line(message) if is_same else _dated_line(message))
     return "\n".join(lines)
 
 
-def _listed(chosen: Sequence[FoundMessage], count: Count) -> tuple[SearchResult, ...]:
+def _result_list(chosen: Sequence[FoundMessage], count: Count) -> tuple[SearchResult, ...]:
     days: set[str] = set()
     results: list[SearchResult] = []
     for message in sorted(chosen, key=lambda m: -m.score):
         day = display_date(message.created_at)
-        text = _line(message) if day in days else _dated(message)
+        text = _line(message) if day in days else _dated_line(message)
         days.add(day)
         results.append(SearchResult(message.turn_id, (message.message_id,), message.created_at, count(text), round(message.score, 4), text))
     return tuple(results)
 
 
-def _least(message: FoundMessage, count: Count) -> int:
+def _min_budget(message: FoundMessage, count: Count) -> int:
     """The smallest budget in which a message surely goes: as it is packed, date and text by themselves, and as it is shown."""
-    return max(count(display_date(message.created_at) + "\n") + count(_line(message) + "\n"), count(_dated(message)))
+    return max(count(display_date(message.created_at) + "\n") + count(_line(message) + "\n"), count(_dated_line(message)))

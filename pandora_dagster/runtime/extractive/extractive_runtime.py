@@ -7,7 +7,7 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.errors import ModelRejectedError
-from pandora_dagster.runtime.extractive.output_budget import Draft, written
+from pandora_dagster.runtime.extractive.output_budget import Draft, render_draft
 from pandora_dagster.runtime.extractive.roles.context_synthesis import gather
 from pandora_dagster.runtime.extractive.roles.conversation_summarizer import summarize_conversation
 from pandora_dagster.runtime.extractive.roles.header_retrieval import retrieve
@@ -88,7 +88,7 @@ class ExtractiveRuntime:
                 hint="configure the sglang runtime with a model that reads images",
             )
         began = self._clock()
-        text = written(role(pack, self._counter))
+        text = render_draft(role(pack, self._counter))
         took = (self._clock() - began).total_seconds() * 1000
         if on_words is not None and text:
             on_words(text)

@@ -119,7 +119,7 @@ class MessageSearch:
         """What a ranking of the query needs to know."""
         speakers, messages, length = speakers_of(self.db, self.base)
         question = read_question(query, self.reader, speakers=speakers, today=self.today)
-        question = replace(question, said=(*question.said, *self._latest(query)))
+        question = replace(question, said_on=(*question.said_on, *self._latest(query)))
         terms = question.terms()
         if not messages or not (terms or question.named or self.likeness):
             return GatheredUnits(question)
@@ -155,7 +155,7 @@ class MessageSearch:
     def _pool(self, question: SearchQuestion, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
         """The best documents by their own words; where those are few, the newest of the persons whom the question names besides.
         With them those whose vectors are most like the question's."""
-        dates = {*question.dates, *question.said}
+        dates = {*question.dates, *question.said_on}
         weights = [rarity.get(t, 0.0) * (question.words.get(t) or WEIGHTS["date" if t in dates else "prefix"]) for t in terms]
         passing, given = self._passing()
         rows = self.db.execute(_POOL.format(passing=passing), [len(terms), weights, *given, mean, POOL]).fetchall()

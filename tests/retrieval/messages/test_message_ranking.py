@@ -1,7 +1,7 @@
 """The order of found messages."""
 
 from pandora_dagster.retrieval.messages.document_numbers import document_number
-from pandora_dagster.retrieval.messages.message_ranking import MessageUnit, TermMatches, fused, rank_messages
+from pandora_dagster.retrieval.messages.message_ranking import MessageUnit, TermMatches, fuse_signals, rank_messages
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion
 
 
@@ -36,7 +36,7 @@ def test_the_named_speaker_stands_before_the_other() -> None:
     units = [
         _unit(1, session="a", speaker="Ann"),
         _unit(2, session="b", speaker="Bob"),
-        _unit(3, session="c", speaker="Bob", own_words=True),
+        _unit(3, session="c", speaker="Bob", first_person=True),
     ]
     assert _order(units, {"desk": {u.doc: 1 for u in units}}, named=("Bob",)) == [(3, 1), (2, 1), (1, 1)]
 
@@ -88,7 +88,7 @@ def test_what_the_named_speaker_said_is_a_match() -> None:
 
 def test_a_question_of_time_prefers_what_tells_a_time() -> None:
     """And no other question does."""
-    units = [_unit(1, session="a", tells_time=True), _unit(2, session="b")]
+    units = [_unit(1, session="a", states_date=True), _unit(2, session="b")]
     places = {"desk": {u.doc: 1 for u in units}}
     assert _order(units, places, asks_when=True) == [(1, 1), (2, 1)]
     assert _order(units, places) == [(2, 1), (1, 1)]
@@ -99,7 +99,7 @@ def test_signals_are_fused_by_their_weights() -> None:
     units = [_unit(1, session="a"), _unit(2, session="b")]
     signals = {"words": {units[0].doc: 1.0}, "similarity": {units[1].doc: 1.0}}
     for weight, first in ((0.5, 1), (5.0, 2)):
-        found = fused(units, signals, weights={"words": 1.0, "similarity": weight})
+        found = fuse_signals(units, signals, weights={"words": 1.0, "similarity": weight})
         assert [s.unit.number for s in found] == [first, 3 - first]
 
 
@@ -107,4 +107,4 @@ def test_what_was_said_on_the_named_day_stands_first() -> None:
     """All messages of its turns, before what shares all the words."""
     units = [_unit(1, 0, session="a"), _unit(1, session="a"), _unit(1, 2, session="a"), _unit(5, session="b")]
     places = {"desk": {document_number(5, 1): 3}, "@2026-10-29": {document_number(1, 0): 1}}
-    assert _order(units, places, dates=(), said=("@2026-10-29",))[-1] == (5, 1)
+    assert _order(units, places, dates=(), said_on=("@2026-10-29",))[-1] == (5, 1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.runtime.extractive.output_budget import selected
+from pandora_dagster.runtime.extractive.output_budget import fit_pieces
 
 
 class _Letters:
@@ -24,5 +24,5 @@ class _Letters:
 )
 def test_whole_pieces_go_in_by_their_order(pieces: tuple[str, ...], ends: str, limit: int, expected: str) -> None:
     """One without room is passed over; of a kind that ends there, those that follow stay out too."""
-    made = selected(lambda places: "".join(pieces[p] for p in sorted(places)), [e == "e" for e in ends], limit, _Letters())
+    made = fit_pieces(lambda places: "".join(pieces[p] for p in sorted(places)), [e == "e" for e in ends], limit, _Letters())
     assert made == expected

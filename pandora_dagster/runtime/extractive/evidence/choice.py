@@ -6,84 +6,84 @@ from collections.abc import Sequence
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.cues import Cue, cues
 from pandora_dagster.language.quantities import quantities
-from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary, rank
+from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary, rank_passages
 from pandora_dagster.runtime.extractive.evidence.questions import Question
-from pandora_dagster.runtime.extractive.evidence.quotes import OVER
+from pandora_dagster.runtime.extractive.evidence.quotes import OUTDATED_MARK
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage
 from pandora_dagster.runtime.extractive.queries.content_words import STOP_WORDS, content_keys
-from pandora_dagster.runtime.extractive.queries.empty_texts import asks, repeats, says_nothing
-from pandora_dagster.runtime.extractive.queries.query_intent import asks_of_asking, is_thanks
-from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
+from pandora_dagster.runtime.extractive.queries.empty_texts import is_fixed_sentence, is_question_or_request, repeats_question
+from pandora_dagster.runtime.extractive.queries.query_intent import asks_about_questions, is_thanks
+from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
 
-CLOSE = 2.0
+_MAX_GAP = 2.0
 """Log odds behind the best passage up to which another is shown."""
-_CORRECTING = 1.5
+_MAX_CORRECTION_GAP = 1.5
 """The same for a later passage that corrects the best one."""
-_SHARED = 0.6
-_LEAST_HELD = 0.15
+_MIN_SHARED_KEYS = 0.6
+_MIN_HELD_SHARE = 0.15
 """Share of what is asked that the best source must hold, in the measure of how rare its words are."""
-_SAME = 0.8
+_REPEATED_SHARE = 0.8
 _WORD = re.compile(r"\w+")
 _LAST_WORD = re.compile(r"([^\W\d_]{2,}) $")
 _FIGURES = re.compile(r"\d+(?:[.,:]\d+)*")
-_LONGEST_NAME = 40
+_MAX_NAME_CHARACTERS = 40
 _FRAME_WORDS = 4
 """A list mark, a date, a name, a citation."""
 
 
-def evidence(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Passage]]:
+def rank_evidence(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Passage]]:
     """The passages that may answer, best first with their log odds; () where no source holds what is asked.
 
     Equal texts are kept once, as the oldest turn says them.
     """
-    kept = telling(passages, asked)
-    if not asked.days and not holds(kept, asked):
+    kept = informative_passages(passages, asked)
+    if not asked.days and not is_subject_held(kept, asked):
         return []
-    if pointer(asked.text):
-        kept = [p for p in kept if _is_of_question(p, asked)]
+    if find_pointer(asked.text):
+        kept = [p for p in kept if _is_about_question(p, asked)]
     first: dict[str, tuple[float, Passage]] = {}
-    for score, passage in rank(kept, asked):
+    for score, passage in rank_passages(kept, asked):
         top, known = first.setdefault(passage.text, (score, passage))
         first[passage.text] = (top, _older(known, passage))
     return _corrected(list(first.values()), asked)
 
 
-def telling(passages: Sequence[Passage], asked: Question) -> list[Passage]:
+def informative_passages(passages: Sequence[Passage], asked: Question) -> list[Passage]:
     """Those that tell something: what repeats the question, thanks or greets does not. Questions answer only who asks for questions."""
-    numbered = _numbered(asked.text)
-    kept = [p for p in passages if not (repeats(p.text, asked.text) or says_nothing(p.text) or is_thanks(p.text))]
-    kept = [p for p in kept if not numbered or not _is_of_another(_numbered(p.text), numbered)]
-    return kept if asks_of_asking(asked.text) else [p for p in kept if not asks(p.text)]
+    numbered = _numbers_by_name(asked.text)
+    kept = [p for p in passages if not (repeats_question(p.text, asked.text) or is_fixed_sentence(p.text) or is_thanks(p.text))]
+    kept = [p for p in kept if not numbered or not _has_other_number(_numbers_by_name(p.text), numbered)]
+    return kept if asks_about_questions(asked.text) else [p for p in kept if not is_question_or_request(p.text)]
 
 
-def _numbered(text: str) -> dict[str, set[str]]:
+def _numbers_by_name(text: str) -> dict[str, set[str]]:
     """Name -> the numbers that follow it as part of it: `LOQ 15`, `room 7`. A number with a unit is none."""
     found: dict[str, set[str]] = {}
     for value in quantities(text):
-        name = _LAST_WORD.search(text[max(0, value.start - _LONGEST_NAME) : value.start])
+        name = _LAST_WORD.search(text[max(0, value.start - _MAX_NAME_CHARACTERS) : value.start])
         if name and not value.unit and name[1].lower() not in STOP_WORDS:
             found.setdefault(name[1].lower(), set()).add(value.number)
     return found
 
 
-def _is_of_another(said: dict[str, set[str]], asked: dict[str, set[str]]) -> bool:
+def _has_other_number(said: dict[str, set[str]], asked: dict[str, set[str]]) -> bool:
     """Whether a passage says another number of a name that the question numbers, and not that one: LOQ 15 is no LOQ 17."""
     return any(name in said and said[name].isdisjoint(numbers) for name, numbers in asked.items())
 
 
-def _is_of_question(passage: Passage, asked: Question) -> bool:
+def _is_about_question(passage: Passage, asked: Question) -> bool:
     """Whether a passage has to do with what is asked of a thing, not only with that thing."""
     own = content_keys(asked.text, passage.language or asked.language, asking=True)
     return not own or not set(own).isdisjoint(passage.keys) or any(kind.search(passage.text) for kind in asked.kinds())
 
 
-def holds(passages: Sequence[Passage], asked: Question) -> bool:
+def is_subject_held(passages: Sequence[Passage], asked: Question) -> bool:
     """Whether any source holds enough of what is asked."""
     vocabulary = Vocabulary(passages, asked.keys())
     held: dict[str, set[str]] = {}
     for p in passages:
         held.setdefault(p.source, set()).update(p.keys, p.above)
-    return any(vocabulary.held(frozenset(keys)) >= _LEAST_HELD for keys in held.values())
+    return any(vocabulary.held(frozenset(keys)) >= _MIN_HELD_SHARE for keys in held.values())
 
 
 def _older(one: Passage, other: Passage) -> Passage:
@@ -99,9 +99,9 @@ def _corrected(ranked: list[tuple[float, Passage]], asked: Question) -> list[tup
     later = [
         (score, p)
         for score, p in ranked[1:]
-        if top - score <= _CORRECTING
+        if top - score <= _MAX_CORRECTION_GAP
         and (p.turn or 0, p.place) > (best.turn or 0, best.place)
-        and len(wanted.intersection(p.keys)) >= _SHARED * max(1, len(wanted))
+        and len(wanted.intersection(p.keys)) >= _MIN_SHARED_KEYS * max(1, len(wanted))
         and Cue.CORRECTION in cues(p.text, p.language)
     ]
     if not later:
@@ -110,7 +110,7 @@ def _corrected(ranked: list[tuple[float, Passage]], asked: Question) -> list[tup
     return [(top, newest[1]), *(pair for pair in ranked if pair[1] is not newest[1])]
 
 
-def closest(ranked: Sequence[tuple[float, Passage]], asked: Question, *, most: int) -> list[tuple[float, Passage]]:
+def choose_closest(ranked: Sequence[tuple[float, Passage]], asked: Question, *, most: int) -> list[tuple[float, Passage]]:
     """The best passage and at most `most` - 1 others: those close behind it, and those that hold something asked that no better one
     holds. None repeats another."""
     chosen: list[tuple[float, Passage]] = []
@@ -119,17 +119,17 @@ def closest(ranked: Sequence[tuple[float, Passage]], asked: Question, *, most: i
         adds = asked.keys((passage.language,)).intersection(passage.keys) - held
         if len(chosen) == most:
             break
-        if (score >= ranked[0][0] - CLOSE or adds) and not any(_repeats(passage, known) for _, known in chosen):
+        if (score >= ranked[0][0] - _MAX_GAP or adds) and not any(_repeats(passage, known) for _, known in chosen):
             chosen.append((score, passage))
             held |= adds
     return chosen
 
 
-def within(passages: Sequence[Passage], words: int) -> list[Passage]:
+def limit_words(passages: Sequence[Passage], words: int) -> list[Passage]:
     """The first passages of at most `words` words, at least one; what no longer holds comes last."""
     chosen: list[Passage] = []
     used = 0
-    for passage in sorted(passages, key=lambda p: p.date.endswith(OVER)):
+    for passage in sorted(passages, key=lambda p: p.date.endswith(OUTDATED_MARK)):
         size = len(passage.text.split()) + _FRAME_WORDS
         if chosen and used + size > words:
             continue
@@ -144,4 +144,4 @@ def _repeats(one: Passage, known: Passage) -> bool:
         return False
     own, other = set(_WORD.findall(one.text.lower())), set(_WORD.findall(known.text.lower()))
     same = set(_FIGURES.findall(one.text)) <= set(_FIGURES.findall(known.text))
-    return same and len(own & other) >= _SAME * len(own)
+    return same and len(own & other) >= _REPEATED_SHARE * len(own)

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from pandora_dagster.contracts.model_calls import Source
 
-_INLINE = re.compile(r"\s*\[(\d{1,4})\](?![(\[:])")
+_INLINE_LABEL = re.compile(r"\s*\[(\d{1,4})\](?![(\[:])")
 _TURN = re.compile(r"\bturn[ _]0*(\d{1,9})\b", re.IGNORECASE)
-_PLACES = (
+_PATHS_BY_HEADING = (
     ("research", "research_cache/"),
     ("visit", "webpage_cache/"),
     ("preference", "preferences"),
@@ -39,7 +39,7 @@ class Labels:
 
     def of(self, text: str) -> str | None:
         """The label that `text` names itself: `[n]`, a source's path, or a turn."""
-        for label in _INLINE.findall(text):
+        for label in _INLINE_LABEL.findall(text):
             if label in self._known:
                 return label
         named = next((s.label for s in self.sources if s.path in text), None)
@@ -50,14 +50,14 @@ class Labels:
     def near(self, heading: str) -> str | None:
         """The label of the first source whose place a heading such as `Cached Research Intelligence` speaks of."""
         said = heading.lower()
-        places = [place for cue, place in _PLACES if cue in said]
+        places = [place for cue, place in _PATHS_BY_HEADING if cue in said]
         return next((s.label for place in places for s in self.sources if s.path.startswith(place)), None)
 
     def without(self, text: str) -> str:
         """`text` without the inline `[n]` of known sources."""
-        return _INLINE.sub(lambda m: "" if m.group(1) in self._known else m.group(0), text).strip()
+        return _INLINE_LABEL.sub(lambda m: "" if m.group(1) in self._known else m.group(0), text).strip()
 
     @staticmethod
     def unmarked(text: str) -> str:
         """`text` without any `[n]`: inside a quoted turn they lead to that turn's sources, not to these."""
-        return _INLINE.sub("", text).strip()
+        return _INLINE_LABEL.sub("", text).strip()

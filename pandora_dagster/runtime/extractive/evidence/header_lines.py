@@ -10,7 +10,7 @@ _PREFERENCE = re.compile(r"^- ([^:\n]+): (.+?)(?: \(confidence [\d.]+(?:, turn (
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TurnHeader:
     """One line of `turn_summaries`."""
 
     turn: int
@@ -68,18 +68,18 @@ def json_value(text: str) -> object:
     return cast("object", value) if isinstance(value, dict | list) else None
 
 
-def referred(analysis: str) -> tuple[str, int | None]:
+def read_reference(analysis: str) -> tuple[str, int | None]:
     """Title and source turn of the content reference in a `query_analysis.json`; "" and None where there is none."""
     reference = as_mapping(json_object(analysis).get("content_reference"))
     turn = reference.get("source_turn")
     return str(reference.get("title") or ""), turn if isinstance(turn, int) else None
 
 
-def summaries(text: str) -> list[Summary]:
+def read_summaries(text: str) -> list[TurnHeader]:
     """`turn_summaries`, oldest first whatever order they came in."""
     lines = [line for line in json_lines(text) if isinstance(line.get("turn_id"), int)]
     read = (
-        Summary(
+        TurnHeader(
             line["turn_id"],
             str(line.get("summary") or ""),
             tuple(map(str, as_list(line.get("topics")))),
@@ -92,6 +92,6 @@ def summaries(text: str) -> list[Summary]:
     return sorted(read, key=lambda s: s.turn)
 
 
-def preferences(text: str) -> list[tuple[int, str, str]]:
+def read_preferences(text: str) -> list[tuple[int, str, str]]:
     """Turn, key and value of lines `- key: value (confidence 0.90, turn 808)`, the oldest first."""
     return sorted((int(turn or 0), key.strip(), value) for key, value, turn in _PREFERENCE.findall(text))

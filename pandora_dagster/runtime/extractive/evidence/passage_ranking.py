@@ -20,17 +20,17 @@ from pandora_dagster.runtime.extractive.evidence.source_passages import Passage,
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {"own": 0.46, "rarest": 2.6, "before": 0.09, "source": 0.76, "kind": 1.04, "late": 0.91, "code": -2.3, "rank": -1.74}
 )
-_K1, _LENGTH = 1.2, 0.5
-_STORE_SHARE = 0.3
-_DECAY = 0.85
+_SATURATION, _LENGTH_WEIGHT = 1.2, 0.5
+_STORE_RARITY_WEIGHT = 0.3
+_NEIGHBOUR_DECAY = 0.85
 """What a match is worth to the passage beside it."""
-_LEAST_SOURCE = 0.25
+_MIN_SOURCE_SHARE = 0.25
 """Share of the best source's weight that another needs."""
-_ROOT = 5
+_MIN_ROOT_LETTERS = 5
 """Letters of the shortest word that abbreviates a longer one: `Dach` is too short, `allerg` is not."""
-_KIN = _COMMON = 0.5
-_LEAST = 0.05
-_LAST_RANK = 9
+_KIN_WEIGHT = _COMMON_WEIGHT = 0.5
+_MIN_MATCH = 0.05
+_MAX_RANK = 9
 """From here on the place among the chosen turns says no more."""
 
 
@@ -58,9 +58,9 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         self.counts = Counter(key for p in self.passages for key in {*p.keys, *p.above})
-        self.wanted = {key: _COMMON if key in self.common else 1.0 for key in self.asked if self.counts[key]}
+        self.wanted = {key: _COMMON_WEIGHT if key in self.common else 1.0 for key in self.asked if self.counts[key]}
         for key in self.asked - self.wanted.keys():
-            self.wanted |= {other: _KIN for other in self.counts if other not in self.wanted and is_kin(key, other)}
+            self.wanted |= {other: _KIN_WEIGHT for other in self.counts if other not in self.wanted and is_kin(key, other)}
 
     def rarity(self, key: str) -> float:
         """How much a word says: its inverse frequency among the passages; the largest for a word that none has."""
@@ -85,20 +85,20 @@ def held_shares(texts: Sequence[str], asked: frozenset[str]) -> list[float]:
 def is_kin(one: str, other: str) -> bool:
     """Whether one word is the beginning or the end of the other, as in compounds: `Sanierung` of `Dachsanierung`."""
     short, long = sorted((one, other), key=len)
-    return len(short) >= _ROOT and (long.startswith(short) or long.endswith(short))
+    return len(short) >= _MIN_ROOT_LETTERS and (long.startswith(short) or long.endswith(short))
 
 
-def rank(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Passage]]:
+def rank_passages(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Passage]]:
     """Passages that have to do with `asked`, best first, with their log odds; of equals the later one first."""
     if on_days := [p for p in passages if is_in_ranges(p.date, asked.days)]:
         passages = [p for p in passages if not p.date or is_in_ranges(p.date, asked.days)]
         if asked.all_of_days or not asked.keys():
             return [(0.0, p) for p in on_days]
-    scored = [(f.score(), f.passage) for f in features(passages, asked)]
+    scored = [(f.score(), f.passage) for f in passage_features(passages, asked)]
     return sorted(scored, key=lambda pair: (-pair[0], -pair[1].place))
 
 
-def features(passages: Sequence[Passage], asked: Question) -> list[Features]:
+def passage_features(passages: Sequence[Passage], asked: Question) -> list[Features]:
     """The features of each passage that shares words with the question or is near one that does."""
     languages = tuple({p.language for p in passages})
     vocabulary = Vocabulary(passages, asked.keys(languages), asked.common(languages))
@@ -107,7 +107,7 @@ def features(passages: Sequence[Passage], asked: Question) -> list[Features]:
     sources = [list(group) for _, group in groupby(sorted(passages, key=lambda p: (p.source, p.place)), key=lambda p: p.source)]
     worth = [_source_worth(source, vocabulary) for source in sources]
     best = max(worth)
-    near = [(source, value / best) for source, value in zip(sources, worth, strict=True) if value and value >= _LEAST_SOURCE * best]
+    near = [(source, value / best) for source, value in zip(sources, worth, strict=True) if value and value >= _MIN_SOURCE_SHARE * best]
     return [f for source, share in near for f in _source_features(source, share, vocabulary, asked)]
 
 
@@ -117,17 +117,17 @@ def _source_worth(source: Sequence[Passage], vocabulary: Vocabulary) -> float:
 
 
 def _source_features(source: Sequence[Passage], share: float, vocabulary: Vocabulary, asked: Question) -> list[Features]:
-    weights = _weights(source, vocabulary)
+    weights = _key_weights(source, vocabulary)
     whole, top = sum(weights.values()), max(weights.values())
     mean = sum(len(p.keys) for p in source) / len(source) or 1.0
     own = [_match(p.keys, weights, mean) / whole for p in source]
     beside = [value + _match(tuple(p.above), weights, mean) / whole for value, p in zip(own, source, strict=True)]
-    before, after = _smooth(beside), _smooth(beside[::-1])[::-1]
+    before, after = _carry_forward(beside), _carry_forward(beside[::-1])[::-1]
     kinds = asked.kinds()
     wording = re.compile("|".join(map(re.escape, sorted(asked.words(), key=len, reverse=True))) or r"\Z", re.IGNORECASE)
     found: list[Features] = []
     for n, p in enumerate(source):
-        if beside[n] + before[n] + after[n] <= _LEAST:
+        if beside[n] + before[n] + after[n] <= _MIN_MATCH:
             continue
         bare = wording.sub(" ", p.text)
         values = {
@@ -138,33 +138,33 @@ def _source_features(source: Sequence[Passage], share: float, vocabulary: Vocabu
             "kind": float(any(kind.search(bare) for kind in kinds)),
             "late": n / len(source),
             "code": float(p.kind in (UnitKind.CODE, UnitKind.HUNK)),
-            "rank": math.log(1 + min(p.rank, _LAST_RANK)),
+            "rank": math.log(1 + min(p.rank, _MAX_RANK)),
         }
         found.append(Features(p, values))
     return found
 
 
-def _weights(source: Sequence[Passage], vocabulary: Vocabulary) -> dict[str, float]:
+def _key_weights(source: Sequence[Passage], vocabulary: Vocabulary) -> dict[str, float]:
     """What each wanted word says in this source: a word that is all over it tells its passages little apart."""
     inside, total = Counter(key for p in source for key in {*p.keys, *p.above} if key in vocabulary.wanted), len(source)
     return {
-        key: (math.log(1 + (total - n + 0.5) / (n + 0.5)) + _STORE_SHARE * vocabulary.rarity(key)) * vocabulary.wanted[key]
+        key: (math.log(1 + (total - n + 0.5) / (n + 0.5)) + _STORE_RARITY_WEIGHT * vocabulary.rarity(key)) * vocabulary.wanted[key]
         for key, n in inside.items()
     }
 
 
 def _match(keys: Sequence[str], weights: Mapping[str, float], mean: float) -> float:
     """BM25 of a passage."""
-    length = 1 - _LENGTH + _LENGTH * len(keys) / mean
+    length = 1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * len(keys) / mean
     counts = Counter(key for key in keys if key in weights)
-    return sum(weights[key] * n * (_K1 + 1) / (n + _K1 * length) for key, n in counts.items())
+    return sum(weights[key] * n * (_SATURATION + 1) / (n + _SATURATION * length) for key, n in counts.items())
 
 
-def _smooth(values: Sequence[float]) -> list[float]:
+def _carry_forward(values: Sequence[float]) -> list[float]:
     """What the matches before each place are still worth there."""
     found: list[float] = []
     carried = 0.0
     for value in values:
         found.append(carried)
-        carried = (carried + value) * _DECAY
+        carried = (carried + value) * _NEIGHBOUR_DECAY
     return found

@@ -14,27 +14,27 @@ from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as
 from pandora_dagster.runtime.extractive.evidence.questions import Question
 from pandora_dagster.runtime.extractive.evidence.quotes import read_quote, split_quotes
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
-from pandora_dagster.runtime.extractive.evidence.tool_results import Result
+from pandora_dagster.runtime.extractive.evidence.tool_results import ToolResult
 from pandora_dagster.runtime.extractive.queries.content_words import content_keys
 
-_META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
-_SKIPPED = frozenset((REFERENCES_TITLE, "Context Assessment"))
-_FIGURES = re.compile(r"^\*\*(?:Topic|Quality Score|Age|Expires|Expired|Top Results):\*\*.*$", re.MULTILINE)
+_META_BLOCK = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_SKIPPED_PARTS = frozenset((REFERENCES_TITLE, "Context Assessment"))
+_RESEARCH_FIGURES = re.compile(r"^\*\*(?:Topic|Quality Score|Age|Expires|Expired|Top Results):\*\*.*$", re.MULTILINE)
 _SUMMARY = re.compile(r"^\*\*Summary:\*\* ")
-_RULE = re.compile(r"^\|[\s|:-]+\|?$")
+_TABLE_RULE = re.compile(r"^\|[\s|:-]+\|?$")
 _TURN_CELL = re.compile(r"^(\d{1,9})(?: \[\d{1,4}\]| \(unlinked\))?$")
 _QUOTED_TURN = re.compile(r"^\[(\d{1,4})\] Turn (\d+) \(([^)]*)\):\n", re.MULTILINE)
-_FRAMES = re.compile(r"^\*\*(?:Status|Arguments|File):\*\*.*$", re.MULTILINE)
-_FAILED = re.compile(r"\*\*Status:\*\* error\b")
-_BUNDLED = re.compile(
+_RESULT_FRAMES = re.compile(r"^\*\*(?:Status|Arguments|File):\*\*.*$", re.MULTILINE)
+_FAILED_STATUS = re.compile(r"\*\*Status:\*\* error\b")
+_BUNDLED_RESULT = re.compile(
     r"^## (?P<number>\d+)\. [^\n]+\n\n(?P<asked>`{3,})json\n.*?\n(?P=asked)\n\n(?P<fence>`{3,})\n(?P<raw>.*?)\n(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
 _TURN_ID = re.compile(r"turn_0*(\d{1,9})")
-_TITLES = frozenset(("title", "name", "product", "model"))
-_PROSE_WORDS = 14
-_MOST_FIELDS = 6
-_SPACED = re.compile(r"[_.]|(?<=[a-z])(?=[A-Z])")
+_TITLE_FIELDS = frozenset(("title", "name", "product", "model"))
+_MAX_FIELD_WORDS = 14
+_MAX_FIELDS = 6
+_NAME_BREAK = re.compile(r"[_.]|(?<=[a-z])(?=[A-Z])")
 
 
 class SectionReader:
@@ -47,24 +47,24 @@ class SectionReader:
     def gathered(self, body: str) -> list[Passage]:
         """Section 2: the rows of its tables, and the prose of its other parts."""
         lead = {"": body.split("\n### ", 1)[0]} if not body.startswith("### ") else {}
-        parts = {title: _META.sub("", text) for title, text in (lead | subsections(body)).items() if title not in _SKIPPED}
+        parts = {title: _META_BLOCK.sub("", text) for title, text in (lead | subsections(body)).items() if title not in _SKIPPED_PARTS}
         return [p for title, text in parts.items() for p in self._part(text, self._labels.near(title) or self._only())]
 
     def results(self, body: str) -> list[Passage]:
         """Section 4: what each tool gave, without what it was asked."""
         found, parts = list[Passage](), subsections(body)
         lead = body.split("\n### ", 1)[0] if not body.startswith("### ") else ""
-        for text in (lead, *(text for title, text in parts.items() if title not in _SKIPPED)):
-            if _FAILED.match(text):
+        for text in (lead, *(text for title, text in parts.items() if title not in _SKIPPED_PARTS)):
+            if _FAILED_STATUS.match(text):
                 continue
             label = self._labels.of(text.split("\n", 1)[0]) or next((s.label for s in self._labels.sources), None)
-            found += self._given(_FRAMES.sub("", text).strip(), label)
+            found += self._given(_RESULT_FRAMES.sub("", text).strip(), label)
         return found
 
-    def raw(self, bundle: str, reported: Sequence[Result]) -> list[Passage]:
+    def raw(self, bundle: str, reported: Sequence[ToolResult]) -> list[Passage]:
         """`toolresults.md`: the results that section 4 calls a success, each under the source that it can be cited by."""
         found = list[Passage]()
-        for result in _BUNDLED.finditer(bundle):
+        for result in _BUNDLED_RESULT.finditer(bundle):
             at = int(result["number"]) - 1
             if at < len(reported) and reported[at].ok:
                 found += self._raw(result["raw"].strip(), reported[at])
@@ -74,9 +74,9 @@ class SectionReader:
         return self._labels.sources[0].label if len(self._labels.sources) == 1 else None
 
     def _part(self, text: str, label: str | None) -> Iterator[Passage]:
-        for block in re.split(r"\n{2,}", _FIGURES.sub("", text)):
+        for block in re.split(r"\n{2,}", _RESEARCH_FIGURES.sub("", text)):
             lines = [line for line in block.strip().split("\n") if line.strip()]
-            if len(lines) > 1 and lines[0].startswith("|") and _RULE.match(lines[1]):
+            if len(lines) > 1 and lines[0].startswith("|") and _TABLE_RULE.match(lines[1]):
                 yield from self._table(_cells(lines[0]), [_cells(line) for line in lines[2:]], label)
             else:
                 for line in lines:
@@ -100,7 +100,7 @@ class SectionReader:
                 for fact in (part for cell in bare[2:] if cell for part in split_quotes(cell)):
                     yield from self._fact(fact.strip(), base)
             elif header[:2] == ["Preference", "Value"] and len(row) > 1:
-                yield self._reader.line(f"{bare[0]}: {bare[1]}", base, above=_SPACED.sub(" ", bare[0]))
+                yield self._reader.line(f"{bare[0]}: {bare[1]}", base, above=_NAME_BREAK.sub(" ", bare[0]))
             elif header[:1] == ["Claim"]:
                 yield self._reader.line(bare[0], base)
             else:
@@ -118,17 +118,17 @@ class SectionReader:
             return
         address, label = rows[0][0], self._labels.of(rows[0][0])
         fields = {row[1]: row[2] for row in rows}
-        title = next((f"{name}: {value}" for name, value in fields.items() if name.lower() in _TITLES), "")
+        title = next((f"{name}: {value}" for name, value in fields.items() if name.lower() in _TITLE_FIELDS), "")
         base = Passage("", label, (), source=f"label {label}")
-        above = f"{_SPACED.sub(' ', re.sub(r'[/-]', ' ', address))} {title}"
-        brief = {name: value for name, value in fields.items() if len(value.split()) <= _PROSE_WORDS}
+        above = f"{_NAME_BREAK.sub(' ', re.sub(r'[/-]', ' ', address))} {title}"
+        brief = {name: value for name, value in fields.items() if len(value.split()) <= _MAX_FIELD_WORDS}
         if brief:
             chosen = self._asked_fields(brief)
-            rest = [f"{name}: {value}" for name, value in brief.items()][:_MOST_FIELDS]
+            rest = [f"{name}: {value}" for name, value in brief.items()][:_MAX_FIELDS]
             text = ", ".join(dict.fromkeys([*([title] if title else []), *(chosen or rest)]))
             yield self._reader.line(text, replace(base, is_page=True), above=above)
         over = frozenset(content_keys(above, short_text_language(above)))
-        for value in (v for v in fields.values() if len(v.split()) > _PROSE_WORDS):
+        for value in (v for v in fields.values() if len(v.split()) > _MAX_FIELD_WORDS):
             yield from (replace(p, above=p.above | over) for p in self._reader.units(value, base))
 
     def _asked_fields(self, fields: Mapping[str, str]) -> list[str]:
@@ -137,11 +137,11 @@ class SectionReader:
         asked = set(content_keys(self._asked.text, code))
         said, kind = list[str](), list[str]()
         for name, value in fields.items():
-            named = set(content_keys(_SPACED.sub(" ", name), code))
+            named = set(content_keys(_NAME_BREAK.sub(" ", name), code))
             shortened = any(key.startswith(part) for key in asked for part in named if len(part) > 3)
-            if name.lower() not in _TITLES and (asked & named or shortened or asked.intersection(content_keys(value, code))):
+            if name.lower() not in _TITLE_FIELDS and (asked & named or shortened or asked.intersection(content_keys(value, code))):
                 said.append(f"{name}: {value}")
-            elif name.lower() not in _TITLES and any(shown.search(value) for shown in self._asked.kinds()):
+            elif name.lower() not in _TITLE_FIELDS and any(shown.search(value) for shown in self._asked.kinds()):
                 kind.append(f"{name}: {value}")
         return said or kind
 
@@ -155,7 +155,7 @@ class SectionReader:
             own = self._labels.turn(turn) or head.group(1)
             yield from self._reader.turn(text[head.end() : end].strip(), turn=turn, label=own, date=head.group(3))
 
-    def _raw(self, raw: str, reported: Result) -> Iterator[Passage]:
+    def _raw(self, raw: str, reported: ToolResult) -> Iterator[Passage]:
         value, only = json_value(raw), reported.only
         if value is None:
             yield from self._given(raw, only) if only else ()

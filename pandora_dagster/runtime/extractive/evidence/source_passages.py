@@ -18,17 +18,17 @@ _SECTION = re.compile(
 )
 _SPEAKERS = re.compile(r"\ASpeakers: (.+)\n+")
 _RESULT = re.compile(r"^(?:#+ *)?Result \d+: *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
-_FRAMES = re.compile(r"^(?:\*\*(?:Status|File):\*\* .*|(?:\*\*)?Arguments:(?:\*\*)?.*|Result:)$", re.MULTILINE)
-_GIVEN = re.compile(r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_RESULT_FRAMES = re.compile(r"^(?:\*\*(?:Status|File):\*\* .*|(?:\*\*)?Arguments:(?:\*\*)?.*|Result:)$", re.MULTILINE)
+_ARGUMENTS_BLOCK = re.compile(r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_PACKED = re.compile(r"^# (?=[^\n]*\|)")
-_RULE = re.compile(r"[\s|:*_=+-]*")
+_PACKED_HEAD = re.compile(r"^# (?=[^\n]*\|)")
+_TABLE_RULE = re.compile(r"[\s|:*_=+-]*")
 _REFERENCE = re.compile(rf"^.*{re.escape(REFERENCE)}\S+$", re.MULTILINE)
 """The line of a compressed text that leads to its original."""
-_ESCAPED = re.compile(r"^ {0,3}\\(?=#{1,3}[ \t])", re.MULTILINE)
+_ESCAPED_HEADING = re.compile(r"^ {0,3}\\(?=#{1,3}[ \t])", re.MULTILINE)
 """What keeps a heading of a quoted text from being one of the section that quotes it."""
 _COLUMN_NAME = re.compile(r"[_.\[\]()]")
-_LANGUAGE_CHARACTERS = 4_000
+_LANGUAGE_SAMPLE_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class PassageReader:
 
     def turn(self, text: str, *, turn: int, label: str, date: str) -> list[Passage]:
         """An earlier turn: the user's words, what tools gave, the answer; frames of tool results are no passages."""
-        text = _REFERENCE.sub("", without_marks(_ESCAPED.sub("", text))[0])
+        text = _REFERENCE.sub("", without_marks(_ESCAPED_HEADING.sub("", text))[0])
         named = _SPEAKERS.match(text)
         speakers = frozenset(named.group(1).split(", ")) if named else frozenset[str]()
         found: list[Passage] = []
@@ -106,13 +106,13 @@ class PassageReader:
         if self._whole_code and (block := _FENCE.search(text)):
             code = self.line(block.group(), replace(base, kind=UnitKind.CODE))
             return [*self.units(text[: block.start()], base), code, *self.units(text[block.end() :], base)]
-        language = short_text_language(text[:_LANGUAGE_CHARACTERS])
+        language = short_text_language(text[:_LANGUAGE_SAMPLE_CHARACTERS])
         units = read_units(text, language)
         found: list[Passage] = []
         for unit in units:
-            if unit.is_context or _RULE.fullmatch(unit.text):
+            if unit.is_context or _TABLE_RULE.fullmatch(unit.text):
                 continue
-            shown = self._labels.unmarked(_shown(unit, units))
+            shown = self._labels.unmarked(_render_unit(unit, units))
             above = frozenset(key for n in unit.needs for key in content_keys(units[n].text, language))
             columns = " ".join(_COLUMN_NAME.sub(" ", units[n].text) for n in unit.needs if unit.kind is UnitKind.ROW)
             keys = content_keys(f"{unit.speaker or base.speaker} {shown} {columns}", language)
@@ -155,22 +155,25 @@ def _results(body: str) -> Iterator[tuple[str, str]]:
     """Each tool result of a section with the tool's name, without what the tool was asked and how it ended."""
     heads = list(_RESULT.finditer(body))
     before = body[: heads[0].start()] if heads else body
-    for name, part in [("", before), *((h.group(1), body[h.end() : end]) for h, end in zip(heads, _ends(heads, body), strict=True))]:
-        if kept := _FRAMES.sub("", _GIVEN.sub("", part)).strip():
-            yield name, _unfenced(kept)
+    for name, part in [
+        ("", before),
+        *((h.group(1), body[h.end() : end]) for h, end in zip(heads, _section_ends(heads, body), strict=True)),
+    ]:
+        if kept := _RESULT_FRAMES.sub("", _ARGUMENTS_BLOCK.sub("", part)).strip():
+            yield name, _strip_fence(kept)
 
 
-def _ends(heads: Sequence[re.Match[str]], body: str) -> list[int]:
+def _section_ends(heads: Sequence[re.Match[str]], body: str) -> list[int]:
     return [*(h.start() for h in heads[1:]), len(body)][: len(heads)]
 
 
-def _unfenced(text: str) -> str:
+def _strip_fence(text: str) -> str:
     """A result that is one fenced block, without its fence."""
     found = re.fullmatch(r"(`{3,})[^\n]*\n(.*)\n\1", text, re.DOTALL)
     return found.group(2) if found else text
 
 
-def _shown(unit: Unit, units: Sequence[Unit]) -> str:
+def _render_unit(unit: Unit, units: Sequence[Unit]) -> str:
     """The text of a unit by itself: a table row with the names of its columns."""
     text = unit.text.strip()
     head = next((units[n].text for n in reversed(unit.needs) if units[n].kind is UnitKind.HEADER), "") if unit.kind is UnitKind.ROW else ""
@@ -182,7 +185,7 @@ def _shown(unit: Unit, units: Sequence[Unit]) -> str:
 
 def _cells(line: str) -> list[str]:
     """The cells of a table row or of its head, whatever parts them."""
-    bare = _PACKED.sub("", line.split("\n")[0]).strip()
+    bare = _PACKED_HEAD.sub("", line.split("\n")[0]).strip()
     if "|" in bare:
         return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", bare.strip("|"))]
     return [cell.strip() for cell in re.split(r"[,;\t]", bare)] if re.search(r"[,;\t]", bare) else []

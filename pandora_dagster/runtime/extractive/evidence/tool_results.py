@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from pandora_dagster.documents.citations import cited_labels
 
-_RESULT = re.compile(r"^### Result (\d+): *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
-_FAILED = re.compile(r"^\W*(?:\*\*)?(?:status:?(?:\*\*)? *:? *(?:\*\*)?)?(?:failed|failure|error)\b", re.IGNORECASE | re.MULTILINE)
+_RESULT_HEAD = re.compile(r"^### Result (\d+): *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
+_FAILED_STATUS = re.compile(r"^\W*(?:\*\*)?(?:status:?(?:\*\*)? *:? *(?:\*\*)?)?(?:failed|failure|error)\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """One `### Result N: tool` of section 4."""
 
     tool: str
@@ -21,16 +21,16 @@ class Result:
     """The same, where the status line names no other."""
 
 
-def results(section: str) -> list[Result]:
+def read_results(section: str) -> list[ToolResult]:
     """The tool results of section 4, in order. Only headings that count on are results: found text may hold others."""
     heads: list[re.Match[str]] = []
-    for head in _RESULT.finditer(section):
+    for head in _RESULT_HEAD.finditer(section):
         heads += [head] if int(head.group(1)) == len(heads) + 1 else []
     ends = [*(h.start() for h in heads[1:]), len(section)][: len(heads)]
-    return [_result(h.group(2), section[h.end() : end].strip()) for h, end in zip(heads, ends, strict=True)]
+    return [_read_result(h.group(2), section[h.end() : end].strip()) for h, end in zip(heads, ends, strict=True)]
 
 
-def _result(tool: str, body: str) -> Result:
+def _read_result(tool: str, body: str) -> ToolResult:
     status = body.split("\n", 1)[0]
     labels = cited_labels(status)
-    return Result(tool, not _FAILED.match(body), next(iter(labels), None), labels[0] if len(labels) == 1 else None)
+    return ToolResult(tool, not _FAILED_STATUS.match(body), next(iter(labels), None), labels[0] if len(labels) == 1 else None)

@@ -9,7 +9,7 @@ from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
 
 _YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should)\b", re.IGNORECASE)
-_PREFIX = re.compile(r"^(?:\(\d{4}-\d{2}-\d{2}\) )?(?:(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +)?")
+_SPEAKER_PREFIX = re.compile(r"^(?:\(\d{4}-\d{2}-\d{2}\) )?(?:(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +)?")
 """The date or the speaker before what was said."""
 _REQUEST = re.compile(
     r"^\W*(?:(?:and|but|so|then|also|unfortunately|if so|if not|(?:to|before|in order to) [^,.]{1,80}),? )?"
@@ -20,7 +20,7 @@ _REQUEST = re.compile(
     r"|(?:the|a) [\w ]{0,30}\b(?:id|number|details|information|name)s?)\b)",
     re.IGNORECASE,
 )
-_OWN = tuple(
+_FIXED_SENTENCES = tuple(
     TEMPLATES[name]
     for name in (
         "nothing_found",
@@ -34,12 +34,12 @@ _OWN = tuple(
         "ask_open",
     )
 )
-_DATE = re.compile(r"^\(\d{4}-\d{2}-\d{2}[^)\n]{0,20}\) ")
+_DATE_PREFIX = re.compile(r"^\(\d{4}-\d{2}-\d{2}[^)\n]{0,20}\) ")
 
 
-def repeats(text: str, query: str) -> bool:
+def repeats_question(text: str, query: str) -> bool:
     """Whether `text` has no word of matter beyond those of `query`; to a yes-or-no question a statement of its words is an answer."""
-    bare = _PREFIX.sub("", text)
+    bare = _SPEAKER_PREFIX.sub("", text)
     asks = text.rstrip().endswith("?")
     if not asks and _YES_OR_NO.match(query) and words(bare) != words(query):
         return False
@@ -47,12 +47,12 @@ def repeats(text: str, query: str) -> bool:
     return all(stem(w) in known or w in STOP_WORDS | META_WORDS for w in words(bare if asks else text))
 
 
-def asks(text: str) -> bool:
+def is_question_or_request(text: str) -> bool:
     """Whether `text` asks or offers something instead of telling it."""
-    return text.rstrip().endswith("?") or bool(_REQUEST.match(_PREFIX.sub("", text)))
+    return text.rstrip().endswith("?") or bool(_REQUEST.match(_SPEAKER_PREFIX.sub("", text)))
 
 
-def says_nothing(text: str) -> bool:
+def is_fixed_sentence(text: str) -> bool:
     """Whether `text` is one of this runtime's own fixed sentences."""
-    bare = _DATE.sub("", text)
-    return bare.startswith(_OWN) or _PREFIX.sub("", text).startswith(_OWN)
+    bare = _DATE_PREFIX.sub("", text)
+    return bare.startswith(_FIXED_SENTENCES) or _SPEAKER_PREFIX.sub("", text).startswith(_FIXED_SENTENCES)

@@ -11,7 +11,7 @@ EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 IDENTIFIER = re.compile(r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z_-])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*(?![\w-])")
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
 NAME = re.compile(r"(?<![.!?] )(?<!^)(?<![\w'])[A-Z][\w'’]*[^\W_](?: [A-Z][\w'’]*\w)*(?: \d{1,4}(?:st|nd|rd|th)?\b)?", re.MULTILINE)
-_NO_NAMES = frozenset(("i", "i'm", "i'd", "i'll", "i've", "ok", "what", "which", "who", "when", "where", "how", "why", "the", "yes", "no"))
+_NOT_NAMES = frozenset(("i", "i'm", "i'd", "i'll", "i've", "ok", "what", "which", "who", "when", "where", "how", "why", "the", "yes", "no"))
 
 
 def entities(text: str) -> tuple[str, ...]:
@@ -21,7 +21,7 @@ def entities(text: str) -> tuple[str, ...]:
     counted = (((q.start, q.end), text[q.start : q.end]) for q in quantities(text))
     taken, found = bytearray(len(text)), list[tuple[int, str]]()
     for (start, end), value in chain(shaped, named, counted):
-        if value.strip() and value.lower() not in _NO_NAMES and not any(taken[start:end]):
+        if value.strip() and value.lower() not in _NOT_NAMES and not any(taken[start:end]):
             taken[start:end] = b"x" * (end - start)
             found.append((start, value))
     return tuple(dict.fromkeys(value for _, value in sorted(found)))

@@ -91,30 +91,30 @@ def is_thanks(text: str) -> bool:
     return Cue.COURTESY in cues(text) and "?" not in text and (is_courtesy(text) or len(content_words(text)) <= 1)
 
 
-def asks(text: str) -> bool:
+def is_question(text: str) -> bool:
     """Whether a sentence is a question."""
     return bool(_ASKS.search(text))
 
 
-def orders(text: str) -> bool:
+def is_order(text: str) -> bool:
     """Whether a sentence begins as an order does."""
     return bool(_ORDERS.match(text))
 
 
-def names(text: str) -> bool:
+def is_naming_statement(text: str) -> bool:
     """Whether a sentence names a thing and says at once what it is: `Mia is allergic to nuts`."""
     return bool(_NAMED_IS.match(text))
 
 
-def wants(text: str) -> bool:
+def is_request(text: str) -> bool:
     """Whether a sentence asks for something, or tells of it so that it is done."""
     return any(shape.search(text) for shape in (_ASKS, _SEEKS, _IN_NEED, _ORDERS))
 
 
-def tells(text: str) -> bool:
+def is_statement(text: str) -> bool:
     """Whether a sentence only tells: it ends as one, or names a thing and says at once what it is, and wants nothing."""
     said = _ENDS.search(text) and (len(words(text)) >= _LEAST_WORDS or not text.isascii())
-    return (bool(said) or names(text)) and not wants(text)
+    return (bool(said) or is_naming_statement(text)) and not is_request(text)
 
 
 def states_preference(text: str) -> bool:
@@ -132,29 +132,29 @@ def asks_past(text: str) -> bool:
     return bool(_PAST.search(text) or _OWN.search(text))
 
 
-def advises(text: str) -> bool:
+def asks_advice(text: str) -> bool:
     """The query asks for advice: limits bind it that it does not repeat."""
     return bool(_ADVICE.search(text))
 
 
-def asks_of_asking(text: str) -> bool:
+def asks_about_questions(text: str) -> bool:
     """The query asks what was asked: only then is a question an answer."""
     return bool(_OF_ASKING.search(text))
 
 
-def shops(text: str) -> bool:
+def mentions_buying(text: str) -> bool:
     """The query has words of buying."""
     return bool(_COMMERCE.search(text))
 
 
-def intent(text: str) -> Intent:
+def read_intent(text: str) -> Intent:
     """000 section 16.1's intent, by rules; the first that holds."""
     rules: tuple[tuple[bool, Intent], ...] = (
         (is_greeting(text), "greeting"),
         (states_preference(text), "preference"),
         (bool(_NAVIGATE.match(text)), "navigation"),
         (asks_preference(text) or bool(_PAST.search(text)), "recall"),
-        (shops(text), "commerce"),
+        (mentions_buying(text), "commerce"),
         (bool(_OWN.search(text)), "recall"),
     )
     for holds, name in rules:
@@ -163,14 +163,14 @@ def intent(text: str) -> Intent:
     return "query"
 
 
-def query_type(text: str) -> QueryType:
+def read_query_type(text: str) -> QueryType:
     """000 and 004's query type, by rules; the first that holds."""
     rules: tuple[tuple[bool, QueryType], ...] = (
         (is_greeting(text), "general_question"),
         (bool(_NAVIGATE.match(text)), "navigation"),
         (bool(_COMPARE.search(text)), "comparison"),
         (states_preference(text) or bool(_TRANSACT.match(text)), "transactional"),
-        (intent(text) == "commerce", "commerce_search"),
+        (read_intent(text) == "commerce", "commerce_search"),
         (bool(_ASKS.search(text)), "informational"),
     )
     for holds, name in rules:

@@ -5,13 +5,13 @@ import re
 from pandora_dagster.runtime.extractive.queries.content_words import STOP_WORDS, content_words, words
 from pandora_dagster.runtime.extractive.queries.entities import EMAIL, IDENTIFIER, NAME, QUOTED, URL
 
-_BARE = re.compile(
+_POINTING_WORD = re.compile(
     r"\b(?:(?:the )?(?:same|other|first|second|third|fourth|fifth|last|previous|next|cheaper|cheapest|bigger|smaller) ones?"
     r"|(?:that|this|these|those) ones?|it|them|they|these|those"
     r"|(?:that|this)(?=\W*$|[,.;!?]|\s+(?:please|again|for|to|with|in|on|still|now|then|instead)\b))\b",
     re.IGNORECASE,
 )
-_NO_THING = re.compile(
+_POINTING_AT_NOTHING = re.compile(
     r"\bwhat (?:time|day|date|year|month|season) (?:is|was) it\b"
     r"|\b(?:is|was|does|did|will|would|can) it (?:\w+ ){1,3}(?:to|that|if|when|whether) \w"
     r"|\bit(?:['’]s| (?:is|was|takes?|took|makes?|matters?|means?|costs?)) (?:\w+ ){0,3}(?:to|that|if|when|whether) \w"
@@ -22,30 +22,30 @@ _NO_THING = re.compile(
     re.IGNORECASE,
 )
 """An `it` that refers to no thing, and pointing words with their noun."""
-_POLITE = frozenset(words("please kindly just also still like need want help today tomorrow"))
-_MOST_ABOUT = 1
+_POLITE_WORDS = frozenset(words("please kindly just also still like need want help today tomorrow"))
+_MAX_QUESTION_WORDS = 1
 """A word of its own beside the pointing one says what is asked (`in stock`), not yet of what."""
-_MOST_ORDERED = 3
+_MAX_ORDER_WORDS = 3
 """The same after an order (`change it to a window seat`)."""
 
 
-def pointer(query: str) -> str:
+def find_pointer(query: str) -> str:
     """The word in `query`, verbatim, that refers to a thing which the query itself does not name; "" where there is none."""
     if any(shape.search(query) for shape in (QUOTED, NAME, IDENTIFIER, URL, EMAIL)):
         return ""
-    found = _BARE.search(_NO_THING.sub(lambda m: " " * len(m.group(0)), query))
+    found = _POINTING_WORD.search(_POINTING_AT_NOTHING.sub(lambda m: " " * len(m.group(0)), query))
     if not found:
         return ""
-    before, after = words(query[: found.start()]), _matter(query[found.end() :])
+    before, after = words(query[: found.start()]), _subject_words(query[found.end() :])
     governing = bool(before) and before[-1] not in STOP_WORDS
-    named = _matter(" ".join(before[:-1] if governing else before))
-    most = _MOST_ORDERED if governing and not _asks(before) else _MOST_ABOUT
+    named = _subject_words(" ".join(before[:-1] if governing else before))
+    most = _MAX_ORDER_WORDS if governing and not _is_question(before) else _MAX_QUESTION_WORDS
     return "" if named or len(after) > most else found.group(0)
 
 
-def _matter(text: str) -> list[str]:
-    return [w for w in content_words(text) if w not in _POLITE]
+def _subject_words(text: str) -> list[str]:
+    return [w for w in content_words(text) if w not in _POLITE_WORDS]
 
 
-def _asks(before: list[str]) -> bool:
+def _is_question(before: list[str]) -> bool:
     return before[0] in ("what", "which", "who", "when", "where", "how", "why")

@@ -8,7 +8,14 @@ from pandora_dagster.language.dates import MONTHS, WEEKDAYS
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, content_words, stem, terms, words
-from pandora_dagster.runtime.extractive.queries.query_intent import asks, is_thanks, names, orders, tells, wants
+from pandora_dagster.runtime.extractive.queries.query_intent import (
+    is_naming_statement,
+    is_order,
+    is_question,
+    is_request,
+    is_statement,
+    is_thanks,
+)
 
 OPENING = re.compile(
     r"^\W*(?:(?:and|but|so|well|ok|okay|also|actually|no|yes|sorry|hi|hello|hey|oh|please|by the way|btw|just so you know|fyi|from now on"
@@ -97,13 +104,13 @@ _DAY_STEMS = frozenset(map(stem, _DAYS))
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
-def stated(said: str) -> list[tuple[str, FactCategory]]:
+def extract_facts(said: str) -> list[tuple[str, FactCategory]]:
     """The sentences that state something of the user, verbatim, with their category: no question, no order, no credential."""
-    parts = [clause for whole in sentences(said) for clause in clauses(whole)]
+    parts = [clause for whole in sentences(said) for clause in split_clauses(whole)]
     return [(part, _category(OPENING.sub("", part))) for part in parts if _is_fact(part) and not holds_secret(part)]
 
 
-def clauses(sentence: str) -> tuple[str, ...]:
+def split_clauses(sentence: str) -> tuple[str, ...]:
     """The statements of the user that a sentence joins, each verbatim: `I am allergic to nuts and my limit is 40 euros.` is two, so that
     one can change without the other. The sentence itself where a part of it states nothing."""
     parts = tuple(p.strip(" ,;") for p in _JOINT.split(sentence))
@@ -114,15 +121,17 @@ def _is_fact(sentence: str) -> bool:
     core = OPENING.sub("", sentence)
     if (
         len(sentence) > MAX_FACT_CHARACTERS
-        or asks(core)
-        or orders(core)
+        or is_question(core)
+        or is_order(core)
         or _FORGET.match(sentence)
         or is_thanks(core)
         or not content_words(core)
     ):
         return False
     binding = _is_limit(core) or bool(_NEEDS.match(core))
-    return binding or ((bool(_OF_USER.search(core)) or names(core)) and not wants(core) and not core.lower().startswith("you "))
+    return binding or (
+        (bool(_OF_USER.search(core)) or is_naming_statement(core)) and not is_request(core) and not core.lower().startswith("you ")
+    )
 
 
 def _category(core: str) -> FactCategory:
@@ -130,7 +139,7 @@ def _category(core: str) -> FactCategory:
     return found or "People"
 
 
-def taken_back(said: str) -> list[frozenset[str]]:
+def retracted_stems(said: str) -> list[frozenset[str]]:
     """The stems of each thing that the user asks to be forgotten."""
     asked = (m[1] for sentence in sentences(said) if (m := _FORGET.match(sentence)))
     return [stems for thing in asked if (stems := frozenset(terms(thing)) - frozenset(map(stem, META_WORDS)))]
@@ -150,14 +159,14 @@ def contradicts(new: str, old: str) -> bool:
         apart = apart or bool(mine and theirs)
     if _CHANGED.search(new) and _is_limit(one) and _is_limit(other):
         return _is_same_limit(one, other)
-    shared, least = matter(one) & matter(other), min(len(matter(one)), len(matter(other)))
+    shared, least = statement_stems(one) & statement_stems(other), min(len(statement_stems(one)), len(statement_stems(other)))
     if not shared or len(shared) < _ALIKE * least:
         return False
     exclusive = _EXCLUSIVE.search(one) and _EXCLUSIVE.search(other)
     return bool(exclusive) or (not apart and bool(_CHANGED.search(new) or bool(_NOT.search(one)) != bool(_NOT.search(other))))
 
 
-def binds(sentence: str) -> bool:
+def is_binding(sentence: str) -> bool:
     """Whether a statement limits what the user can be given."""
     core = OPENING.sub("", sentence)
     return _is_limit(core) or bool(_BARRED.search(core))
@@ -173,7 +182,7 @@ def _is_same_limit(new: str, old: str) -> bool:
     """Whether a corrected limit takes the place of `old`: of several figures one must be the old one's; else one of them names no
     matter that the other does not."""
     figures = [frozenset(_FIGURE.findall(s)) for s in (new, old)]
-    measured = [matter(s) for s in (new, old)]
+    measured = [statement_stems(s) for s in (new, old)]
     one, other = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in measured)
     if len(figures[0]) > 1:
         return not figures[0].isdisjoint(figures[1]) and (not one or not other or not one.isdisjoint(other))
@@ -185,7 +194,7 @@ def corrects(new: str, old: str) -> bool:
     in its place with a word that tells of a change. Where each names something that the other does not, they are about two things."""
     if not _CHANGED.search(new) or words(new) == words(old):
         return False
-    one, other = _plain(matter(_CHANGED.sub(" ", new))), _plain(matter(old))
+    one, other = _plain(statement_stems(_CHANGED.sub(" ", new))), _plain(statement_stems(old))
     before = frozenset(words(old))
     named = frozenset(w for m in _REPLACED.finditer(new) for w in words(m.group(1)) if w not in STOP_WORDS) & before
     if named and (one & other) - frozenset(map(stem, named)):
@@ -206,16 +215,16 @@ def _values(sentence: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(f for f in _FIGURE.findall(sentence) if not _YEAR.fullmatch(f)), frozenset(words(sentence)) & _DAYS
 
 
-def matter(sentence: str) -> frozenset[str]:
+def statement_stems(sentence: str) -> frozenset[str]:
     """The stems that say what a statement is about."""
     return frozenset(stem(w) for w in words(sentence) if w not in STOP_WORDS and w not in META_WORDS and not _FEELS.fullmatch(w))
 
 
-def acknowledged(query: str) -> str:
+def acknowledge(query: str) -> str:
     """The fixed words for a query that only tells, with what it tells verbatim, or only thanks; "" for one that asks for anything."""
-    facts = {sentence for sentence, _ in stated(query)}
+    facts = {sentence for sentence, _ in extract_facts(query)}
     said = [s for s in sentences(query) if not is_thanks(s)]
-    repeated = [s for s in said if s in facts or tells(s) or _FORGET.match(s)]
-    if len(repeated) < len(said) or any(wants(s) and not binds(s) for s in repeated if s in facts):
+    repeated = [s for s in said if s in facts or is_statement(s) or _FORGET.match(s)]
+    if len(repeated) < len(said) or any(is_request(s) and not is_binding(s) for s in repeated if s in facts):
         return ""
     return " ".join((TEMPLATES["noted"], *repeated[:_MOST_REPEATED])) if repeated else TEMPLATES["welcome"] if query.strip() else ""

@@ -10,40 +10,47 @@ from pandora_dagster.contracts.phase_outputs import CachedResearch, GatheredCont
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.phases.core.day_ranges import read_days_line
 from pandora_dagster.phases.gather.fact_lines import read_shown_lines
-from pandora_dagster.runtime.extractive.evidence.choice import closest, evidence, telling
+from pandora_dagster.runtime.extractive.evidence.choice import choose_closest, informative_passages, rank_evidence
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
-from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_lines, preferences, referred
-from pandora_dagster.runtime.extractive.evidence.questions import Question, question
-from pandora_dagster.runtime.extractive.evidence.quotes import OVER, quote
+from pandora_dagster.runtime.extractive.evidence.header_lines import (
+    as_list,
+    as_mapping,
+    as_number,
+    json_lines,
+    read_preferences,
+    read_reference,
+)
+from pandora_dagster.runtime.extractive.evidence.questions import Question, read_question
+from pandora_dagster.runtime.extractive.evidence.quotes import OUTDATED_MARK, format_quote
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
-from pandora_dagster.runtime.extractive.output_budget import Draft, selected
+from pandora_dagster.runtime.extractive.output_budget import Draft, fit_pieces
 from pandora_dagster.runtime.extractive.queries.content_words import terms
-from pandora_dagster.runtime.extractive.queries.query_intent import advises
-from pandora_dagster.runtime.extractive.queries.query_relevance import enough, is_relevant, shared
+from pandora_dagster.runtime.extractive.queries.query_intent import asks_advice
+from pandora_dagster.runtime.extractive.queries.query_relevance import is_on_subject, is_relevant, shared_words
 from pandora_dagster.runtime.extractive.queries.user_statements import (
-    acknowledged,
-    binds,
-    clauses,
+    acknowledge,
     contradicts,
     corrects,
-    stated,
-    taken_back,
+    extract_facts,
+    is_binding,
+    retracted_stems,
+    split_clauses,
 )
 
-_TURN = re.compile(
+_TURN_HEAD = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
     re.MULTILINE,
 )
-_NOTE = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[(\d{1,4})\])? =====[ \t]*$", re.MULTILINE)
-_MINE = re.compile(r"\b(?:my|mine|our|ours|i)\b", re.IGNORECASE)
-_ROOM = 0.75
+_NOTE_HEAD = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[(\d{1,4})\])? =====[ \t]*$", re.MULTILINE)
+_POSSESSIVE = re.compile(r"\b(?:my|mine|our|ours|i)\b", re.IGNORECASE)
+_PIECES_SHARE = 0.75
 """Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
-_MOST_FACTS = 16
-_MOST_OF_NOTE = 4
-_MOST_WITHOUT_MATTER = 3
-_HIGH, _MEDIUM = 0.7, 1.5
+_MAX_FACTS = 16
+_MAX_PASSAGES_OF_NOTE = 4
+_MAX_FACTS_WITHOUT_SUBJECT = 3
+_HIGH_RELEVANCE_GAP, _MEDIUM_RELEVANCE_GAP = 0.7, 1.5
 """Log odds behind the best fact up to which a turn matters that much."""
-_KINDS = ("preference", "research", "visit", "note", "fact")
+_PIECE_KINDS = ("preference", "research", "visit", "note", "fact")
 """Of equal rank among their kind the first goes first (004 section 7.3: memory before all else); of facts, ranked by one scale, the
 first without room ends the list."""
 
@@ -61,41 +68,43 @@ def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 4.3's GatheredContext: whole values, the best of each kind first, as far as the answer's room goes.
     Of a query that asks for nothing, nothing is looked up."""
     query = pack.query
-    if acknowledged(query):
+    if acknowledge(query):
         return GatheredContext()
-    title, _ = referred(pack.document("query_analysis.json"))
+    title, _ = read_reference(pack.document("query_analysis.json"))
     turns = pack.document("prior_turns")
-    asked = question(query, more=(title,), days=read_days_line(turns))
+    asked = read_question(query, more=(title,), days=read_days_line(turns))
     labels = Labels(pack.sources)
     reader = PassageReader(labels)
     ledger = f"{pack.document('conversation_context')}\n{pack.document('session_memory')}"
     facts, over = _facts(turns, ledger, asked, reader)
-    noted = _noted(pack.document("forever_memory"), asked, reader)
-    facts, noted = _dated(facts, noted, over)
-    kept = preferences(pack.document("stored_preferences"))
+    noted = _note_facts(pack.document("forever_memory"), asked, reader)
+    facts, noted = _mark_outdated(facts, noted, over)
+    kept = read_preferences(pack.document("stored_preferences"))
     applicable = {
-        key: value for turn, key, value in kept if is_relevant(query, key, value) and not _is_past(turn, key, value, kept, over, facts)
+        key: value
+        for turn, key, value in kept
+        if is_relevant(query, key, value) and not _is_outdated_preference(turn, key, value, kept, over, facts)
     }
-    facts = [f for f in facts if not (f.passage.own and taken_back(f.passage.text))]
+    facts = [f for f in facts if not (f.passage.own and retracted_stems(f.passage.text))]
     notes = _knowledge(noted)
     visits = _visits(pack.document("visit_records"))
     research = _research(pack.document("cached_intelligence"), f"{query} {title}")
 
     ranks = [
-        *((rank, _KINDS[0], key) for rank, key in enumerate(applicable)),
-        *((0, _KINDS[1], found) for found in (research,) if found),
-        *((rank, _KINDS[2], visit) for rank, visit in enumerate(visits)),
-        *((rank, _KINDS[3], note) for rank, note in enumerate(notes)),
-        *((rank, _KINDS[4], fact) for rank, fact in enumerate(facts[:_MOST_FACTS])),
+        *((rank, _PIECE_KINDS[0], key) for rank, key in enumerate(applicable)),
+        *((0, _PIECE_KINDS[1], found) for found in (research,) if found),
+        *((rank, _PIECE_KINDS[2], visit) for rank, visit in enumerate(visits)),
+        *((rank, _PIECE_KINDS[3], note) for rank, note in enumerate(notes)),
+        *((rank, _PIECE_KINDS[4], fact) for rank, fact in enumerate(facts[:_MAX_FACTS])),
     ]
-    pieces = sorted(ranks, key=lambda piece: (piece[0], _KINDS.index(piece[1])))
+    pieces = sorted(ranks, key=lambda piece: (piece[0], _PIECE_KINDS.index(piece[1])))
 
     def make(places: frozenset[int]) -> GatheredContext:
         chosen = [piece for _, _, piece in map(pieces.__getitem__, sorted(places))]
         keys, own = [p for p in chosen if isinstance(p, str)], [p for p in chosen if isinstance(p, _Fact)]
         pages, known = tuple(p for p in chosen if isinstance(p, VisitData)), tuple(p for p in chosen if isinstance(p, Knowledge))
         cached = next((p for p in chosen if isinstance(p, CachedResearch)), None)
-        used = {f.passage.label or "" for f in own} | _supporting(labels, bool(keys), bool(known), bool(pages), cached is not None)
+        used = {f.passage.label or "" for f in own} | _section_labels(labels, bool(keys), bool(known), bool(pages), cached is not None)
         return GatheredContext(
             session_preferences={key: applicable[key] for key in keys},
             prior_turns=_turns(own),
@@ -105,8 +114,8 @@ def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
             source_references=tuple(f"[{s.label}] {s.path}" for s in labels.sources if s.label in used),
         )
 
-    ends = [kind == _KINDS[-1] for _, kind, _ in pieces]
-    return selected(make, ends, int(pack.max_output_tokens * _ROOM), counter)
+    ends = [kind == _PIECE_KINDS[-1] for _, kind, _ in pieces]
+    return fit_pieces(make, ends, int(pack.max_output_tokens * _PIECES_SHARE), counter)
 
 
 def _facts(turns: str, ledger: str, asked: Question, reader: PassageReader) -> tuple[list[_Fact], list[str]]:
@@ -114,7 +123,7 @@ def _facts(turns: str, ledger: str, asked: Question, reader: PassageReader) -> t
 
     And what the ledger says no longer holds.
     """
-    heads = list(_TURN.finditer(turns))
+    heads = list(_TURN_HEAD.finditer(turns))
     ends = [*(h.start() for h in heads[1:]), len(turns)][: len(heads)]
     texts = sorted(
         zip(heads, (turns[h.end() : end] for h, end in zip(heads, ends, strict=True)), strict=True), key=lambda t: int(t[0].group(1))
@@ -127,11 +136,11 @@ def _facts(turns: str, ledger: str, asked: Question, reader: PassageReader) -> t
         for line in known
     ]
     new = [p for p in said if all(p.text not in text for _, text in texts)]
-    found = _ranked([*(p for turn in read for p in turn), *new], asked)
-    found = found or _ranked([replace(p, own=True) for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked)
-    if advises(asked.text):
+    found = _rank_facts([*(p for turn in read for p in turn), *new], asked)
+    found = found or _rank_facts([replace(p, own=True) for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked)
+    if asks_advice(asked.text):
         held = {f.passage.text for f in found}
-        found += [_Fact(-9.0, p) for p, line in zip(said, known, strict=True) if line.current and binds(p.text) and p.text not in held]
+        found += [_Fact(-9.0, p) for p, line in zip(said, known, strict=True) if line.current and is_binding(p.text) and p.text not in held]
     return found, over
 
 
@@ -139,52 +148,54 @@ def _turn(head: re.Match[str], text: str, reader: PassageReader) -> list[Passage
     return reader.turn(text, turn=int(head.group(1)), label=head.group(4) or "", date=head.group(2) or "")
 
 
-def _ranked(passages: Sequence[Passage], asked: Question) -> list[_Fact]:
+def _rank_facts(passages: Sequence[Passage], asked: Question) -> list[_Fact]:
     """The passages close to the best. Of what is the user's (`my limit`) nothing says `my` that a tool or an assistant gave."""
     if not asked.keys() and not asked.days:
-        return [_Fact(0.0, p) for p in telling(passages, asked) if not p.is_record][:_MOST_WITHOUT_MATTER]
-    if _MINE.search(asked.text):
-        passages = [p for p in passages if p.own or p.speaker or not _MINE.search(p.text)]
-    return [_Fact(score, p) for score, p in closest(evidence(passages, asked), asked, most=_MOST_FACTS)]
+        return [_Fact(0.0, p) for p in informative_passages(passages, asked) if not p.is_record][:_MAX_FACTS_WITHOUT_SUBJECT]
+    if _POSSESSIVE.search(asked.text):
+        passages = [p for p in passages if p.own or p.speaker or not _POSSESSIVE.search(p.text)]
+    return [_Fact(score, p) for score, p in choose_closest(rank_evidence(passages, asked), asked, most=_MAX_FACTS)]
 
 
-def _dated(facts: list[_Fact], noted: list[_Fact], over: list[str]) -> tuple[list[_Fact], list[_Fact]]:
+def _mark_outdated(facts: list[_Fact], noted: list[_Fact], over: list[str]) -> tuple[list[_Fact], list[_Fact]]:
     """Facts of turns and of notes, those marked that no longer hold: what the ledger says so of (`over`), and what a user said and
     contradicted or corrected later, in a turn or in a note with a date."""
     said = [f.passage for f in (*facts, *noted) if f.passage.own and not f.passage.is_record]
     gone = {id(f.passage) for f in (*facts, *noted) if any(f.passage.text in text for text in over)}
     for old in said:
-        later = [new.text for new in said if _follows(new, old)]
-        if all(any(_takes_back(new, part) for new in later) for part in clauses(old.text)):
+        later = [new.text for new in said if _is_said_later(new, old)]
+        if all(any(_invalidates(new, part) for new in later) for part in split_clauses(old.text)):
             gone.add(id(old))
 
     def marked(fact: _Fact) -> _Fact:
         p = fact.passage
-        return replace(fact, passage=replace(p, date=f"{p.date}{OVER}")) if id(p) in gone and p.date else fact
+        return replace(fact, passage=replace(p, date=f"{p.date}{OUTDATED_MARK}")) if id(p) in gone and p.date else fact
 
     return list(map(marked, facts)), list(map(marked, noted))
 
 
-def _takes_back(new: str, old: str) -> bool:
-    if _is_in(old, taken_back(new)):
+def _invalidates(new: str, old: str) -> bool:
+    if _is_forgotten(old, retracted_stems(new)):
         return True
-    return corrects(new, old) or bool(stated(new) and stated(old) and contradicts(new, old))
+    return corrects(new, old) or bool(extract_facts(new) and extract_facts(old) and contradicts(new, old))
 
 
-def _is_in(text: str, forgotten: list[frozenset[str]]) -> bool:
+def _is_forgotten(text: str, forgotten: list[frozenset[str]]) -> bool:
     held = frozenset(terms(text))
     return any(thing <= held for thing in forgotten)
 
 
-def _is_past(turn: int, key: str, value: str, kept: Sequence[tuple[int, str, str]], over: Sequence[str], facts: Sequence[_Fact]) -> bool:
+def _is_outdated_preference(
+    turn: int, key: str, value: str, kept: Sequence[tuple[int, str, str]], over: Sequence[str], facts: Sequence[_Fact]
+) -> bool:
     """Whether a stored preference no longer holds: a newer one contradicts it, or the user took back what it says."""
     newer = (other for at, _, other in kept if at > turn)
-    forgotten = [thing for f in facts if f.passage.own and (f.passage.turn or 0) > turn for thing in taken_back(f.passage.text)]
+    forgotten = [thing for f in facts if f.passage.own and (f.passage.turn or 0) > turn for thing in retracted_stems(f.passage.text)]
     stored = f"{key.replace('_', ' ')} {value}"
-    return any(value in text for text in over) or _is_in(stored, forgotten) or any(contradicts(other, value) for other in newer)
+    return any(value in text for text in over) or _is_forgotten(stored, forgotten) or any(contradicts(other, value) for other in newer)
 
 
-def _follows(new: Passage, old: Passage) -> bool:
+def _is_said_later(new: Passage, old: Passage) -> bool:
     """Whether one speaker said `new` after `old`: in a later turn; where one of them is a note's, on a later day."""
     if new.speaker != old.speaker:
         return False
@@ -200,47 +211,49 @@ def _turns(facts: list[_Fact]) -> tuple[PriorTurn, ...]:
     found: list[PriorTurn] = []
     for turn, own in of_turn.items():
         behind = best - own[0].score
-        lines = [quote(p.text, date=p.date, speaker=p.speaker, tool=p.tool) for p in (f.passage for f in own)]
-        relevance = "high" if behind <= _HIGH else "medium" if behind <= _MEDIUM else "low"
+        lines = [format_quote(p.text, date=p.date, speaker=p.speaker, tool=p.tool) for p in (f.passage for f in own)]
+        relevance = "high" if behind <= _HIGH_RELEVANCE_GAP else "medium" if behind <= _MEDIUM_RELEVANCE_GAP else "low"
         found.append(PriorTurn(turn=turn, relevance=relevance, summary=lines[0], key_facts=tuple(lines[1:])))
     return tuple(found)
 
 
-def _noted(document: str, asked: Question, reader: PassageReader) -> list[_Fact]:
+def _note_facts(document: str, asked: Question, reader: PassageReader) -> list[_Fact]:
     """The best passages of each note; a note that shares no word with the query is left out."""
-    heads = list(_NOTE.finditer(document))
+    heads = list(_NOTE_HEAD.finditer(document))
     ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
     found: list[_Fact] = []
     for head, end in zip(heads, ends, strict=True):
         name = head.group(1)
         base = Passage("", head.group(3), (), date=head.group(2) or "", own=True, source=name)
         passages = reader.units(document[head.end() : end], base)
-        ranked = closest(evidence(passages, asked), asked, most=_MOST_OF_NOTE)
-        if not ranked and shared(asked.text, name.rpartition("/")[2]):
-            ranked = [(0.0, p) for p in passages if not p.is_record][:_MOST_OF_NOTE]
+        ranked = choose_closest(rank_evidence(passages, asked), asked, most=_MAX_PASSAGES_OF_NOTE)
+        if not ranked and shared_words(asked.text, name.rpartition("/")[2]):
+            ranked = [(0.0, p) for p in passages if not p.is_record][:_MAX_PASSAGES_OF_NOTE]
         found += [_Fact(score, p, name) for score, p in ranked]
     return found
 
 
 def _knowledge(noted: list[_Fact]) -> tuple[Knowledge, ...]:
     """What notes say, under their day where they have one; what no longer holds comes after what does."""
-    ordered = sorted(noted, key=lambda n: n.passage.date.endswith(OVER))
-    return tuple(Knowledge(note=n.name, content=quote(n.passage.text, date=n.passage.date)) for n in ordered)
+    ordered = sorted(noted, key=lambda n: n.passage.date.endswith(OUTDATED_MARK))
+    return tuple(Knowledge(note=n.name, content=format_quote(n.passage.text, date=n.passage.date)) for n in ordered)
 
 
 def _visits(document: str) -> tuple[VisitData, ...]:
     records = (r for r in json_lines(document) if r.get("url"))
     return tuple(
-        VisitData(visit_id=str(r.get("visit_id") or ""), url=str(r["url"]), extracted=_flat(r.get("extracted_data") or r.get("extracted")))
+        VisitData(
+            visit_id=str(r.get("visit_id") or ""), url=str(r["url"]), extracted=_flatten(r.get("extracted_data") or r.get("extracted"))
+        )
         for r in records
     )
 
 
-def _flat(value: object) -> dict[str, Any]:
+def _flatten(value: object) -> dict[str, Any]:
     """Fields of an extraction on one level: the innermost key names the value, with the one above it where two are called alike."""
     flat: dict[str, Any] = {}
     for key, item in as_mapping(value).items():
-        inner = _flat(as_mapping(item)) if as_mapping(item) else {key: item}
+        inner = _flatten(as_mapping(item)) if as_mapping(item) else {key: item}
         flat |= {name if name not in flat else f"{key}.{name}": said for name, said in inner.items()}
     return flat
 
@@ -250,7 +263,7 @@ def _research(document: str, query: str) -> CachedResearch | None:
     topic, summary = str(record.get("topic") or ""), str(record.get("summary") or "")
     results = [as_mapping(r) for r in as_list(record.get("top_results") or record.get("claims"))]
     claims = " ".join(str(r.get("claim", "")) for r in results)
-    if not topic or not enough(query, f"{topic.replace('.', ' ')} {summary} {claims}"):
+    if not topic or not is_on_subject(query, f"{topic.replace('.', ' ')} {summary} {claims}"):
         return None
     return CachedResearch(
         topic=topic,
@@ -261,7 +274,7 @@ def _research(document: str, query: str) -> CachedResearch | None:
     )
 
 
-def _supporting(labels: Labels, applicable: bool, notes: bool, visits: bool, research: bool) -> set[str]:
+def _section_labels(labels: Labels, applicable: bool, notes: bool, visits: bool, research: bool) -> set[str]:
     """Labels of the sources behind the sections that are not prior turns, found by their place."""
     places = (
         ("preferences", applicable),

@@ -16,15 +16,15 @@ from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.output_budget import Draft
 from pandora_dagster.runtime.extractive.roles.text_shortener import target_tokens
 
-_ITEM = re.compile(r"^\[\d+\] ")
-_HEAD = re.compile(r"^\d{4}-\d\d-\d\d(?: \([^)\n]*\))?:(?: |$)")
+_ITEM_NUMBER = re.compile(r"^\[\d+\] ")
+_DAY_LABEL = re.compile(r"^\d{4}-\d\d-\d\d(?: \([^)\n]*\))?:(?: |$)")
 _LABELS = (LIMIT_LABEL, TOOLS_LABEL, ERROR_LABEL)
-_TOOL = re.compile(
+_TOOL_NAME = re.compile(
     r"(?<![\w.@/-])[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+(?![\w@/-])(?!\.\w)|(?<![\w.@/-])[a-z]+(?:_[a-z]+)*\.[a-z]+_?[a-z]+(?=\()"
 )
 _DIGIT = re.compile(r"\d")
-_SENTENCE_WORDS = 45
-_CAPS = {"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10}
+_MAX_SENTENCE_WORDS = 45
+_MAX_ITEMS = {"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +66,16 @@ def summarize_session(pack: PromptPack, counter: TokenMeasure) -> Draft:
     )
     said = [s for s in statements if not s.text.startswith(TOOLS_LABEL)]
     said += [Statement(len(said) + 1, f"{TOOLS_LABEL}{', '.join(tools)}")] if tools else []
-    made = chosen_statements(said, _limit(pack), counter.count, joined=_narrative)
-    return made or "\n".join(head[0].strip() for line in text.splitlines() if (head := _HEAD.match(_ITEM.sub("", line))))
+    made = choose_statements(said, _token_limit(pack), counter.count, joined=_narrative)
+    return made or "\n".join(head[0].strip() for line in text.splitlines() if (head := _DAY_LABEL.match(_ITEM_NUMBER.sub("", line))))
 
 
-def chosen_statements(
+def choose_statements(
     statements: Sequence[Statement], limit: int, count: Callable[[str], int], *, joined: Callable[[Sequence[Statement]], str]
 ) -> str:
     """The statements by rank, the earlier before the later, as many as `limit` tokens hold, in their order and each once; no courtesies."""
     first_of = {" ".join(s.text.casefold().split()): place for place, s in reversed(list(enumerate(statements)))}
-    places = [place for place in sorted(first_of.values()) if not _says_nothing(statements[place].text)]
+    places = [place for place in sorted(first_of.values()) if not _is_empty(statements[place].text)]
     kept: set[int] = set()
     for place in sorted(places, key=lambda at: statements[at].rank):
         if count(joined([statements[at] for at in sorted(kept | {place})])) <= limit:
@@ -83,7 +83,7 @@ def chosen_statements(
     return joined([statements[at] for at in sorted(kept)])
 
 
-def _says_nothing(text: str) -> bool:
+def _is_empty(text: str) -> bool:
     """Whether a statement is a courtesy, a bare mark of a list (`2.`), or the answer that nothing was found."""
     return is_courtesy(text) or is_no_result(text) or not any(sign.isalpha() for sign in text)
 
@@ -107,30 +107,30 @@ def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
     The progress is the first statement, what the user came for, and the newest one with a figure, a decision or an error.
     A question is open where its summary says nothing after it.
     """
-    said = list(dict.fromkeys(s for s in _statements(pack.document("summaries")) if not _says_nothing(s.text)))
-    plain = [s for s in said if not s.is_labelled and len(s.text.split()) <= _SENTENCE_WORDS]
+    said = list(dict.fromkeys(s for s in _statements(pack.document("summaries")) if not _is_empty(s.text)))
+    plain = [s for s in said if not s.is_labelled and len(s.text.split()) <= _MAX_SENTENCE_WORDS]
     last = {s.entry: s for s in plain}
     open_questions = [s.text for s in plain if s.rank == 5 and last[s.entry] is s]
     tools = [name for s in said if s.text.startswith(TOOLS_LABEL) for name in s.text.removeprefix(TOOLS_LABEL).split(", ")]
     errors = [s.text.removeprefix(ERROR_LABEL) for s in said if s.text.startswith(ERROR_LABEL) or (s in plain and s.rank == 2)]
     digest: dict[str, Any] = {
         "key_decisions": [s.text for s in said if s.text.startswith(LIMIT_LABEL) or (s in plain and s.rank == 1)],
-        "tools_used": [*tools, *(tool for s in plain for tool in _TOOL.findall(s.text))],
+        "tools_used": [*tools, *(tool for s in plain for tool in _TOOL_NAME.findall(s.text))],
         "errors_encountered": errors,
-        "progress_toward_goal": _progress([s for s in plain if s.rank != 5]),
+        "progress_toward_goal": _progress_lines([s for s in plain if s.rank != 5]),
         "open_questions": open_questions,
     }
-    capped = {name: list(dict.fromkeys(value))[-_CAPS[name] :] if name in _CAPS else value for name, value in digest.items()}
-    return _fitting(capped, _limit(pack), counter)
+    capped = {name: list(dict.fromkeys(value))[-_MAX_ITEMS[name] :] if name in _MAX_ITEMS else value for name, value in digest.items()}
+    return _fit_digest(capped, _token_limit(pack), counter)
 
 
-def _progress(stated: Sequence[Statement]) -> str:
+def _progress_lines(stated: Sequence[Statement]) -> str:
     """Two statements at most, a line each: behind one another, the label of the first (`Offer 0: `) would be read as that of both."""
     telling = (s.text for s in reversed(stated) if s.rank <= 2 or _DIGIT.search(s.text))
     return "\n".join(dict.fromkeys((stated[0].text, next(telling, stated[-1].text)))) if stated else ""
 
 
-def _limit(pack: PromptPack) -> int:
+def _token_limit(pack: PromptPack) -> int:
     """The tokens that the call asks for where it does, never more than it may write."""
     return min(target_tokens(pack, "max_tokens", pack.max_output_tokens), pack.max_output_tokens)
 
@@ -139,15 +139,15 @@ def _statements(text: str) -> Iterator[Statement]:
     """Labelled lines and whole sentences of numbered items, in order, without the items' numbers, days and keywords."""
     entry = 0
     for line in text.splitlines():
-        entry += bool(_ITEM.match(line))
-        plain = _HEAD.sub("", _ITEM.sub("", line.strip()))
+        entry += bool(_ITEM_NUMBER.match(line))
+        plain = _DAY_LABEL.sub("", _ITEM_NUMBER.sub("", line.strip()))
         found: Iterable[str] = (plain,) if plain.startswith(_LABELS) else sentences(plain)
         yield from (Statement(entry, said.strip()) for said in found if said.strip())
 
 
-def _fitting(digest: dict[str, Any], limit: int, counter: TokenMeasure) -> str:
+def _fit_digest(digest: dict[str, Any], limit: int, counter: TokenMeasure) -> str:
     """The digest as JSON; over the limit the longest list loses its oldest item until it fits."""
-    while counter.count(text := json.dumps(digest, ensure_ascii=False)) > limit and any(digest[name] for name in _CAPS):
-        longest = max(_CAPS, key=lambda name: len(digest[name]))
+    while counter.count(text := json.dumps(digest, ensure_ascii=False)) > limit and any(digest[name] for name in _MAX_ITEMS):
+        longest = max(_MAX_ITEMS, key=lambda name: len(digest[name]))
         digest = {**digest, longest: digest[longest][1:]}
     return text if counter.count(text) <= limit else json.dumps({**digest, "progress_toward_goal": ""})

@@ -7,72 +7,72 @@ from pandora_dagster.contracts.phase_outputs import ContentReference, QueryAnaly
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.evidence.header_lines import Summary, referred, summaries
+from pandora_dagster.runtime.extractive.evidence.header_lines import TurnHeader, read_reference, read_summaries
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import held_shares
-from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.output_budget import Draft, fit_draft
 from pandora_dagster.runtime.extractive.queries.content_words import content_words, stem, terms
-from pandora_dagster.runtime.extractive.queries.empty_texts import says_nothing
+from pandora_dagster.runtime.extractive.queries.empty_texts import is_fixed_sentence
 from pandora_dagster.runtime.extractive.queries.entities import IDENTIFIER, NAME, QUOTED, entities
-from pandora_dagster.runtime.extractive.queries.query_intent import asks_past, intent, is_greeting, query_type, states_preference
-from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
+from pandora_dagster.runtime.extractive.queries.query_intent import asks_past, is_greeting, read_intent, read_query_type, states_preference
+from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
 
-_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
-_POINTING = re.compile(
+_ORDINAL_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
+_REFERRING = re.compile(
     r"\b(?:that|this|the (?:other|same|first|second|third|fourth|fifth|last|previous)) (?:one|[a-z]{3,})\b"
     r"|\bthose(?: [a-z]{3,})?\b|\bagain\b|\b(?:we|you|i) (?:talk(?:ed)?|discussed|mentioned|looked|said|spoke)(?: about| at)?\b"
     r"|^\W*(?:and |but )?(?:it|that|this|they|them)\b"
     r"|\b(?:about|of|for|with|is|was|do|did|cancel|change|book|show|buy|me) (?:it|that|this|them)\b",
     re.IGNORECASE,
 )
-_NOT_POINTING = re.compile(
+_NOT_REFERRING = re.compile(
     r"\bthat (?:i|we|you|he|she|they|it|is|was|are|were|my|the)\b|\bthis (?:week|month|year|morning|weekend|time)\b", re.I
 )
 _ORDINAL = re.compile(r"\b(first|second|third|fourth|fifth|last)\b", re.IGNORECASE)
-_ANYTHING = frozenset({"one", "ones", "option", "options", "item", "items", "result", "results", "choice", "choices"})
+_GENERIC_NOUNS = frozenset({"one", "ones", "option", "options", "item", "items", "result", "results", "choice", "choices"})
 """Words that name no kind of thing: `the second one`."""
-_MOST_SUBJECT, _SUBJECT_WORDS = 3, 60
+_MAX_SUBJECT_SENTENCES, _MAX_SUBJECT_WORDS = 3, 60
 """Sentences and words of a turn's summary to which a pronoun may point."""
-_MOST = 16
-_MOST_SENTENCES = 64
+_MAX_ENTITIES = 16
+_MAX_SENTENCES = 64
 """A query of more sentences is shown by its first ones, or whole where that fits."""
 
 
 def analyse(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 3.1 by rules: type, intent, entities, and what a reference points at among the turn summaries."""
     query = pack.query or pack.document("raw_query")
-    resolution, reference = resolve(query, summaries(pack.document("turn_summaries")))
-    named = entities(query)[:_MOST]
-    lines, kind, meant = sentences(query), query_type(query), intent(query)
+    resolution, reference = resolve_references(query, read_summaries(pack.document("turn_summaries")))
+    named = entities(query)[:_MAX_ENTITIES]
+    lines, kind, meant = sentences(query), read_query_type(query), read_intent(query)
 
     def make(n: int) -> QueryAnalysis:
-        whole = n > min(len(lines), _MOST_SENTENCES)
+        whole = n > min(len(lines), _MAX_SENTENCES)
         said = query if whole else " ".join(lines[: max(0, n)]) or TEMPLATES["long_query"]
         title = f" [{reference.title}]" if reference and reference.title not in query else ""
         return QueryAnalysis(
             resolved_query=said + title,
             query_type=kind,
             intent=meant,
-            entities=named[: n if not whole else _MOST],
+            entities=named[: n if not whole else _MAX_ENTITIES],
             reference_resolution=resolution,
             content_reference=reference,
             reasoning=TEMPLATES["kind"],
         )
 
-    return largest(make, min(len(lines), _MOST_SENTENCES) + 1, pack.max_output_tokens, counter)
+    return fit_draft(make, min(len(lines), _MAX_SENTENCES) + 1, pack.max_output_tokens, counter)
 
 
-def references(query: str) -> tuple[str, ...]:
+def find_references(query: str) -> tuple[str, ...]:
     """The words of `query` that point at something said before, verbatim."""
-    found = (m.group(0).strip() for m in _POINTING.finditer(query) if not _NOT_POINTING.match(m.group(0)))
+    found = (m.group(0).strip() for m in _REFERRING.finditer(query) if not _NOT_REFERRING.match(m.group(0)))
     return () if states_preference(query) else tuple(dict.fromkeys(f for f in found if f))
 
 
-def resolve(query: str, turns: list[Summary]) -> tuple[ReferenceResolution, ContentReference | None]:
+def resolve_references(query: str, turns: list[TurnHeader]) -> tuple[ReferenceResolution, ContentReference | None]:
     """What the query's references point at: the matching turn, or for a bare pronoun the newest one."""
-    pointing = references(query) or tuple(filter(None, (pointer(query),)))
+    pointing = find_references(query) or tuple(filter(None, (find_pointer(query),)))
     if not pointing or is_greeting(query):
         return ReferenceResolution(status="not_needed"), None
-    found = _ordinal(query, turns) if _ORDINAL.search(" ".join(pointing)) else _matching(query, turns)
+    found = _resolve_ordinal(query, turns) if _ORDINAL.search(" ".join(pointing)) else _resolve_thing(query, turns)
     if not found:
         return ReferenceResolution(status="unresolved", original_references=pointing), None
     turn, title = found
@@ -82,36 +82,38 @@ def resolve(query: str, turns: list[Summary]) -> tuple[ReferenceResolution, Cont
     )
 
 
-def _asked(query: str) -> tuple[str, ...]:
+def _asked_stems(query: str) -> tuple[str, ...]:
     return tuple(stem(w) for w in content_words(_ORDINAL.sub(" ", query)))
 
 
-def _holding(query: str, turns: list[Summary]) -> list[tuple[float, Summary]]:
+def _matching_turns(query: str, turns: list[TurnHeader]) -> list[tuple[float, TurnHeader]]:
     """Turns that share words with the query, best first; of equals the newest first."""
-    shares = held_shares([t.words for t in turns], frozenset(_asked(query)))
+    shares = held_shares([t.words for t in turns], frozenset(_asked_stems(query)))
     return sorted((s for s in zip(shares, turns, strict=True) if s[0] > 0), key=lambda s: (-s[0], -s[1].turn))
 
 
-def _matching(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
+def _resolve_thing(query: str, turns: list[TurnHeader]) -> tuple[TurnHeader, str] | None:
     """A thing of earlier turns by the words that are said of it; a pronoun that names no thing points at the newest turn that names one:
     `What did it cost?` asks of the chair, also behind `When does it arrive?`."""
-    holding = _holding(query, turns)
-    if not pointer(query) and (holding or _asked(query)):
+    holding = _matching_turns(query, turns)
+    if not find_pointer(query) and (holding or _asked_stems(query)):
         return (holding[0][1], _title(holding[0][1], query)) if holding else None
-    telling = [t for t in reversed(turns) if not says_nothing(t.text)]
-    last = next((t for t in telling if not pointer(next(iter(sentences(t.text)), ""))), next(iter(telling), None))
+    telling = [t for t in reversed(turns) if not is_fixed_sentence(t.text)]
+    last = next((t for t in telling if not find_pointer(next(iter(sentences(t.text)), ""))), next(iter(telling), None))
     return (last, _subject(last)) if last else None
 
 
-def _subject(turn: Summary) -> str:
+def _subject(turn: TurnHeader) -> str:
     """What a turn was about, verbatim: what was asked and what was answered, as far as its summary has them."""
     subject: list[str] = []
-    for sentence in sentences(turn.text)[:_MOST_SUBJECT]:
-        subject += [sentence] if not says_nothing(sentence) and len(" ".join((*subject, sentence)).split()) <= _SUBJECT_WORDS else []
+    for sentence in sentences(turn.text)[:_MAX_SUBJECT_SENTENCES]:
+        subject += (
+            [sentence] if not is_fixed_sentence(sentence) and len(" ".join((*subject, sentence)).split()) <= _MAX_SUBJECT_WORDS else []
+        )
     return " ".join(subject) or ", ".join(turn.topics)
 
 
-def _ordinal(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
+def _resolve_ordinal(query: str, turns: list[TurnHeader]) -> tuple[TurnHeader, str] | None:
     """`the second reservation`: the second id of the turn that listed reservations, where one did; `the second one`: of the last turn.
 
     Where nothing was listed an ordinal counts something else (`the second tournament` of a season). Only `last` also means the newest
@@ -120,9 +122,11 @@ def _ordinal(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
     found = _ORDINAL.search(query)
     if found is None:
         return None
-    place = _ORDINALS[found.group(1).lower()]
-    such = frozenset(stem(w) for w in content_words(" ".join(query[found.end() :].split()[:2])) if w.lower() not in _ANYTHING)
-    about = [t for _, t in _holding(query, turns) if such.intersection(terms(f"{t.text} {' '.join(t.topics)}"))] if such else turns[-1:]
+    place = _ORDINAL_PLACES[found.group(1).lower()]
+    such = frozenset(stem(w) for w in content_words(" ".join(query[found.end() :].split()[:2])) if w.lower() not in _GENERIC_NOUNS)
+    about = (
+        [t for _, t in _matching_turns(query, turns) if such.intersection(terms(f"{t.text} {' '.join(t.topics)}"))] if such else turns[-1:]
+    )
     for turn in about:
         listed = [e for e in entities(turn.text) if IDENTIFIER.fullmatch(e)]
         if len(listed) > max(1, place):
@@ -133,7 +137,7 @@ def _ordinal(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
     return newest, _title(newest, query)
 
 
-def _title(turn: Summary, query: str) -> str:
+def _title(turn: TurnHeader, query: str) -> str:
     """The thing a summary is about, verbatim: an id, a quoted title or a name of it, else a topic, else its first sentence."""
     for shape in (IDENTIFIER, QUOTED, NAME):
         for m in shape.finditer(turn.text):
@@ -147,21 +151,25 @@ def _title(turn: Summary, query: str) -> str:
 def reflect(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 3.2: PROCEED, but CLARIFY where neither the query nor an earlier turn says what it is about."""
     query = pack.query
-    if answerable(query, pack):
+    if _is_answerable(query, pack):
         return Reflection(decision="PROCEED", confidence=0.9, reasoning=TEMPLATES["clear"])
     question = (
-        f'{TEMPLATES["ask_meaning"]} "{pointer(query) or query.strip()}"?' if any(c.isalnum() for c in query) else TEMPLATES["ask_open"]
+        f'{TEMPLATES["ask_meaning"]} "{find_pointer(query) or query.strip()}"?'
+        if any(c.isalnum() for c in query)
+        else TEMPLATES["ask_open"]
     )
     asked = Reflection(decision="CLARIFY", confidence=0.9, reasoning=TEMPLATES["unclear"], question=question)
     fits = counter.count(asked.model_dump_json()) <= pack.max_output_tokens
     return asked if fits else asked.model_copy(update={"question": TEMPLATES["ask_open"]})
 
 
-def answerable(query: str, pack: PromptPack) -> bool:
+def _is_answerable(query: str, pack: PromptPack) -> bool:
     """Whether the query has content of its own, is a greeting or a statement, or points at an earlier turn."""
-    if is_greeting(query) or states_preference(query) or referred(pack.document("query_analysis.json"))[0]:
+    if is_greeting(query) or states_preference(query) or read_reference(pack.document("query_analysis.json"))[0]:
         return True
-    turns = summaries(pack.document("turn_summaries"))
+    turns = read_summaries(pack.document("turn_summaries"))
     if content_words(query):
-        return bool(turns) or not pointer(query)
-    return bool(turns) and any(c.isalnum() for c in query) and (asks_past(query) or resolve(query, turns)[0].status != "unresolved")
+        return bool(turns) or not find_pointer(query)
+    return (
+        bool(turns) and any(c.isalnum() for c in query) and (asks_past(query) or resolve_references(query, turns)[0].status != "unresolved")
+    )

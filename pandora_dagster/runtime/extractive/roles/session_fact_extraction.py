@@ -7,23 +7,23 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.user_memory import MAX_PROFILE_FACTS, MAX_SESSION_FACTS, FactCategory, FactsDiff, FactUpsert
 from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.phases.gather.fact_lines import FactLine, read_ledger_lines
-from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.output_budget import Draft, fit_draft
 from pandora_dagster.runtime.extractive.queries.content_words import terms
-from pandora_dagster.runtime.extractive.queries.user_statements import contradicts, stated, taken_back
+from pandora_dagster.runtime.extractive.queries.user_statements import contradicts, extract_facts, retracted_stems
 
 
 def keep_facts(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """The diff of 002 section 4: each new statement verbatim, what it contradicts, and what the user retracts."""
     known = read_ledger_lines(pack.document("known_facts"))
     said = own_words(pack.query)
-    deleted = tuple(dict.fromkeys(f.name for thing in taken_back(said) for f in known if thing <= frozenset(terms(f.text))))
+    deleted = tuple(dict.fromkeys(f.name for thing in retracted_stems(said) for f in known if thing <= frozenset(terms(f.text))))
     held = [f for f in known if f.current and f.name not in deleted]
-    upserts = [_upsert(sentence, category, held) for sentence, category in stated(said)][-MAX_SESSION_FACTS:]
+    upserts = [_upsert(sentence, category, held) for sentence, category in extract_facts(said)][-MAX_SESSION_FACTS:]
 
     def make(n: int) -> FactsDiff:
         return FactsDiff(upsert=tuple(upserts[len(upserts) - n :]), delete=deleted)
 
-    return largest(make, len(upserts), pack.max_output_tokens, counter)
+    return fit_draft(make, len(upserts), pack.max_output_tokens, counter)
 
 
 def keep_profile(pack: PromptPack, counter: TokenMeasure) -> Draft:

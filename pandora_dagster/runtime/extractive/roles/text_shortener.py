@@ -17,18 +17,18 @@ from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.language.detection import language_of
 from pandora_dagster.runtime.extractive.output_budget import Draft
 
-_SUFFIX = "_to_compress"
+_DOCUMENT_SUFFIX = "_to_compress"
 
 
 def shorten(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """000 section 23: whole units, as `pandora compress` chooses them."""
-    text = next((p.text for p in pack.parts if p.kind == "document" and p.name.endswith(_SUFFIX)), "")
+    text = next((p.text for p in pack.parts if p.kind == "document" and p.name.endswith(_DOCUMENT_SUFFIX)), "")
     if "keep" in (pack.output_schema or {}).get("properties", {}):
-        return _choice(text, pack, counter)
-    return condensed(text, pack.max_output_tokens, counter, about=pack.query)
+        return _choose_numbers(text, pack, counter)
+    return condense(text, pack.max_output_tokens, counter, about=pack.query)
 
 
-def condensed(text: str, limit: int, counter: TokenMeasure, *, about: str = "") -> str:
+def condense(text: str, limit: int, counter: TokenMeasure, *, about: str = "") -> str:
     """`text` in at most `limit` tokens; "" where no unit of it fits."""
     return compress(CompressionRequest(text, query=about, target=limit), counter).text or ""
 
@@ -40,7 +40,7 @@ def target_tokens(pack: PromptPack, name: str, default: int) -> int:
     return int(found[1]) if found else default
 
 
-def _choice(text: str, pack: PromptPack, counter: TokenMeasure) -> str:
+def _choose_numbers(text: str, pack: PromptPack, counter: TokenMeasure) -> str:
     """Numbers of the units that cover most within the tokens that the call asks for, by the tokens that they show; at least one."""
     shown = list(read_numbered(text))
     units = tuple(Unit(n, UnitKind.SENTENCE, one.text, 0, 0, (), 0, "", 0, 0) for n, one in enumerate(shown))

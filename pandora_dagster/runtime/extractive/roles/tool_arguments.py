@@ -12,19 +12,19 @@ from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_lines
 from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, content_words
-from pandora_dagster.runtime.extractive.queries.user_statements import OPENING, clauses, stated
+from pandora_dagster.runtime.extractive.queries.user_statements import OPENING, extract_facts, split_clauses
 
-_ASKED = frozenset(("query", "q", "text", "question", "search", "terms"))
-_KEY = frozenset(("key", "name", "title"))
-_VALUE = frozenset(("value", "content", "statement", "fact", "text", "preference"))
-_OWN = re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are) (.+)$", re.IGNORECASE)
+_SEARCH_FIELDS = frozenset(("query", "q", "text", "question", "search", "terms"))
+_KEY_FIELDS = frozenset(("key", "name", "title"))
+_VALUE_FIELDS = frozenset(("value", "content", "statement", "fact", "text", "preference"))
+_MY_THING_IS = re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are) (.+)$", re.IGNORECASE)
 _PLAIN_WORD = re.compile(r"(?<![^\W_])[a-z][a-z0-9]*(?![^\W_])")
-_HANGING = re.compile(r"\b(?:if|when|unless|because|since|while|until|although|though|but|or|so|then|except)\b", re.IGNORECASE)
-_FEELING = frozenset(("prefer", "like", "love", "hate", "dislike"))
-_KEY_WORDS = 4
-_MOST_STATEMENTS = 4
+_CONDITION = re.compile(r"\b(?:if|when|unless|because|since|while|until|although|though|but|or|so|then|except)\b", re.IGNORECASE)
+_FEELING_VERBS = frozenset(("prefer", "like", "love", "hate", "dislike"))
+_MAX_KEY_WORDS = 4
+_MAX_STATEMENTS = 4
 """More are kept as one: each takes a call of a tool, of which a turn makes few."""
-_LONGEST_KEY = 64
+_MAX_KEY_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Statement:
     """`preference` or `fact`."""
 
 
-def offered(document: str) -> dict[str, OfferedTool]:
+def read_tools(document: str) -> dict[str, OfferedTool]:
     """The registered tools by name, in the given order."""
     read = (line for line in json_lines(document) if isinstance(line.get("name"), str))
     return {
@@ -63,64 +63,64 @@ def offered(document: str) -> dict[str, OfferedTool]:
     }
 
 
-def statement(query: str) -> Statement:
+def read_statement(query: str) -> Statement:
     """`remember that my favourite hamster is Syrian` -> favourite_hamster: Syrian; other statements stay whole, so that a "not" is kept."""
     said = OPENING.sub("", query.strip()).strip() or query.strip()
-    own = _OWN.match(said.splitlines()[0]) if said else None
+    own = _MY_THING_IS.match(said.splitlines()[0]) if said else None
     if own:
-        return Statement(_key(own.group(1)), own.group(2).strip().rstrip(".!") or own.group(2).strip(), "preference")
+        return Statement(_make_key(own.group(1)), own.group(2).strip().rstrip(".!") or own.group(2).strip(), "preference")
     plain = said.rstrip(".! ") or said
     preferring = re.search(r"\b(?:prefer|like|love|hate|dislike|favou?rite|always|never|want)\b", plain, re.IGNORECASE)
-    return Statement(_key(plain), plain, "preference" if preferring else "fact")
+    return Statement(_make_key(plain), plain, "preference" if preferring else "fact")
 
 
-def statements(query: str) -> tuple[str, ...]:
+def split_statements(query: str) -> tuple[str, ...]:
     """The parts of what a user states that are complete by themselves, verbatim: `my budget is $900 and I prefer aisle seats` are two.
 
     All of it is one where a part is no fact of the user, or hangs on a condition.
     """
-    parts = tuple(part for sentence in sentences(query) for part in clauses(sentence))
-    alone = len({statement(part).key for part in parts}) == len(parts) <= _MOST_STATEMENTS and not _HANGING.search(query)
-    return parts if alone and all(map(stated, parts)) else (query.strip(),)
+    parts = tuple(part for sentence in sentences(query) for part in split_clauses(sentence))
+    alone = len({read_statement(part).key for part in parts}) == len(parts) <= _MAX_STATEMENTS and not _CONDITION.search(query)
+    return parts if alone and all(map(extract_facts, parts)) else (query.strip(),)
 
 
-def _key(said: str) -> str:
+def _make_key(said: str) -> str:
     """A short name made of the user's words in plain letters and digits, e.g. `aisle_seats`."""
     found = _PLAIN_WORD.findall(said.lower())
-    telling = [w for w in found if w not in STOP_WORDS and w not in META_WORDS and w not in _FEELING]
-    return "_".join((telling or found)[:_KEY_WORDS])[:_LONGEST_KEY].strip("_") or TEMPLATES["unnamed"]
+    telling = [w for w in found if w not in STOP_WORDS and w not in META_WORDS and w not in _FEELING_VERBS]
+    return "_".join((telling or found)[:_MAX_KEY_WORDS])[:_MAX_KEY_CHARACTERS].strip("_") or TEMPLATES["unnamed"]
 
 
-def arguments(tool: OfferedTool, query: str, *, most: int) -> dict[str, Any]:
+def fill_arguments(tool: OfferedTool, query: str, *, most: int) -> dict[str, Any]:
     """Arguments for `tool` from the user's words: required fields and those that can be filled by what their name says.
 
     A search text has at most `most` characters.
     """
     required = as_list(tool.parameters.get("required"))
     properties = as_mapping(tool.parameters.get("properties"))
-    filled = {name: _fill(name, as_mapping(schema), query, tool.writes, most) for name, schema in properties.items()}
-    return {name: value for name, value in filled.items() if value is not None and (name in required or _known(name))}
+    filled = {name: _fill_field(name, as_mapping(schema), query, tool.writes, most) for name, schema in properties.items()}
+    return {name: value for name, value in filled.items() if value is not None and (name in required or _is_known_field(name))}
 
 
-def _known(name: str) -> bool:
-    return name in _ASKED | _KEY | _VALUE or name in ("kind", "type", "keys")
+def _is_known_field(name: str) -> bool:
+    return name in _SEARCH_FIELDS | _KEY_FIELDS | _VALUE_FIELDS or name in ("kind", "type", "keys")
 
 
-def _fill(name: str, schema: Mapping[str, Any], query: str, stores: bool, most: int) -> Any:
+def _fill_field(name: str, schema: Mapping[str, Any], query: str, stores: bool, most: int) -> Any:
     choices = as_list(schema.get("enum"))
     if choices:
-        about: str = statement(query).about if stores else ""
+        about: str = read_statement(query).about if stores else ""
         return about if about in choices else schema.get("default", choices[0])
     if schema.get("type") == "array":
-        return list(content_words(_within(query, most)))
-    if schema.get("type", "string") != "string" and name not in _VALUE:
+        return list(content_words(_shorten_query(query, most)))
+    if schema.get("type", "string") != "string" and name not in _VALUE_FIELDS:
         return schema.get("default", schema.get("minimum"))
-    if stores and name in _KEY:
-        return statement(query).key
-    return statement(query).value if stores else _within(query, min(most, int(as_number(schema.get("maxLength")) or most)))
+    if stores and name in _KEY_FIELDS:
+        return read_statement(query).key
+    return read_statement(query).value if stores else _shorten_query(query, min(most, int(as_number(schema.get("maxLength")) or most)))
 
 
-def _within(query: str, most: int) -> str:
+def _shorten_query(query: str, most: int) -> str:
     """The query, or where a tool takes fewer characters as many of its content words as it takes."""
     if len(query) <= most:
         return query

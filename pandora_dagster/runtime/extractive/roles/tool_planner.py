@@ -18,74 +18,74 @@ from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import json_object
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
-from pandora_dagster.runtime.extractive.evidence.questions import question
+from pandora_dagster.runtime.extractive.evidence.questions import read_question
 from pandora_dagster.runtime.extractive.evidence.section_reader import SectionReader
-from pandora_dagster.runtime.extractive.evidence.tool_results import results
-from pandora_dagster.runtime.extractive.output_budget import Draft, written
+from pandora_dagster.runtime.extractive.evidence.tool_results import read_results
+from pandora_dagster.runtime.extractive.output_budget import Draft, render_draft
 from pandora_dagster.runtime.extractive.queries.content_words import content_words, terms
-from pandora_dagster.runtime.extractive.queries.query_intent import advises, asks_preference, is_greeting, states_preference
-from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
-from pandora_dagster.runtime.extractive.queries.user_statements import acknowledged
-from pandora_dagster.runtime.extractive.roles.tool_arguments import OfferedTool, arguments, offered, statements
+from pandora_dagster.runtime.extractive.queries.query_intent import asks_advice, asks_preference, is_greeting, states_preference
+from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
+from pandora_dagster.runtime.extractive.queries.user_statements import acknowledge
+from pandora_dagster.runtime.extractive.roles.tool_arguments import OfferedTool, fill_arguments, read_tools, split_statements
 
-_TASK = re.compile(r"^\s*\d{1,3}[.)]\s+(.+(?:\n(?!\s*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
-_CALL = re.compile(r"\(`([\w.]+)` (\{.*\})\)$")
-_DOTTED = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
-_SHOWN = re.compile(r"`([a-z_]+\.[a-z_]+)`|\*\*([a-z_]+\.[a-z_]+)\*\*|\btool:? ([a-z_]+\.[a-z_]+)")
-_ENOUGH = 0.5
+_TASK_LINE = re.compile(r"^\s*\d{1,3}[.)]\s+(.+(?:\n(?!\s*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
+_CALL_SUFFIX = re.compile(r"\(`([\w.]+)` (\{.*\})\)$")
+_DOTTED_NAME = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
+_SHOWN_TOOL = re.compile(r"`([a-z_]+\.[a-z_]+)`|\*\*([a-z_]+\.[a-z_]+)\*\*|\btool:? ([a-z_]+\.[a-z_]+)")
+_MIN_EVIDENCE_SHARE = 0.5
 """Passages that hold this share of the question's weight answers it."""
-_MOST_FAILURES = 2
-_LONGEST_COMMAND = 500
+_MAX_FAILURES = 2
+_MAX_COMMAND_CHARACTERS = 500
 
 
 def plan(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """000 section 16.2: a tool where one can get what section 2 lacks, else synthesis."""
-    query, tools = pack.query, offered(pack.document("tools"))
+    query, tools = pack.query, read_tools(pack.document("tools"))
     if not is_greeting(query):
-        for wanted, reason, task in _wanted(query, pack):
+        for wanted, reason, task in _useful_tools(query, pack):
             tool = tools.get(wanted)
-            for parts in dict.fromkeys((statements(query) if tool and tool.writes else (query.strip(),), (query.strip(),))):
-                filled = [arguments(tool, part, most=pack.max_output_tokens) for part in parts] if tool else []
+            for parts in dict.fromkeys((split_statements(query) if tool and tool.writes else (query.strip(),), (query.strip(),))):
+                filled = [fill_arguments(tool, part, most=pack.max_output_tokens) for part in parts] if tool else []
                 if tool and all(map(tool.accepts, filled)):
-                    planned = [_planned(tool, TEMPLATES[task], *pair) for pair in zip(parts, filled, strict=True)]
-                    return _shortest(pack, counter, planned, reason)
-    reason = "enough" if is_greeting(query) or acknowledged(query) or _evidence(query, pack) >= _ENOUGH else "no_tool"
+                    planned = [_plan_task(tool, TEMPLATES[task], *pair) for pair in zip(parts, filled, strict=True)]
+                    return _fit_plan(pack, counter, planned, reason)
+    reason = "enough" if is_greeting(query) or acknowledge(query) or _evidence_share(query, pack) >= _MIN_EVIDENCE_SHARE else "no_tool"
     return TaskPlan(next_step="synthesis", confidence=0.9 if reason == "enough" else 0.7, reasoning=TEMPLATES[reason])
 
 
-def _planned(tool: OfferedTool, name: str, said: str, filled: Mapping[str, Any]) -> PlannedTask:
+def _plan_task(tool: OfferedTool, name: str, said: str, filled: Mapping[str, Any]) -> PlannedTask:
     return PlannedTask(description=f"{name} {said}", tool=tool.name, arguments=filled)
 
 
-def _shortest(pack: PromptPack, counter: TokenMeasure, planned: Sequence[PlannedTask], reason: str) -> TaskPlan:
+def _fit_plan(pack: PromptPack, counter: TokenMeasure, planned: Sequence[PlannedTask], reason: str) -> TaskPlan:
     """The plan; a query too long to be repeated in the tasks' descriptions is in their arguments alone, or not at all."""
     bare = [task.model_copy(update={"description": task.tool or ""}) for task in planned]
     for kept in (planned, bare, [bare[0].model_copy(update={"arguments": {}})]):
         made = TaskPlan(next_step="coordinator", confidence=0.9, tasks=tuple(kept), reasoning=TEMPLATES[reason])
-        if counter.count(written(made)) <= pack.max_output_tokens:
+        if counter.count(render_draft(made)) <= pack.max_output_tokens:
             return made
     return TaskPlan(next_step="synthesis", confidence=0.7, reasoning=TEMPLATES["no_tool"])
 
 
-def _wanted(query: str, pack: PromptPack) -> list[tuple[str, str, str]]:
+def _useful_tools(query: str, pack: PromptPack) -> list[tuple[str, str, str]]:
     """Tool, reason and task wording that the query calls for, best first."""
     if states_preference(query):
         return [("memory.create", "statement", "create_task")]
-    if acknowledged(query) or _evidence(query, pack) >= _ENOUGH:
+    if acknowledge(query) or _evidence_share(query, pack) >= _MIN_EVIDENCE_SHARE:
         return []
     memory = [("memory.query", "missing", "query_task")] if asks_preference(query) else []
     searching = [("doc.search", "missing", "search_task")] if content_words(query) else []
     return memory + searching
 
 
-def _evidence(query: str, pack: PromptPack) -> float:
+def _evidence_share(query: str, pack: PromptPack) -> float:
     """The share of what the query asks that section 2 holds: 0 to 1; of one that points at something shown or asks for
     advice, all where anything was gathered."""
-    asked = question(query)
+    asked = read_question(query)
     body = ContextDocument.parse(pack.document("context.md")).body(2)
     passages = SectionReader(Labels((*pack.sources, *source_references(body))), asked).gathered(body)
     vocabulary = Vocabulary(passages, asked.keys())
-    return 1.0 if passages and (pointer(query) or advises(query)) else vocabulary.held(frozenset(vocabulary.counts))
+    return 1.0 if passages and (find_pointer(query) or asks_advice(query)) else vocabulary.held(frozenset(vocabulary.counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,57 +97,57 @@ class Task:
     given: Mapping[str, Any]
 
 
-def tasks(section: str, tools: Mapping[str, OfferedTool]) -> list[Task]:
+def read_tasks(section: str, tools: Mapping[str, OfferedTool]) -> list[Task]:
     """The tasks of section 3, in order."""
-    return [_task(text, tools) for text in _TASK.findall(section)]
+    return [_read_task(text, tools) for text in _TASK_LINE.findall(section)]
 
 
-def _task(text: str, tools: Mapping[str, OfferedTool]) -> Task:
+def _read_task(text: str, tools: Mapping[str, OfferedTool]) -> Task:
     """Written as `description (`tool` {arguments})`; else the first registered tool that the line names."""
     line = " ".join(text.split())
-    call = _CALL.search(line)
+    call = _CALL_SUFFIX.search(line)
     if call:
         return Task(line, call.group(1), json_object(call.group(2)))
-    named = next((name for name in _DOTTED.findall(line) if name in tools), None)
-    shown = _SHOWN.search(line)
+    named = next((name for name in _DOTTED_NAME.findall(line) if name in tools), None)
+    shown = _SHOWN_TOOL.search(line)
     return Task(line, named or (next(g for g in shown.groups() if g) if shown else None), {})
 
 
 def step(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """The executor: the first task without a result becomes the command; done when none is left."""
     context = ContextDocument.parse(pack.document("context.md"))
-    tools = offered(pack.document("tools"))
-    outcomes = results(context.body(4))
+    tools = read_tools(pack.document("tools"))
+    outcomes = read_results(context.body(4))
     done, failed = [r.tool for r in outcomes if r.ok], [r.tool for r in outcomes if not r.ok]
-    for task in tasks(context.body(3), tools):
+    for task in read_tasks(context.body(3), tools):
         if task.tool in done:
             done.remove(task.tool)
         elif task.tool:
-            return _next(task, task.tool, tools, failed, pack, counter)
+            return _next_step(task, task.tool, tools, failed, pack, counter)
     return ExecutorStep(action="COMPLETE", reasoning=TEMPLATES["all_done"])
 
 
-def _next(
+def _next_step(
     task: Task, tool: str, tools: Mapping[str, OfferedTool], failed: list[str], pack: PromptPack, counter: TokenMeasure
 ) -> ExecutorStep:
     if tool not in tools:
         return ExecutorStep(action="BLOCKED", reasoning=f"{TEMPLATES['not_registered']} {tool}")
-    if failed.count(tool) >= _MOST_FAILURES:
+    if failed.count(tool) >= _MAX_FAILURES:
         return ExecutorStep(action="BLOCKED", reasoning=f"{TEMPLATES['failed_twice']} {tool}")
     command = ExecutorStep(action="COMMAND", command=task.text, reasoning=TEMPLATES["next_task"])
-    fits = len(task.text) <= _LONGEST_COMMAND and counter.count(written(command)) <= pack.max_output_tokens
+    fits = len(task.text) <= _MAX_COMMAND_CHARACTERS and counter.count(render_draft(command)) <= pack.max_output_tokens
     return command if fits else command.model_copy(update={"command": tool})
 
 
 def coordinate(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """The Coordinator: the tool that the command names or describes, with arguments that hold against its schema."""
     context = ContextDocument.parse(pack.document("context.md"))
-    tools = offered(pack.document("tools"))
+    tools = read_tools(pack.document("tools"))
     command = pack.document("command")
-    planned = _task(command, tools)
+    planned = _read_task(command, tools)
     said = " ".join(command.split())
-    known = next((t for t in tasks(context.body(3), tools) if said and (said in t.text or said == t.tool)), planned)
-    tool = tools.get(planned.tool or known.tool or "") or _described(command, tools, pack.query)
+    known = next((t for t in read_tasks(context.body(3), tools) if said and (said in t.text or said == t.tool)), planned)
+    tool = tools.get(planned.tool or known.tool or "") or _tool_by_description(command, tools, pack.query)
     if not tool:
         raise ModelRejectedError(
             "coordinator: the tools document: expected a registered tool that fits the command",
@@ -155,11 +155,11 @@ def coordinate(pack: PromptPack, counter: TokenMeasure) -> Draft:
         )
     given = next((g for g in (planned.given, known.given) if g and tool.accepts(g)), None)
     return ToolCall(
-        tool=tool.name, arguments=given or arguments(tool, pack.query, most=pack.max_output_tokens), reasoning=TEMPLATES["tool_choice"]
+        tool=tool.name, arguments=given or fill_arguments(tool, pack.query, most=pack.max_output_tokens), reasoning=TEMPLATES["tool_choice"]
     )
 
 
-def _described(command: str, tools: Mapping[str, OfferedTool], query: str) -> OfferedTool | None:
+def _tool_by_description(command: str, tools: Mapping[str, OfferedTool], query: str) -> OfferedTool | None:
     """The tool whose name and description share most words with the command; one that writes only where the user asks for it."""
     asked = set(terms(command))
     open_to = [t for t in tools.values() if not t.writes or states_preference(query)]

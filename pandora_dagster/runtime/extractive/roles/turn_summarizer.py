@@ -11,29 +11,29 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.evidence.tool_results import results
-from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.evidence.tool_results import read_results
+from pandora_dagster.runtime.extractive.output_budget import Draft, fit_draft
 from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
-from pandora_dagster.runtime.extractive.queries.query_intent import intent
+from pandora_dagster.runtime.extractive.queries.query_intent import read_intent
 
 _CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
-_SIGNS = re.compile(r"^(?:[-*+>#|]+\s*|\d{1,3}[.)]\s+)+|`{3,}\w*")
+_MARKUP = re.compile(r"^(?:[-*+>#|]+\s*|\d{1,3}[.)]\s+)+|`{3,}\w*")
 _RESEARCH_TOOL = "internet.research"
-_NOT_IN_ID = re.compile(r"[^a-z0-9]+")
-_SENTENCE_WORDS = 45
-_MOST_TOPICS = 5
-_LONGEST_TOPIC = 40
+_NON_ID_CHARACTERS = re.compile(r"[^a-z0-9]+")
+_MAX_SENTENCE_WORDS = 45
+_MAX_TOPICS = 5
+_MAX_TOPIC_CHARACTERS = 40
 
 
 def summarize(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 11.2's TurnSummary from verbatim sentences; a sentence too long for it is left out, never cut."""
     context = ContextDocument.parse(pack.document("context.md"))
     query = pack.query
-    said = [_plain(s) for s in sentences(context.body(5)) if _plain(s)]
-    chosen = topics(query, " ".join(said))
-    researched = any(r.tool == _RESEARCH_TOOL for r in results(context.body(4)))
-    meant = intent(query)
-    pieces = [*_fitting([_plain(s) for s in sentences(query)])[:2], *_fitting(said)[:1]]
+    said = [_strip_markup(s) for s in sentences(context.body(5)) if _strip_markup(s)]
+    chosen = choose_topics(query, " ".join(said))
+    researched = any(r.tool == _RESEARCH_TOOL for r in read_results(context.body(4)))
+    meant = read_intent(query)
+    pieces = [*_short_lines([_strip_markup(s) for s in sentences(query)])[:2], *_short_lines(said)[:1]]
 
     def make(n: int) -> TurnSummary:
         return TurnSummary(
@@ -44,44 +44,44 @@ def summarize(pack: PromptPack, counter: TokenMeasure) -> Draft:
             research_topic=_topic_id(meant, chosen) if researched else None,
         )
 
-    return largest(make, len(pieces), pack.max_output_tokens, counter)
+    return fit_draft(make, len(pieces), pack.max_output_tokens, counter)
 
 
 def _topic_id(category: str, names: Iterable[str]) -> str:
     """`category.subcategory` after the first name that can be written in plain letters; the category alone where none can."""
     plain = (unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower() for name in names)
-    telling = (_NOT_IN_ID.sub("-", name).strip("-") for name in plain)
+    telling = (_NON_ID_CHARACTERS.sub("-", name).strip("-") for name in plain)
     return ".".join((category, *[name for name in telling if name][:1]))
 
 
-def _plain(sentence: str) -> str:
-    return _SIGNS.sub("", _CITATION.sub("", sentence)).strip()
+def _strip_markup(sentence: str) -> str:
+    return _MARKUP.sub("", _CITATION.sub("", sentence)).strip()
 
 
-def _fitting(lines: list[str]) -> list[str]:
-    return [line for line in lines if line and len(line.split()) <= _SENTENCE_WORDS]
+def _short_lines(lines: list[str]) -> list[str]:
+    return [line for line in lines if line and len(line.split()) <= _MAX_SENTENCE_WORDS]
 
 
-def topics(query: str, response: str) -> tuple[str, ...]:
+def choose_topics(query: str, response: str) -> tuple[str, ...]:
     """Two to five key words of the turn; the query's words weigh most, of equals the earlier ones come first."""
-    asked, answered = _telling(query), _telling(response)
+    asked, answered = _topic_words(query), _topic_words(response)
     counts = Counter(stem(w) for w in answered)
     heard = Counter(stem(w) for w in asked)
     first: dict[str, str] = {}
     for word in [*asked, *answered]:
         first.setdefault(stem(word), word)
     ordered = sorted(first, key=lambda s: -(3 * min(heard[s], 2) + min(counts[s], 4)))
-    found = [first[s] for s in ordered][:_MOST_TOPICS]
-    spare = [w for w in words(query) if w not in found and len(w) <= _LONGEST_TOPIC] + [
+    found = [first[s] for s in ordered][:_MAX_TOPICS]
+    spare = [w for w in words(query) if w not in found and len(w) <= _MAX_TOPIC_CHARACTERS] + [
         TEMPLATES["topic_conversation"],
         TEMPLATES["topic_turn"],
     ]
     return tuple(dict.fromkeys([*found, *spare]))[: max(2, len(found))]
 
 
-def _telling(text: str) -> list[str]:
+def _topic_words(text: str) -> list[str]:
     return [
         w
         for w in words(text)
-        if 2 < len(w) <= _LONGEST_TOPIC and not w.isdigit() and w not in STOP_WORDS and w not in META_WORDS and w.isalnum()
+        if 2 < len(w) <= _MAX_TOPIC_CHARACTERS and not w.isdigit() and w not in STOP_WORDS and w not in META_WORDS and w.isalnum()
     ]

@@ -9,7 +9,7 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.output_budget import Draft, fit_draft
 from pandora_dagster.runtime.extractive.queries.entities import identifiers
 
 _CITATION = re.compile(r"\[\d{1,4}\](?![(\[:])")
@@ -26,7 +26,7 @@ def validate(pack: PromptPack, counter: TokenMeasure) -> Draft:
     issues = (
         *([] if response.strip() else [TEMPLATES["empty"]]),
         *(f"{TEMPLATES['citation_issue']} [{label}]" for label in labels if label not in known),
-        *(f"{TEMPLATES['number_issue']} {value}" for value in unsupported(response, pack.query, context)),
+        *(f"{TEMPLATES['number_issue']} {value}" for value in unsupported_values(response, pack.query, context)),
     )
 
     def make(n: int) -> ValidationVerdict:
@@ -38,10 +38,10 @@ def validate(pack: PromptPack, counter: TokenMeasure) -> Draft:
             reasoning=TEMPLATES["revise" if issues else "approved"],
         )
 
-    return largest(make, max(len(labels), len(issues), 1), pack.max_output_tokens, counter)
+    return fit_draft(make, max(len(labels), len(issues), 1), pack.max_output_tokens, counter)
 
 
-def unsupported(response: str, query: str, context: ContextDocument) -> tuple[str, ...]:
+def unsupported_values(response: str, query: str, context: ContextDocument) -> tuple[str, ...]:
     """Numbers, ids and addresses of `response` that are in none of the sections 0, 2 and 4."""
     said = _ORDINAL.sub("", _CITATION.sub("", response))
     evidence = "\n".join((query, context.body(2), context.body(4)))

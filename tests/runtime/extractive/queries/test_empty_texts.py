@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.runtime.extractive.queries.empty_texts import asks, repeats, says_nothing
+from pandora_dagster.runtime.extractive.queries.empty_texts import is_fixed_sentence, is_question_or_request, repeats_question
 
 QUESTION = "Which desk did we order?"
 
@@ -25,7 +25,7 @@ QUESTION = "Which desk did we order?"
 )
 def test_what_only_repeats_the_question(text: str, query: str, expected: bool) -> None:
     """A text of the question's words alone says nothing new, but to a yes-or-no question a statement does."""
-    assert repeats(text, query) == expected
+    assert repeats_question(text, query) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,11 @@ def test_what_only_repeats_the_question(text: str, query: str, expected: bool) -
 )
 def test_what_asks_or_offers(text: str, expected: bool) -> None:
     """Questions, requests and offers, by how they begin or end."""
-    assert asks(text) == expected
+    assert is_question_or_request(text) == expected
 
 
 def test_own_fixed_sentences_are_no_evidence() -> None:
     """What this runtime said in an earlier turn without a source is not told again as a find."""
-    assert says_nothing("I found nothing about this in the documents that I looked at: [1]") and not says_nothing("I found the lamp.")
+    assert is_fixed_sentence("I found nothing about this in the documents that I looked at: [1]") and not is_fixed_sentence(
+        "I found the lamp."
+    )

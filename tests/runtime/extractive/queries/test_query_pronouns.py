@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.runtime.extractive.queries.query_pronouns import pointer
+from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
 from tests.runtime.extractive.packs import context, summary_line
 
 UNRESOLVED = [
@@ -49,7 +49,7 @@ SAYS_ITSELF = [
 @pytest.mark.parametrize(("query", "word"), UNRESOLVED)
 def test_the_pointing_word_is_named_and_asked_about(ask, query: str, word: str) -> None:
     """With nothing said before, Reflection asks what the word means, verbatim; an earlier turn lets the query proceed."""
-    assert pointer(query) == word
+    assert find_pointer(query) == word
     answer = ask("reflection", query, {"context.md": context(query), "turn_summaries": ""})
     assert (answer["decision"], answer["question"]) == ("CLARIFY", f'What do you mean by "{word}"?')
     history = summary_line(6, "Compared the Brunswick 40 kettle with others.", "kettle")
@@ -59,5 +59,5 @@ def test_the_pointing_word_is_named_and_asked_about(ask, query: str, word: str) 
 @pytest.mark.parametrize("query", SAYS_ITSELF)
 def test_a_query_that_names_its_thing_proceeds(ask, query: str) -> None:
     """A thing named in the query, or an `it` that stands for none, needs no question back."""
-    assert pointer(query) == ""
+    assert find_pointer(query) == ""
     assert ask("reflection", query, {"context.md": context(query), "turn_summaries": ""})["decision"] == "PROCEED"

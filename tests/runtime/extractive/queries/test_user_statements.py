@@ -4,7 +4,7 @@ import pytest
 
 from pandora_dagster.contracts.user.user_memory import NotableFact
 from pandora_dagster.phases.gather.fact_lines import ledger_lines
-from pandora_dagster.runtime.extractive.queries.user_statements import contradicts, corrects, stated
+from pandora_dagster.runtime.extractive.queries.user_statements import contradicts, corrects, extract_facts
 
 BUDGET = NotableFact(id="f1", category="Logistics", fact="My budget is $900.", turn=3, stated_at="2026-01-04T10:00:00Z")
 ELSEWHERE = NotableFact(id="p4", category="People", fact="I live in Berlin.", turn=1, stated_at="2026-01-02T10:00:00Z")
@@ -34,7 +34,7 @@ ELSEWHERE = NotableFact(id="p4", category="People", fact="I live in Berlin.", tu
 )
 def test_statements_stand_verbatim_with_their_category(said, category):
     """Preferences, persons, constraints, decisions, conflicts, what happened."""
-    assert stated(f"Hello there. {said} Can you help?") == [(said, category)]
+    assert extract_facts(f"Hello there. {said} Can you help?") == [(said, category)]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_statements_stand_verbatim_with_their_category(said, category):
 )
 def test_what_is_no_fact(said):
     """Questions, requests, courtesies and credentials."""
-    assert stated(said) == []
+    assert extract_facts(said) == []
 
 
 @pytest.mark.parametrize(

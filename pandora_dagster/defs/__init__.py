@@ -1,1 +1,1 @@
-"""The Dagster graph of a turn: assets, checks, jobs and records. Knows Dagster and the flow; what a phase does is not here."""
+"""Dagster definitions: assets, checks, jobs, schedules, sensors and resources. What they run is in `app` and `phases`."""

@@ -1,5 +1,8 @@
 # pyright: reportUnknownMemberType=false
-"""Batches in Dagster: the asset of a day's queries with its table and check, and the sensor of the inbox."""
+"""Batches in Dagster: the asset of a day's queries with its table and check, and the sensor that starts a run for each inbox file.
+
+The resource key `night` is the public name of the batch service.
+"""
 
 import json
 from collections import Counter
@@ -12,15 +15,16 @@ from pydantic import Field
 from pandora_dagster.app.batch_service import BatchService
 from pandora_dagster.contracts.batches import Batch, BatchRow
 from pandora_dagster.defs.checked_asset import checked_asset, failure
-from pandora_dagster.defs.instance import add_keys, days
+from pandora_dagster.defs.instance import add_turn_partitions, days
 from pandora_dagster.defs.resources import BatchResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
 ASSET, CHECK, JOB = "turn_batch", "batch_complete", "batch"
-_SHOWN = 500
+_MAX_TABLE_ROWS = 500
 """Rows of the table; all of them are in the files of `<root>/batches`."""
-_EVERY = 25
+_MAX_LISTED_LINES = 20
+_PROGRESS_INTERVAL_LINES = 25
 _COLUMNS = [
     dg.TableColumn("file", "string"),
     dg.TableColumn("line", "int"),
@@ -48,76 +52,79 @@ class BatchConfig(dg.Config):
 def batch_asset(settings: Settings) -> dg.AssetsDefinition:
     """`turn_batch`, partitioned by day."""
 
-    @checked_asset(ASSET, _DESCRIPTION, group="batch", checks={CHECK: _CHECK_DESCRIPTION}, days=days(settings))
+    @checked_asset(ASSET, _DESCRIPTION, group="batch", checks={CHECK: _CHECK_DESCRIPTION}, partitions=days(settings))
     def turn_batch(
         context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[BatchResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:
         day, batches = context.partition_key, night.open()
         try:
             for name in (config.file,) if config.file else batches.waiting(day):
-                _run(name, day, context, batches)
-            found = batches.of_day(day)
+                _run_file(name, day, context, batches)
+            day_batches = batches.of_day(day)
         except PandoraError as error:
             raise failure(ASSET, error) from error
-        yield dg.MaterializeResult(asset_key=ASSET, metadata=_metadata(found), check_results=[_complete(found)])
+        yield dg.MaterializeResult(asset_key=ASSET, metadata=_metadata(day_batches), check_results=[_completeness_check(day_batches)])
 
     return turn_batch
 
 
-def _run(name: str, day: str, context: dg.AssetExecutionContext, batches: BatchService) -> None:
-    """Run one file; log its progress."""
+def _run_file(name: str, day: str, context: dg.AssetExecutionContext, batches: BatchService) -> None:
+    """Run the queries of one inbox file: add their partitions first, and log the progress."""
     finished: list[BatchRow] = []
 
     def on_begin(batch: Batch) -> None:
-        add_keys(context.instance, [query.key for query in batch.queries])
+        add_turn_partitions(context.instance, [query.key for query in batch.queries])
         context.log.info(f"{name}: {len(batch.queries)} queries, {len(batch.rejected)} lines rejected")
 
     def on_row(row: BatchRow) -> None:
         finished.append(row)
-        if len(finished) % _EVERY == 0:
+        if len(finished) % _PROGRESS_INTERVAL_LINES == 0:
             context.log.info(f"{name}: {len(finished)} lines finished")
 
     batches.run_waiting(name, day, on_begin=on_begin, on_row=on_row)
 
 
-Found = Sequence[tuple[Batch, Sequence[BatchRow]]]
+DayBatches = Sequence[tuple[Batch, Sequence[BatchRow]]]
+"""The batches that began on a day, each with the state of its lines."""
 
 
-def _metadata(found: Found) -> dict[str, dg.MetadataValue[Any]]:
+def _metadata(day_batches: DayBatches) -> dict[str, dg.MetadataValue[Any]]:
     """The table, halted and rejected lines first, and the counts as numbers, which the UI plots."""
-    rows = [(batch.file, row) for batch, rows in found for row in rows]
-    rows.sort(key=lambda named: not named[1].reason)
+    rows = [(batch.file, row) for batch, rows in day_batches for row in rows]
+    rows.sort(key=lambda file_and_row: not file_and_row[1].reason)
     states = Counter(str(row.state) for _, row in rows)
-    records = [dg.TableRecord(_record(file, row)) for file, row in rows[:_SHOWN]]
+    table_rows = [dg.TableRecord(_table_row(file, row)) for file, row in rows[:_MAX_TABLE_ROWS]]
     counts = {
         "queries": sum(bool(row.turn) for _, row in rows),
         **{state: states[state] for state in ("saved", "clarify", "halted", "rejected")},
     }
-    times = [row.ms for _, row in rows if row.turn and row.is_finished]
+    durations_ms = [row.ms for _, row in rows if row.turn and row.is_finished]
     return {
-        "lines": dg.MetadataValue.table(records, dg.TableSchema(_COLUMNS)),
+        "lines": dg.MetadataValue.table(table_rows, dg.TableSchema(_COLUMNS)),
         **{name: dg.MetadataValue.int(count) for name, count in counts.items()},
-        "files": dg.MetadataValue.int(len(found)),
+        "files": dg.MetadataValue.int(len(day_batches)),
         "tokens": dg.MetadataValue.int(sum(row.tokens for _, row in rows)),
-        "ms_a_turn": dg.MetadataValue.float(sum(times) / len(times) if times else 0.0),
+        "ms_a_turn": dg.MetadataValue.float(sum(durations_ms) / len(durations_ms) if durations_ms else 0.0),
     }
 
 
-def _record(file: str, row: BatchRow) -> dict[str, str | int | float | bool]:
+def _table_row(file: str, row: BatchRow) -> dict[str, str | int | float | bool]:
     texts = {"id": row.id, "turn": row.turn, "state": str(row.state), "intervention": row.intervention, "reason": row.reason}
     return {"file": file, "line": row.line, **texts, "tokens": row.tokens, "ms": row.ms}
 
 
-def _complete(found: Found) -> dg.AssetCheckResult:
-    open_lines = [f"{batch.file}:{row.line}" for batch, rows in found for row in rows if not row.is_finished]
-    shown: dict[str, Any] = {"unsettled": len(open_lines), **({"lines": ", ".join(open_lines[:20])} if open_lines else {})}
-    return dg.AssetCheckResult(asset_key=ASSET, check_name=CHECK, passed=not open_lines, metadata=shown)
+def _completeness_check(day_batches: DayBatches) -> dg.AssetCheckResult:
+    """The check that every line is finished; the metadata name the first lines that are not."""
+    open_lines = [f"{batch.file}:{row.line}" for batch, rows in day_batches for row in rows if not row.is_finished]
+    listed = ", ".join(open_lines[:_MAX_LISTED_LINES])
+    metadata: dict[str, Any] = {"unsettled": len(open_lines), **({"lines": listed} if listed else {})}
+    return dg.AssetCheckResult(asset_key=ASSET, check_name=CHECK, passed=not open_lines, metadata=metadata)
 
 
-_EVERY_S = 10
-_TRIES = 3
-"""Runs of one file: a killed run leaves its file in the inbox, and the next run continues it."""
-_UNDER_WAY = [
+_INBOX_INTERVAL_S = 10
+_MAX_RUNS_PER_FILE = 3
+"""A killed run leaves its file in the inbox, and the next run continues it."""
+_UNFINISHED_STATUSES = [
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.STARTING,
@@ -127,37 +134,37 @@ _UNDER_WAY = [
 
 
 def inbox_sensor() -> dg.SensorDefinition:
-    """`inbox_files`: one run for each complete file of the inbox, one at a time. Complete: unchanged between two ticks."""
+    """`inbox_files`: starts one run for each complete inbox file, one run at a time; complete means unchanged between two ticks."""
 
     @dg.sensor(
         name="inbox_files",
         job_name=JOB,
-        minimum_interval_seconds=_EVERY_S,
+        minimum_interval_seconds=_INBOX_INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Starts turn_batch for each file in <root>/inbox that is no longer written; the key of its run is its digest.",
     )
     def inbox_files(context: dg.SensorEvaluationContext, night: dg.ResourceParam[BatchResource]) -> dg.SensorResult | dg.SkipReason:
-        before = cast("dict[str, str]", json.loads(context.cursor)) if context.cursor else {}
-        now = {file.name: file.fingerprint for file in night.inbox.files()}
-        cursor = json.dumps(now, sort_keys=True)
-        complete = [name for name, stamp in now.items() if before.get(name) == stamp]
-        requests = list(_requests(complete, context.instance, night))
+        last_fingerprints = cast("dict[str, str]", json.loads(context.cursor)) if context.cursor else {}
+        fingerprints = {file.name: file.fingerprint for file in night.inbox.files()}
+        cursor = json.dumps(fingerprints, sort_keys=True)
+        complete_files = [name for name, fingerprint in fingerprints.items() if last_fingerprints.get(name) == fingerprint]
+        requests = list(_run_requests(complete_files, context.instance, night))
         if not requests:
             context.update_cursor(cursor)
-            return dg.SkipReason(f"{len(now)} files in the inbox, none to start now")
+            return dg.SkipReason(f"{len(fingerprints)} files in the inbox, none to start now")
         return dg.SensorResult(run_requests=requests[:1], cursor=cursor)
 
     return inbox_files
 
 
-def _requests(names: list[str], instance: dg.DagsterInstance, night: BatchResource) -> Iterator[dg.RunRequest]:
-    """The first file without a run, unless another batch runs: two would compete for the same servers."""
-    if instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNDER_WAY)):
+def _run_requests(names: list[str], instance: dg.DagsterInstance, night: BatchResource) -> Iterator[dg.RunRequest]:
+    """A request for each file that has runs left; none while another batch runs, which would compete for the same servers."""
+    if instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNFINISHED_STATUSES)):
         return
     for name in names:
         digest, day = night.open().identity(name)
-        tries = instance.get_runs_count(dg.RunsFilter(tags={"pandora/batch": digest}))
-        if tries < _TRIES:
-            key = f"{digest}:{tries + 1}" if tries else digest
+        earlier_runs = instance.get_runs_count(dg.RunsFilter(tags={"pandora/batch": digest}))
+        if earlier_runs < _MAX_RUNS_PER_FILE:
+            key = f"{digest}:{earlier_runs + 1}" if earlier_runs else digest
             config = dg.RunConfig(ops={ASSET: {"config": {"file": name}}})
             yield dg.RunRequest(run_key=key, partition_key=day, run_config=config, tags={"pandora/batch": digest, "pandora/file": name})

@@ -1,4 +1,4 @@
-"""An asset with its checks, and the failure of its run, as all assets beside those of turns have them."""
+"""What all assets but those of turns share: the definition of an asset with its checks, and the failure of its run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,24 +15,24 @@ def checked_asset(
     group: str,
     checks: Mapping[str, str] | None = None,
     deps: Sequence[str | dg.AssetDep] = (),
-    days: dg.PartitionsDefinition[Any] | None = None,
-    as_range: bool = False,
+    partitions: dg.PartitionsDefinition[Any] | None = None,
+    single_run: bool = False,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """A decorator that makes one asset of a function; `checks`: name, or member of a StrEnum -> description.
+    """A decorator that makes one asset of a function.
 
-    `days`: its partitions, of which one run takes one, or with `as_range` a range.
+    `checks`: name, or member of a StrEnum -> description. A run takes one of `partitions`, or with `single_run` a range of them.
     """
     spec = dg.AssetSpec(name, deps=deps, description=description, group_name=group, kinds={"python"}, code_version="1")
-    policy = dg.BackfillPolicy.single_run() if as_range else dg.BackfillPolicy.multi_run(1)
+    backfill_policy = dg.BackfillPolicy.single_run() if single_run else dg.BackfillPolicy.multi_run(1)
     return dg.multi_asset(
         name=name,
         specs=[spec],
-        check_specs=[dg.AssetCheckSpec(str(check), asset=name, description=text) for check, text in (checks or {}).items()],
-        partitions_def=days,
-        backfill_policy=policy if days else None,
+        check_specs=[dg.AssetCheckSpec(str(check), asset=name, description=meaning) for check, meaning in (checks or {}).items()],
+        partitions_def=partitions,
+        backfill_policy=backfill_policy if partitions else None,
     )
 
 
 def failure(where: str, error: PandoraError) -> dg.Failure:
-    """An error as Dagster shows it, with its hint; the step is not repeated."""
+    """The Dagster failure for an error of `where`, with its hint; the step is not retried."""
     return dg.Failure(f"{where}: {error}", metadata={"hint": error.hint} if error.hint else {}, allow_retries=False)

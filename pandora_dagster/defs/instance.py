@@ -20,25 +20,27 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 
 TURNS = dg.DynamicPartitionsDefinition(name="turns")
-"""One key per live turn, `<user>:turn_000811` (DECISIONS 15). Imported turns have keys too, but no materializations."""
+"""One key per live turn, `<user>:turn_000811` (decision 15: docs/decisions/15-sessions-and-turn-ids.md).
+
+Imported turns have keys too, but no materializations."""
 
 
 def days(settings: Settings) -> dg.DailyPartitionsDefinition:
-    """One key per day in the configured time zone, from the first day up to and including today."""
-    return _daily(settings, end_offset=1)
+    """The partitions of one day each, in the configured time zone, from the first day up to and including today."""
+    return _daily_partitions(settings, end_offset=1)
 
 
 def due_days(settings: Settings) -> dg.DailyPartitionsDefinition:
-    """One key per day whose turns are due for archival: on day D the last key is D - 31 (with the default of 30 days)."""
-    return _daily(settings, end_offset=-settings.archive_after_days)
+    """The partitions of the days whose turns are due for archival: on day D the last key is D - 31 (with the default of 30 days)."""
+    return _daily_partitions(settings, end_offset=-settings.archive_after_days)
 
 
-def _daily(settings: Settings, *, end_offset: int) -> dg.DailyPartitionsDefinition:
-    """Days from the first day of the store on."""
+def _daily_partitions(settings: Settings, *, end_offset: int) -> dg.DailyPartitionsDefinition:
+    """One partition a day from the first day of the store; the last one is `end_offset` days after yesterday."""
     return dg.DailyPartitionsDefinition(start_date=first_day(settings).isoformat(), timezone=settings.timezone, end_offset=end_offset)
 
 
-# SQLite synchronisation of Dagster's records. A turn commits to them some hundreds of times. Where an fsync takes 4 ms, a turn needs
+# SQLite synchronization of Dagster's records. A turn commits to them some hundreds of times. Where an fsync takes 4 ms, a turn needs
 # 9.6 s with SQLite's default, 5.1 s with `synchronous=NORMAL` and 0.9 s with `OFF`; where fsync is free, all three need 0.9 s. With
 # `OFF` the records survive a killed process, but not a power failure during a write: then `<root>/dagster` may have to be deleted,
 # which loses what the UI shows and no document. Documents are always synced.
@@ -51,61 +53,65 @@ def disable_sqlite_sync() -> None:
 
 
 def _set_synchronous_off(connection: Any, _record: object) -> None:
-    """`connection` is an object of the driver, whose module distinguishes SQLite from other databases."""
+    """Switch fsync off for a new SQLite connection; the module of the driver's object distinguishes it from other databases."""
     if type(connection).__module__.startswith("sqlite3"):
         connection.execute("PRAGMA synchronous=OFF")
 
 
-_FILE = "dagster.yaml"
+_CONFIG_FILE = "dagster.yaml"
 _NO_COMPUTE_LOGS = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
-_KEYS_AT_ONCE = 10_000
+_MAX_KEYS_PER_STATEMENT = 10_000
 """SQLite accepts 32,766 values in one statement."""
 
 
 @contextmanager
-def open_instance(settings: Settings, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
-    """The instance that `pandora ui` shows, created where it does not exist. Its folder is DAGSTER_HOME (DECISIONS 31)."""
-    with instance_at(settings.dagster_home, shipped_folder() / "data" / _FILE, listens=listens) as instance:
+def open_instance(settings: Settings, *, captures_output: bool = True) -> Generator[dg.DagsterInstance]:
+    """The instance that `pandora ui` shows, created where it does not exist.
+
+    Its folder is DAGSTER_HOME (decision 31: docs/decisions/31-dagster-home.md).
+    """
+    with open_instance_at(settings.dagster_home, shipped_folder() / "data" / _CONFIG_FILE, captures_output=captures_output) as instance:
         yield instance
 
 
 @contextmanager
-def instance_at(home: Path, shipped: Path, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
-    """The instance of the folder `home`; a missing `dagster.yaml` is copied from `shipped`.
+def open_instance_at(home: Path, shipped_config: Path, *, captures_output: bool = True) -> Generator[dg.DagsterInstance]:
+    """The instance of the folder `home`; a missing `dagster.yaml` is copied from `shipped_config`.
 
-    `listens`: whether runs in this process capture its output into files; a terminal then shows the output late. One process at a time
-    opens the instance: two that create the same SQLite tables concurrently fail.
+    `captures_output`: whether runs in this process capture its output into files; a terminal then shows the output late. A lock lets
+    one process at a time open the instance: two that create the same SQLite tables concurrently fail.
     """
     disable_sqlite_sync()
     home.mkdir(parents=True, exist_ok=True)
     with FileLock(home / "opening.lock"):
-        _copy_config(home, shipped)
-        instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides={} if listens else _NO_COMPUTE_LOGS))
-        instance.get_runs_count()
+        _copy_config(home, shipped_config)
+        instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides={} if captures_output else _NO_COMPUTE_LOGS))
+        instance.get_runs_count()  # this query and the next one create the tables of runs and of partitions
         instance.has_dynamic_partition(str(TURNS.name), "")
     with instance:
         yield instance
 
 
-def add_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> None:
-    """Add the partitions of turns; existing ones stay unchanged."""
-    names = map(str, keys)
-    while batch := list(islice(names, _KEYS_AT_ONCE)):
-        instance.add_dynamic_partitions(str(TURNS.name), batch)
+def add_turn_partitions(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> None:
+    """Add a partition for each of these turns; existing ones stay unchanged."""
+    remaining_names = map(str, keys)
+    while name_batch := list(islice(remaining_names, _MAX_KEYS_PER_STATEMENT)):
+        instance.add_dynamic_partitions(str(TURNS.name), name_batch)
 
 
-def remove_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> int:
-    """Delete the partitions of archived turns; their events stay, and reappear with the partition. Returns the number deleted."""
-    known = set(instance.get_dynamic_partitions(str(TURNS.name)))
-    gone = [name for key in keys if (name := str(key)) in known]
-    for name in gone:
+def remove_turn_partitions(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> int:
+    """Delete the partitions of these turns and return their number; the events stay, and reappear if the partition is added again."""
+    existing_names = set(instance.get_dynamic_partitions(str(TURNS.name)))
+    removed_names = [name for key in keys if (name := str(key)) in existing_names]
+    for name in removed_names:
         instance.delete_dynamic_partition(str(TURNS.name), name)
-    return len(gone)
+    return len(removed_names)
 
 
-def _copy_config(home: Path, shipped: Path) -> None:
-    if (home / _FILE).exists():
+def _copy_config(home: Path, shipped_config: Path) -> None:
+    """Copy the shipped `dagster.yaml` where `home` has none; other processes see no half-written file."""
+    if (home / _CONFIG_FILE).exists():
         return
-    fresh = home / f".{_FILE}.{os.getpid()}"
-    shutil.copyfile(shipped, fresh)
-    fresh.replace(home / _FILE)
+    temporary = home / f".{_CONFIG_FILE}.{os.getpid()}"
+    shutil.copyfile(shipped_config, temporary)
+    temporary.replace(home / _CONFIG_FILE)

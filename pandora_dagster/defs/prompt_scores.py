@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""Prompts in Dagster: daily scores of each version and layer, failures, the check for regressions, and the schedule."""
+"""The daily scores of prompts: the assets by recipe version, by model layer and of failures, the check for regressions, the schedule."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ from pandora_dagster.settings import Settings
 
 SCORES, LAYERS, FAILURES, CHECK = "prompt_scorecard", "layer_scorecard", "prompt_failures", "no_prompt_regression"
 GROUP = "prompts"
-_SHOWN_CHARACTERS = 300
+_MAX_EXAMPLE_CHARACTERS = 300
 """Characters of an example that the table shows."""
-ScoreResult = Callable[[Evaluation, str], dg.MaterializeResult[Any]]
-"""Computes the scores of a day."""
-_PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
+ScoreFunction = Callable[[Evaluation, str], dg.MaterializeResult[Any]]
+"""Computes the result of one asset for a day, `2026-01-31`."""
+_PLOTTED_FIGURES = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
 
 
 def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
@@ -32,58 +32,61 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
 
     partitions = days(settings)
 
-    def scored(name: str, description: str, result: ScoreResult, checks: Mapping[str, str] | None = None) -> dg.AssetsDefinition:
-        @checked_asset(name, description, group=GROUP, checks=checks, days=partitions)
+    def score_asset(name: str, description: str, compute: ScoreFunction, checks: Mapping[str, str] | None = None) -> dg.AssetsDefinition:
+        @checked_asset(name, description, group=GROUP, checks=checks, partitions=partitions)
         def asset(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreResource]) -> Iterator[dg.MaterializeResult[Any]]:
             try:
-                yield result(scores.open(), context.partition_key)
+                yield compute(scores.open(), context.partition_key)
             except PandoraError as error:
                 raise failure(name, error) from error
 
         return asset
 
     return [
-        scored(SCORES, _SCORES, _version_scores, {CHECK: _CHECK}),
-        scored(LAYERS, _LAYERS, _layer_scores),
-        scored(FAILURES, _FAILURES, _failures),
+        score_asset(SCORES, _SCORES_DESCRIPTION, _score_versions, {CHECK: _CHECK_DESCRIPTION}),
+        score_asset(LAYERS, _LAYERS_DESCRIPTION, _score_layers),
+        score_asset(FAILURES, _FAILURES_DESCRIPTION, _list_failures),
     ]
 
 
-def _version_scores(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
-    found, compared = evaluation.versions(day), evaluation.comparisons()
-    named = {f"{recipe}@{version} on {layer}": one for (recipe, version, layer), one in sorted(found.items())}
-    plotted = {recipe: one for (recipe, *_), one in sorted(found.items(), key=lambda row: row[1].newest)}  # the one that ran last
-    return dg.MaterializeResult(asset_key=SCORES, metadata=_metadata("version", named, plotted), check_results=[_regression(compared)])
+def _score_versions(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
+    metrics, comparisons = evaluation.versions(day), evaluation.comparisons()
+    rows = {f"{recipe}@{version} on {layer}": figures for (recipe, version, layer), figures in sorted(metrics.items())}
+    by_age = sorted(metrics.items(), key=lambda item: item[1].newest)
+    plotted = {recipe: figures for (recipe, *_), figures in by_age}  # of the version that ran last
+    return dg.MaterializeResult(
+        asset_key=SCORES, metadata=_score_metadata("version", rows, plotted), check_results=[_regression_check(comparisons)]
+    )
 
 
-def _layer_scores(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
-    found = evaluation.layers(day)
-    return dg.MaterializeResult(asset_key=LAYERS, metadata=_metadata("layer", dict(sorted(found.items())), found))
+def _score_layers(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
+    metrics = evaluation.layers(day)
+    return dg.MaterializeResult(asset_key=LAYERS, metadata=_score_metadata("layer", dict(sorted(metrics.items())), metrics))
 
 
-def _failures(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
-    return dg.MaterializeResult(asset_key=FAILURES, metadata=_causes(evaluation.failures(day)))
+def _list_failures(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
+    return dg.MaterializeResult(asset_key=FAILURES, metadata=_failure_metadata(evaluation.failures(day)))
 
 
-_SCORES = (
+_SCORES_DESCRIPTION = (
     "Scores of each version and layer of each recipe, from the calls of the day: shares of calls that passed, passed at the first attempt, "
     "match the schema, cite existing sources, and whose turn was saved without revision or correction; calibration of stated confidence; "
     "failed gates, budgets, latency, cost. The plots show the version that ran last."
 )
-_LAYERS = "The same figures for each model layer."
-_CHECK = (
+_LAYERS_DESCRIPTION = "The same figures for each model layer."
+_CHECK_DESCRIPTION = (
     "No version and layer in production is worse than its predecessor: Fisher's exact test, one-sided, at 0.01 for each recipe "
     "and day, divided among its shares, from 20 calls a side."
 )
 
 
-_FAILURES = (
+_FAILURES_DESCRIPTION = (
     "Failures of the day by recipe, version and cause, with examples: halts, failed calls and gates, retries, rejected answers, "
     "corrections by users. `pandora recipes lessons NAME` prints them as a brief for editing the prompt."
 )
 
 
-def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
+def _failure_metadata(groups: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
     """One row per group with its newest example, and the number of failures by recipe, which the UI plots."""
     rows = [
         dg.TableRecord(
@@ -94,13 +97,13 @@ def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
                 "count": group.count,
                 "turn": group.examples[0].turn,
                 "call": group.examples[0].call_id,
-                "said": group.examples[0].message[:_SHOWN_CHARACTERS],
+                "said": group.examples[0].message[:_MAX_EXAMPLE_CHARACTERS],
             }
         )
-        for group in found
+        for group in groups
     ]
     by_recipe = Counter[str]()
-    for group in found:
+    for group in groups:
         by_recipe[group.recipe] += group.count
     columns = [dg.TableColumn(name, "any") for name in ("recipe", "version", "cause", "count", "turn", "call", "said")]
     return {
@@ -110,56 +113,63 @@ def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
     }
 
 
-def _metadata(what: str, rows: Mapping[str, CallMetrics], plotted: Mapping[str, CallMetrics]) -> dict[str, dg.MetadataValue[Any]]:
-    """The table, and the figures as numbers by recipe or layer, which the UI plots over the days."""
+def _score_metadata(
+    row_title: str, rows: Mapping[str, CallMetrics], plotted: Mapping[str, CallMetrics]
+) -> dict[str, dg.MetadataValue[Any]]:
+    """The table of `rows`, whose first column is `row_title`, and the figures of `plotted` as numbers, which the UI plots over the days."""
     records = [
-        dg.TableRecord({what: name, **{k: "" if v is None else v for k, v in one.row().items()}, "failed_gates": one.failed_gates})
-        for name, one in rows.items()
+        dg.TableRecord(
+            {row_title: name, **{k: "" if v is None else v for k, v in metrics.row().items()}, "failed_gates": metrics.failed_gates}
+        )
+        for name, metrics in rows.items()
     ]
-    columns = [what, *CallMetrics().row(), "failed_gates"]
+    columns = [row_title, *CallMetrics().row(), "failed_gates"]
     numbers = {
         f"{name}/{figure}": dg.MetadataValue.float(float(value))
-        for name, one in plotted.items()
-        for figure, value in one.row().items()
-        if figure in _PLOTTED and value is not None
+        for name, metrics in plotted.items()
+        for figure, value in metrics.row().items()
+        if figure in _PLOTTED_FIGURES and value is not None
     }
     gates = {
-        f"{name}/failed {gate}": dg.MetadataValue.int(count) for name, one in plotted.items() for gate, count in one.gate_failures.items()
+        f"{name}/failed {gate}": dg.MetadataValue.int(count)
+        for name, metrics in plotted.items()
+        for gate, count in metrics.gate_failures.items()
     }
     table = dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name, "any") for name in columns]))
-    return {"scores": table, "calls": dg.MetadataValue.int(sum(one.calls for one in rows.values())), **numbers, **gates}
+    return {"scores": table, "calls": dg.MetadataValue.int(sum(metrics.calls for metrics in rows.values())), **numbers, **gates}
 
 
-def _regression(found: Sequence[VersionComparison]) -> dg.AssetCheckResult:
-    worse = [one for one in found if one.verdict == "worse"]
-    judged = [one for one in found if one.verdict in ("worse", "not worse")]
-    waiting = [one for one in found if one.verdict == "not enough data"]
-    description = "; ".join(one.summary for one in worse) or ("" if judged else "not enough data")
+def _regression_check(comparisons: Sequence[VersionComparison]) -> dg.AssetCheckResult:
+    """The check that no version is worse than its predecessor, with one row for each compared share."""
+    worse = [comparison for comparison in comparisons if comparison.verdict == "worse"]
+    judged = [comparison for comparison in comparisons if comparison.verdict in ("worse", "not worse")]
+    waiting = [comparison for comparison in comparisons if comparison.verdict == "not enough data"]
+    description = "; ".join(comparison.summary for comparison in worse) or ("" if judged else "not enough data")
     rows = [
         dg.TableRecord(
             {
-                "recipe": one.recipe,
-                "version": one.version,
-                "before": one.predecessor,
-                "share": row.share,
-                "good": f"{row.after_good} of {row.after}",
-                "good before": f"{row.before_good} of {row.before}",
-                "chance": row.chance,
-                "worse": row.worse,
+                "recipe": comparison.recipe,
+                "version": comparison.version,
+                "before": comparison.predecessor,
+                "share": share.share,
+                "good": f"{share.after_good} of {share.after}",
+                "good before": f"{share.before_good} of {share.before}",
+                "chance": share.chance,
+                "worse": share.worse,
             }
         )
-        for one in found
-        for row in one.rows
+        for comparison in comparisons
+        for share in comparison.rows
     ]
-    metadata: dict[str, Any] = {"compared": len(judged), "not_enough_data": ", ".join(one.recipe for one in waiting)}
+    metadata: dict[str, Any] = {"compared": len(judged), "not_enough_data": ", ".join(comparison.recipe for comparison in waiting)}
     if rows:
         metadata["shares"] = dg.MetadataValue.table(rows)
     return dg.AssetCheckResult(asset_key=SCORES, check_name=CHECK, passed=not worse, description=description or None, metadata=metadata)
 
 
 JOB, SCHEDULE = "prompt_scores", "daily_prompt_scores"
-_MINUTE, _HOUR = 30, 5
-"""After nightly archival: both read the same store."""
+_CRON = "30 5 * * *"
+"""After nightly archival, which reads the same store."""
 
 SCORES_JOB = dg.define_asset_job(
     JOB,
@@ -175,7 +185,7 @@ def scores_schedule(settings: Settings) -> dg.ScheduleDefinition:
     @dg.schedule(
         name=SCHEDULE,
         job_name=JOB,
-        cron_schedule=f"{_MINUTE} {_HOUR} * * *",
+        cron_schedule=_CRON,
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Scores the prompts by the calls of the day before.",

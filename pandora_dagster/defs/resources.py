@@ -22,7 +22,7 @@ from pandora_dagster.settings import Settings, load_settings, process_environmen
 def cached_app(root: str, runtime: str, priority: Priority) -> App:
     """The application over these settings, opened once per process and priority.
 
-    The one cache of a process: Dagster makes a new resource for each run, and opening the application takes more than a second.
+    Dagster makes a new resource for each run, and opening the application takes more than a second: hence the cache.
     """
     return open_app(_settings(root, runtime), priority=priority)
 
@@ -47,6 +47,7 @@ class StoreResource(dg.ConfigurableResource[None]):
 
     @property
     def _runtime(self) -> str:
+        """The runtime to load the settings with; empty: PANDORA_RUNTIME."""
         return ""
 
 
@@ -65,7 +66,7 @@ class BatchResource(AppResource):
 
     @property
     def inbox(self) -> QueryFiles:
-        """The files that wait; opens no application."""
+        """The query files that wait in the inbox; the application is not opened."""
         return open_inbox(self.settings)
 
     def open(self) -> BatchService:

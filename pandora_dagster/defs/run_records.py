@@ -1,6 +1,6 @@
 """Dagster's records of runs: deletion of old runs, and erasure of a user from all records.
 
-The eraser is an adapter of a port and is here because Dagster is imported in this package alone; `open_run_eraser` constructs it.
+The eraser implements the port `Eraser`. It is here because only this package imports Dagster; `open_run_eraser` constructs it.
 """
 
 import time
@@ -24,18 +24,18 @@ from pandora_dagster.documents.redaction.user_traces import ERASED
 from pandora_dagster.errors import BadIdError
 from pandora_dagster.settings import Settings
 
-_FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-_AT_ONCE = 500
+_FINISHED_STATUSES = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_PAGE_SIZE = 500
 
 
 def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> tuple[int, int]:
-    """Delete runs that finished before this moment, with their events and logs; returns how many were deleted, and how many stay.
+    """Delete runs that finished before this moment, with their events and logs; return the numbers of deleted and of needed runs.
 
-    Dagster 1.13 deletes the materializations with a run, and what only that run materialized shows as missing: so the newest run of every
-    asset and of every existing partition stays. An archived turn has no partition.
+    Dagster 1.13 deletes the materializations of a run with it, and then shows as missing what only that run materialized. So the newest
+    run of every asset and of every existing partition stays. An archived turn has no partition.
     """
     needed = needed_runs(instance)
-    finished = [run.run_id for run in _runs(instance, dg.RunsFilter(statuses=list(_FINISHED), updated_before=before))]
+    finished = [run.run_id for run in _runs(instance, dg.RunsFilter(statuses=list(_FINISHED_STATUSES), updated_before=before))]
     deleted = [run_id for run_id in finished if run_id not in needed]
     for run_id in deleted:
         delete_run(instance, run_id)
@@ -44,16 +44,16 @@ def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> tuple[
 
 def needed_runs(instance: dg.DagsterInstance) -> frozenset[str]:
     """The runs of the newest materialization of each asset, and of each of its partitions."""
-    turns = set(instance.get_dynamic_partitions(str(TURNS.name)))
+    turn_partitions = set(instance.get_dynamic_partitions(str(TURNS.name)))
     needed: set[str] = set()
     for asset in instance.all_asset_keys():
         newest = instance.get_latest_materialization_event(asset)
         needed |= {newest.run_id} if newest else set()
         latest = instance.event_log_storage.get_latest_storage_id_by_partition(asset, dg.DagsterEventType.ASSET_MATERIALIZATION)
-        ids = [storage_id for partition, storage_id in latest.items() if partition in turns or not _is_turn(partition)]
-        for start in range(0, len(ids), _AT_ONCE):
-            some = dg.AssetRecordsFilter(asset_key=asset, storage_ids=ids[start : start + _AT_ONCE])
-            needed |= {record.run_id for record in instance.fetch_materializations(some, limit=_AT_ONCE).records}
+        storage_ids = [storage_id for key, storage_id in latest.items() if key in turn_partitions or not _is_turn(key)]
+        for start in range(0, len(storage_ids), _PAGE_SIZE):
+            record_filter = dg.AssetRecordsFilter(asset_key=asset, storage_ids=storage_ids[start : start + _PAGE_SIZE])
+            needed |= {record.run_id for record in instance.fetch_materializations(record_filter, limit=_PAGE_SIZE).records}
     return frozenset(needed)
 
 
@@ -71,10 +71,10 @@ def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
             folder.rmdir()
 
 
-def _runs(instance: dg.DagsterInstance, wanted: dg.RunsFilter | None = None) -> Iterator[dg.DagsterRun]:
-    """All runs, or those that a filter admits, page by page."""
+def _runs(instance: dg.DagsterInstance, run_filter: dg.RunsFilter | None = None) -> Iterator[dg.DagsterRun]:
+    """All runs, or those that match a filter, read page by page."""
     cursor: str | None = None
-    while records := instance.get_run_records(filters=wanted, limit=_AT_ONCE, cursor=cursor):
+    while records := instance.get_run_records(filters=run_filter, limit=_PAGE_SIZE, cursor=cursor):
         yield from (record.dagster_run for record in records)
         cursor = records[-1].dagster_run.run_id
 
@@ -88,9 +88,11 @@ def _is_turn(partition: str | None) -> bool:
 
 # Erasure of a user from Dagster: partitions, runs with events and logs, and mentions in the records of other users.
 
-_MAX_WAIT_S, _RECORD_WAIT_S = 10.0, 1.0
-"""How long to wait for a running run, and then for its process to read its own record."""
-_PARTITION, _FIRST, _LAST = "dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+_MAX_RUN_WAIT_S, _RECORD_WAIT_S = 10.0, 1.0
+"""Wait for unfinished runs, and then for their processes to read their own records."""
+_POLL_INTERVAL_S = 0.2
+_PARTITION_TAG = "dagster/partition"
+_RANGE_START_TAG, _RANGE_END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
 def open_run_eraser(settings: Settings) -> Eraser:
@@ -100,7 +102,7 @@ def open_run_eraser(settings: Settings) -> Eraser:
 
 @dataclass(frozen=True, slots=True)
 class DagsterRunEraser:
-    """The Eraser port over the instance of DAGSTER_HOME; without an instance there is nothing to erase. `files`: those of that folder."""
+    """The Eraser port over the instance of DAGSTER_HOME; without an instance there is nothing to erase. `files`: that folder."""
 
     settings: Settings
     files: RecordFolder
@@ -110,23 +112,23 @@ class DagsterRunEraser:
         if not self.settings.dagster_home.is_dir():
             return {"partitions": 0, "runs": 0}
         with open_instance(self.settings) as instance:
-            return {"partitions": len(_keys(instance, user)), "runs": len(_user_runs(instance, user))}
+            return {"partitions": len(_user_partitions(instance, user)), "runs": len(_user_runs(instance, user))}
 
     def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
         """Delete partitions and runs through Dagster, then every record in its files. Raises StoreError where another program holds one."""
         if not self.settings.dagster_home.is_dir():
             return ()
         with open_instance(self.settings) as instance:
-            for key in _keys(instance, user):
+            for key in _user_partitions(instance, user):
                 instance.delete_dynamic_partition(str(TURNS.name), key)
             _await_runs(instance, user)
             for run in _user_runs(instance, user):
                 delete_run(instance, run.run_id)
-            known = {run.run_id for run in _runs(instance)}
+            existing_runs = {run.run_id for run in _runs(instance)}
             self.files.erase_rows(traces)
             for database in self.files.databases():
-                _delete_orphan_rows(database, known)
-            _restore_newest_events(instance, self.files, user)
+                _delete_orphan_rows(database, existing_runs)
+            _restore_newest_events(instance, self.files)
         self.files.erase_texts(traces)
         return ()
 
@@ -134,72 +136,74 @@ class DagsterRunEraser:
         return self.files.search(traces)
 
 
-def _keys(instance: dg.DagsterInstance, user: str) -> list[str]:
-    return [key for key in instance.get_dynamic_partitions(str(TURNS.name)) if _is_theirs(key, user)]
+def _user_partitions(instance: dg.DagsterInstance, user: str) -> list[str]:
+    """The keys of the user's turns."""
+    return [key for key in instance.get_dynamic_partitions(str(TURNS.name)) if _is_partition_of(key, user)]
 
 
 def _await_runs(instance: dg.DagsterInstance, user: str) -> None:
-    """Wait for running runs, which end without their turns; a run whose process is gone never ends, so the wait is limited."""
-    ends = time.monotonic() + _MAX_WAIT_S
-    while time.monotonic() < ends and any(not run.is_finished for run in _user_runs(instance, user)):
-        time.sleep(0.2)
+    """Wait until the user's runs are finished, as they fail without their turns; a killed process never finishes its run: bounded."""
+    deadline = time.monotonic() + _MAX_RUN_WAIT_S
+    while time.monotonic() < deadline and any(not run.is_finished for run in _user_runs(instance, user)):
+        time.sleep(_POLL_INTERVAL_S)
         if not any(not run.is_finished for run in _user_runs(instance, user)):
             time.sleep(_RECORD_WAIT_S)
 
 
 def _user_runs(instance: dg.DagsterInstance, user: str) -> list[dg.DagsterRun]:
-    """The runs of this user's turns alone."""
-    return [run for run in _runs(instance) if _of_user(run, user)]
+    """The runs in which no turn of another user took part."""
+    return [run for run in _runs(instance) if _is_of_user(run, user)]
 
 
-def _of_user(run: dg.DagsterRun, user: str) -> bool:
+def _is_of_user(run: dg.DagsterRun, user: str) -> bool:
+    """Whether the tags or the configuration of a run name this user."""
     tags = run.tags
-    if tags.get("pandora/user") == user or _is_theirs(tags.get(_PARTITION, ""), user):
+    if tags.get("pandora/user") == user or _is_partition_of(tags.get(_PARTITION_TAG, ""), user):
         return True
-    if _is_theirs(tags.get(_FIRST, ""), user) and _is_theirs(tags.get(_LAST, ""), user):
+    if _is_partition_of(tags.get(_RANGE_START_TAG, ""), user) and _is_partition_of(tags.get(_RANGE_END_TAG, ""), user):
         return True
-    return _config_names(run.run_config, user)
+    return _starts_turn_of(run.run_config, user)
 
 
-def _config_names(config: object, user: str) -> bool:
-    """Whether the configuration of a run starts a turn of the user."""
+def _starts_turn_of(config: object, user: str) -> bool:
+    """Whether the configuration of a run, at any depth, has the user in a field `user`."""
     if not isinstance(config, Mapping):
         return False
     fields = cast("Mapping[str, object]", config)
-    return fields.get("user") == user or any(_config_names(value, user) for value in fields.values())
+    return fields.get("user") == user or any(_starts_turn_of(value, user) for value in fields.values())
 
 
-def _is_theirs(partition: str, user: str) -> bool:
+def _is_partition_of(partition: str, user: str) -> bool:
     return partition.startswith(f"{user}:turn_")
 
 
-def _delete_orphan_rows(database: AbstractContextManager[Connection], known: Collection[str]) -> None:
-    """Delete rows of deleted runs that Dagster 1.13 leaves: tags, checks, and tags of events."""
+def _delete_orphan_rows(database: AbstractContextManager[Connection], existing_runs: Collection[str]) -> None:
+    """Delete the rows that Dagster 1.13 leaves of deleted runs: tags, checks, and tags of events."""
     with database as db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        db.execute("CREATE TEMP TABLE known (run_id TEXT PRIMARY KEY)")
-        db.executemany("INSERT INTO known VALUES (?)", [(run_id,) for run_id in known])
+        db.execute("CREATE TEMP TABLE existing_runs (run_id TEXT PRIMARY KEY)")
+        db.executemany("INSERT INTO existing_runs VALUES (?)", [(run_id,) for run_id in existing_runs])
         for table in sorted({"run_tags", "asset_check_executions"} & tables):
-            db.execute(f"DELETE FROM {table} WHERE run_id <> '' AND run_id NOT IN (SELECT run_id FROM known)")  # noqa: S608 - two fixed names
+            db.execute(f"DELETE FROM {table} WHERE run_id <> '' AND run_id NOT IN (SELECT run_id FROM existing_runs)")  # noqa: S608 - two fixed names
         if {"asset_event_tags", "event_logs"} <= tables:
             db.execute("DELETE FROM asset_event_tags WHERE event_id NOT IN (SELECT id FROM event_logs)")
         db.commit()
 
 
-def _restore_newest_events(instance: dg.DagsterInstance, files: RecordFolder, user: str) -> None:
-    """Replace the newest event that Dagster stores for an asset, where it was the user's, by the newest remaining one."""
+def _restore_newest_events(instance: dg.DagsterInstance, files: RecordFolder) -> None:
+    """Replace the newest event that Dagster stores for each asset, where it was erased, by the newest remaining one."""
     newest = {asset.to_string(): instance.fetch_materializations(asset, limit=1).records for asset in instance.all_asset_keys()}
-    known = {run.run_id for run in _runs(instance)}
+    existing_runs = {run.run_id for run in _runs(instance)}
     for database in files.databases():
         with database as db:
             if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asset_keys'").fetchone():
                 continue
-            found = db.execute("SELECT id, asset_key, last_materialization, last_run_id FROM asset_keys").fetchall()
-            for row, asset, event, run_id in found:
-                if not (event and f'"{ERASED}' in event) and (not run_id or run_id in known):
+            asset_rows = db.execute("SELECT id, asset_key, last_materialization, last_run_id FROM asset_keys").fetchall()
+            for row_id, asset, event, run_id in asset_rows:
+                if not (event and f'"{ERASED}' in event) and (not run_id or run_id in existing_runs):
                     continue
                 records = newest.get(asset, ())
-                values = (serialize_value(records[0]), records[0].run_id) if records else (None, None)
-                db.execute("UPDATE asset_keys SET last_materialization = ?, last_run_id = ? WHERE id = ?", (*values, row))
+                replacement = (serialize_value(records[0]), records[0].run_id) if records else (None, None)
+                db.execute("UPDATE asset_keys SET last_materialization = ?, last_run_id = ? WHERE id = ?", (*replacement, row_id))
             db.execute("UPDATE asset_keys SET cached_status_data = NULL")
             db.commit()

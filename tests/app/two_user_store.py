@@ -12,7 +12,7 @@ from pandora_dagster.archive.turn_restoration import pin, restore
 from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine, digest_of
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.defs.instance import TURNS, add_keys, open_instance
+from pandora_dagster.defs.instance import TURNS, add_turn_partitions, open_instance
 from pandora_dagster.defs.run_records import open_run_eraser
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.records.batch_files import BatchFiles
@@ -92,7 +92,7 @@ def archival_run() -> dg.MaterializeResult:
 def dagster(root):
     with open_instance(load_settings({"PANDORA_ROOT": str(root)})) as instance:
         keys = [TurnKey(user, number) for user in (RUBEN, BEN) for number in (1, 2)]
-        add_keys(instance, keys)
+        add_turn_partitions(instance, keys)
         for key in keys:
             dg.materialize([answer], instance=instance, partition_key=str(key), tags={"pandora/user": key.user})
         dg.materialize([archival_run], instance=instance)

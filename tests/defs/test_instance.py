@@ -4,14 +4,14 @@ from pathlib import Path
 
 from dagster._core.run_coordinator import DefaultRunCoordinator
 
-from pandora_dagster.defs.instance import add_keys, instance_at
+from pandora_dagster.defs.instance import add_turn_partitions, open_instance_at
 
 SHIPPED = Path(__file__).parents[2] / "data" / "dagster.yaml"
 
 
 def test_a_home_is_made_with_the_shipped_settings(tmp_path):
     """Telemetry and the first-run dialog are off, runs start at once."""
-    with instance_at(tmp_path / "dagster", SHIPPED) as instance:
+    with open_instance_at(tmp_path / "dagster", SHIPPED) as instance:
         assert not instance.telemetry_enabled
         assert not instance.nux_enabled
         assert isinstance(instance.run_coordinator, DefaultRunCoordinator)
@@ -21,13 +21,13 @@ def test_a_home_is_made_with_the_shipped_settings(tmp_path):
 def test_a_dagster_yaml_that_is_there_stays(tmp_path):
     """What a user wrote into DAGSTER_HOME is theirs."""
     (tmp_path / "dagster.yaml").write_text("nux: {enabled: true}\n")
-    with instance_at(tmp_path, SHIPPED) as instance:
+    with open_instance_at(tmp_path, SHIPPED) as instance:
         assert instance.nux_enabled
 
 
 def test_a_partition_is_added_once(tmp_path, key):
     """Adding a known turn again changes nothing."""
-    with instance_at(tmp_path, SHIPPED) as instance:
-        add_keys(instance, [key])
-        add_keys(instance, [key])
+    with open_instance_at(tmp_path, SHIPPED) as instance:
+        add_turn_partitions(instance, [key])
+        add_turn_partitions(instance, [key])
         assert list(instance.get_dynamic_partitions("turns")) == ["ann:turn_000811"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pandora_dagster.app import open_app
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.defs.instance import add_keys, instance_at
+from pandora_dagster.defs.instance import add_turn_partitions, open_instance_at
 from pandora_dagster.settings import load_settings
 from tests.faults.processes import ended, pandora, started
 
@@ -87,10 +87,10 @@ def test_processes_that_open_a_new_home_at_once_all_succeed(tmp_path):
     """Two `ask` at once on a fresh machine do not stumble over each other's tables."""
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
         assert list(pool.map(_open_and_add, [str(tmp_path)] * 3, range(1, 4))) == [None] * 3
-    with instance_at(tmp_path, SHIPPED) as instance:
+    with open_instance_at(tmp_path, SHIPPED) as instance:
         assert sorted(instance.get_dynamic_partitions("turns")) == [f"ann:turn_{n:06d}" for n in range(1, 4)]
 
 
 def _open_and_add(home, number):
-    with instance_at(Path(home), SHIPPED) as instance:
-        add_keys(instance, [TurnKey(user_id("ann"), number)])
+    with open_instance_at(Path(home), SHIPPED) as instance:
+        add_turn_partitions(instance, [TurnKey(user_id("ann"), number)])

@@ -16,7 +16,7 @@ from pandora_dagster.defs.archival import archival_schedule, archive_assets
 from pandora_dagster.defs.archival.archival_schedule import ALARM, CHECK
 from pandora_dagster.defs.archival.archive_assets import ASSET
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES
-from pandora_dagster.defs.instance import add_keys
+from pandora_dagster.defs.instance import add_turn_partitions
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
 from tests.defs.archival.test_archival_schedule import ANN, conversation_at, imported
@@ -48,7 +48,7 @@ def app(tmp_path, monkeypatch):
 @pytest.fixture
 def instance():
     with dg.instance_for_test() as opened:
-        add_keys(opened, [*TURNS, TurnKey(ANN, 9)])
+        add_turn_partitions(opened, [*TURNS, TurnKey(ANN, 9)])
         yield opened
 
 
@@ -78,7 +78,7 @@ def look(app, instance, cursor=""):
 
 @pytest.mark.parametrize(
     ("owner", "step"),
-    [(archive_assets, "remove_keys"), (ArchiveService, "days"), (ArchiveService, "level")],
+    [(archive_assets, "remove_turn_partitions"), (ArchiveService, "days"), (ArchiveService, "level")],
     ids=["keys", "days", "levels"],
 )
 def test_an_archival_run_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, step):
@@ -114,9 +114,9 @@ def test_a_day_that_had_its_night_before_is_made_up_too(app, instance, monkeypat
     assert run(definitions(app), instance, FIRST, NEWEST).success
     imported(app, conversation_at("late", f"{LATER}T10:00:00Z"))
     late = TurnKey(ANN, 3)
-    add_keys(instance, [late])
+    add_turn_partitions(instance, [late])
     assert tick(definitions(app), instance, AT) == [LATER, NEWEST]
-    cut_off(app, instance, monkeypatch, LATER, LATER, owner=archive_assets, step="remove_keys")
+    cut_off(app, instance, monkeypatch, LATER, LATER, owner=archive_assets, step="remove_turn_partitions")
     assert app.turns.manifest(late).state is TurnState.ARCHIVED
     assert f"{LATER}: " in look(app, instance).description
     assert tick(definitions(app), instance, AT) == [LATER, NEWEST]
@@ -165,7 +165,7 @@ def test_a_run_under_way_raises_no_alarm_until_it_takes_too_long(app, instance, 
     def looked(*args, **kwargs):
         seen.append(look(app, instance))
         with monkeypatch.context() as patch:
-            patch.setattr(archival_schedule, "_GRACE", timedelta(0))
+            patch.setattr(archival_schedule, "_MAX_RUN_TIME", timedelta(0))
             seen.append(look(app, instance))
         return levels(*args, **kwargs)
 

@@ -1,1 +1,1 @@
-"""Dagster definitions of the archive: assets, schedule, sensor, resource."""
+"""Dagster definitions of the archive: assets, checks, jobs, schedules and a sensor."""

@@ -1,4 +1,4 @@
-"""The asset of archived turns by day: partitions, tables, checks and keys in Dagster; `archive` knows how turns are archived."""
+"""The asset `archived_turns` by day: its partitions, metadata and checks. The package `archive` archives the turns."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -10,7 +10,7 @@ from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedTurn, ArchiveReport, DayCheck
 from pandora_dagster.contracts.lineage import document_id
 from pandora_dagster.defs.checked_asset import checked_asset, failure
-from pandora_dagster.defs.instance import due_days, remove_keys
+from pandora_dagster.defs.instance import due_days, remove_turn_partitions
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow.phase_spec import PhaseRole
@@ -18,9 +18,10 @@ from pandora_dagster.phases.flow.phase_table import phase_in_role
 from pandora_dagster.settings import Settings
 
 ASSET, GROUP = "archived_turns", "archive"
-_EVERY = 100
-_LINKED = 50
-"""Documents with a link to their lineage in the metadata of a day; its page links all."""
+_PROGRESS_INTERVAL_TURNS = 100
+_MAX_LINKED_DOCUMENTS = 50
+"""Links to lineage in the metadata of a day; the page of the day links all documents."""
+_MAX_LISTED_TURNS, _MAX_LISTED_FAULTS = 50, 50
 _COLUMNS = [
     dg.TableColumn("turn", "string"),
     dg.TableColumn("document", "string"),
@@ -51,9 +52,9 @@ _CHECKS: dict[str, str] = {
 def archive_asset(settings: Settings) -> dg.AssetsDefinition:
     """`archived_turns`, partitioned by day; a range of days is one run."""
 
-    after = dg.AssetDep(phase_in_role(PhaseRole.SUMMARY), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
+    summary_dep = dg.AssetDep(phase_in_role(PhaseRole.SUMMARY), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
 
-    @checked_asset(ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[after], days=due_days(settings), as_range=True)
+    @checked_asset(ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[summary_dep], partitions=due_days(settings), single_run=True)
     def archived_turns(
         context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:
@@ -61,13 +62,13 @@ def archive_asset(settings: Settings) -> dg.AssetsDefinition:
         service = archive.open()
         try:
             report = service.run(keys, run_id=context.run.run_id, on_row=_Progress(context))
-            remove_keys(context.instance, service.archived(keys))
+            remove_turn_partitions(context.instance, service.archived(keys))
             days = list(_day_results(context, service, keys))
         except PandoraError as error:
             raise failure(ASSET, error) from error
         if report.stopped:
             raise dg.Failure(f"{ASSET}: {report.stopped}", metadata=_stop_metadata(report), allow_retries=False)
-        yield dg.MaterializeResult(asset_key=ASSET, check_results=[_result(check, days) for check in DayCheck])
+        yield dg.MaterializeResult(asset_key=ASSET, check_results=[_check_result(check, days) for check in DayCheck])
 
     return archived_turns
 
@@ -76,31 +77,31 @@ class _Progress:
     """Logs the progress of an archival run."""
 
     def __init__(self, context: dg.AssetExecutionContext) -> None:
-        self._context, self._done = context, 0
+        self._context, self._finished_turns = context, 0
 
     def __call__(self, row: ArchivedTurn) -> None:
-        self._done += 1
+        self._finished_turns += 1
         if row.reason and row.intervention:
             self._context.log.warning(f"{row.key}: {row.reason} (intervention {row.intervention})")
-        if self._done % _EVERY == 0:
-            self._context.log.info(f"{self._done} turns finished")
+        if self._finished_turns % _PROGRESS_INTERVAL_TURNS == 0:
+            self._context.log.info(f"{self._finished_turns} turns finished")
 
 
 def _day_results(context: dg.AssetExecutionContext, service: ArchiveService, keys: Sequence[date]) -> Iterator[ArchivedDay]:
-    """Each day, after its metadata are reported; only its sums and verdicts stay in memory."""
+    """Yield each day after adding its metadata to the run; only its sums and verdicts stay in memory."""
     for day in service.days(keys):
-        context.add_asset_metadata(metadata_of(day, service), asset_key=ASSET, partition_key=day.day.isoformat())
+        context.add_asset_metadata(day_metadata(day, service), asset_key=ASSET, partition_key=day.day.isoformat())
         yield day
 
 
-def metadata_of(day: ArchivedDay, service: ArchiveService) -> dict[str, dg.MetadataValue[Any]]:
-    """The table of documents, links to their lineage, the turns that stay, and the sums as numbers, so that the UI plots them over days."""
+def day_metadata(day: ArchivedDay, service: ArchiveService) -> dict[str, dg.MetadataValue[Any]]:
+    """The metadata of a day: its documents with their lineage, the turns that stay, and sums as numbers, which the UI plots over days."""
     page = service.page(day.day)
-    documents = [document_id(row.key, row.document.name) for row in day.rows[:_LINKED]] if page else []
+    documents = [document_id(row.key, row.document.name) for row in day.rows[:_MAX_LINKED_DOCUMENTS]] if page else []
     links = "\n".join(f"- [{document}]({service.lineage_page(document)})" for document in documents)
-    stays = "\n".join(f"- {one.key}: {one.reason}" for one in day.unarchived_turns[:50])
+    stays = "\n".join(f"- {turn.key}: {turn.reason}" for turn in day.unarchived_turns[:_MAX_LISTED_TURNS])
     counts = ("turns", "documents", "compressed", "tokens_before", "tokens_after", "facts", "facts_kept", "cold_bytes")
-    records = [dg.TableRecord(_record(row.key, row)) for row in day.rows]
+    records = [dg.TableRecord(_table_row(row.key, row)) for row in day.rows]
     return {
         "documents_table": dg.MetadataValue.table(records, dg.TableSchema(_COLUMNS)),
         **({"lineage": dg.MetadataValue.url(page)} if page else {}),
@@ -113,7 +114,7 @@ def metadata_of(day: ArchivedDay, service: ArchiveService) -> dict[str, dg.Metad
     }
 
 
-def _record(key: object, row: Any) -> dict[str, str | int | float | bool]:
+def _table_row(key: object, row: Any) -> dict[str, str | int | float | bool]:
     document = row.document
     ratio = round(document.tokens_after / document.tokens_before, 3) if document.tokens_before else 1.0
     numbers = {name: getattr(document, name) for name in ("tokens_before", "tokens_after", "facts_kept", "facts")}
@@ -121,32 +122,32 @@ def _record(key: object, row: Any) -> dict[str, str | int | float | bool]:
     return {"turn": str(key), "document": document.name, **numbers, "ratio": ratio, **texts}
 
 
-def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult:
-    """One check over the days of a run, a row for each of them."""
+def _check_result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult:
+    """The result of one check over the days of a run, with a row for each day."""
     verdicts = [(day.day.isoformat(), next(v for v in day.verdicts if v.check is check)) for day in days]
     rows = [dg.TableRecord({"day": day, "passed": v.passed, **{name: getattr(v, name) for name in _VERDICT_COUNTS}}) for day, v in verdicts]
     faults = [f"{day}: {fault}" for day, v in verdicts for fault in v.faults]
     span = verdicts[0][0] if len(verdicts) == 1 else f"{verdicts[0][0]} to {verdicts[-1][0]}"
-    shown: dict[str, dg.MetadataValue[Any]] = {"day": dg.MetadataValue.text(span), "days": dg.MetadataValue.table(rows)}
+    metadata: dict[str, dg.MetadataValue[Any]] = {"day": dg.MetadataValue.text(span), "days": dg.MetadataValue.table(rows)}
     if faults:
-        shown["faults"] = dg.MetadataValue.md("\n".join(f"- {fault}" for fault in faults[:50]))
+        metadata["faults"] = dg.MetadataValue.md("\n".join(f"- {fault}" for fault in faults[:_MAX_LISTED_FAULTS]))
     judged, by_rule = sum(v.judged for _, v in verdicts), sum(v.by_rule for _, v in verdicts)
-    loss = ""
+    loss_note = ""
     if check is DayCheck.NO_FACT_CHANGED:
-        facts, kept = sum(day.facts for day in days), sum(day.facts_kept for day in days)
-        shown["facts_left_out"] = dg.MetadataValue.int(facts - kept)
-        loss = f"; {facts - kept} of {facts} facts are in the originals alone"
+        facts, kept_facts = sum(day.facts for day in days), sum(day.facts_kept for day in days)
+        metadata["facts_left_out"] = dg.MetadataValue.int(facts - kept_facts)
+        loss_note = f"; {facts - kept_facts} of {facts} facts are in the originals alone"
     return dg.AssetCheckResult(
         asset_key=ASSET,
         check_name=check.value,
         passed=all(v.passed for _, v in verdicts),
         severity=dg.AssetCheckSeverity.WARN if check is DayCheck.WITHIN_TARGET else dg.AssetCheckSeverity.ERROR,
-        description=faults[0] if faults else f"{judged} verified" + (f", {by_rule} pruned" if by_rule else "") + loss,
-        metadata=shown,
+        description=faults[0] if faults else f"{judged} verified" + (f", {by_rule} pruned" if by_rule else "") + loss_note,
+        metadata=metadata,
     )
 
 
 def _stop_metadata(report: ArchiveReport) -> dict[str, str]:
-    """Counts and hint of a run that ended early; the next run continues from there."""
-    done = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items()) or "nothing"
-    return {"done": done, **({"hint": report.hint} if report.hint else {})}
+    """Counts of finished turns and the hint of a run that ended early; the next run continues from there."""
+    outcome_counts = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items()) or "nothing"
+    return {"done": outcome_counts, **({"hint": report.hint} if report.hint else {})}

@@ -1,4 +1,4 @@
-"""The assets of the summary levels: session summaries and user digests; `archive` knows how they are written."""
+"""The assets of the summary levels by day: session summaries (L2) and user digests (L3). The package `archive` writes them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
@@ -9,7 +9,7 @@ import dagster as dg
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.archive.level_batches import level_id
 from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelRow, LevelSubject
-from pandora_dagster.defs.archival.archive_assets import ASSET as TURNS
+from pandora_dagster.defs.archival.archive_assets import ASSET as ARCHIVED_TURNS
 from pandora_dagster.defs.archival.archive_assets import GROUP
 from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.instance import due_days
@@ -18,8 +18,9 @@ from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
 NARRATIVES, DIGESTS, CHECK = "session_summaries", "user_digests", "sources_linked"
-_SHOWN = 500
-_FAULTS = 50
+_MAX_TABLE_ROWS = 500
+_MAX_LISTED = 50
+"""Faults, and links to lineage, in the metadata."""
 _COLUMNS = [
     dg.TableColumn("of", "string", description="a session of a user, or a user"),
     dg.TableColumn("outcome", "string"),
@@ -36,7 +37,7 @@ _DESCRIPTIONS = {
     NARRATIVES: "Level L2: a summary of each session with turns archived on this day, linked to every turn by hash.",
     DIGESTS: "Level L3: a digest of all conversations of each of these users, linked to every session summary by hash.",
 }
-_LOSS_DESCRIPTIONS = {
+_CHECK_DESCRIPTIONS = {
     NARRATIVES: "Every archived turn of these sessions is linked by its session summary, with the hash of its entry, or waits for more.",
     DIGESTS: "Every session summary of these users is linked by the digest, with the hash of its text, or waits for more of them.",
 }
@@ -44,29 +45,30 @@ _LOSS_DESCRIPTIONS = {
 
 def level_assets(settings: Settings) -> list[dg.AssetsDefinition]:
     """`session_summaries` after `archived_turns`, `user_digests` after it, by day; a range of days is one run."""
-    return [_level(NARRATIVES, TURNS, settings), _level(DIGESTS, NARRATIVES, settings)]
+    return [_level_asset(NARRATIVES, ARCHIVED_TURNS, settings), _level_asset(DIGESTS, NARRATIVES, settings)]
 
 
-def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
-    checks = {CHECK: _LOSS_DESCRIPTIONS[name]}
+def _level_asset(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
+    """The asset of one level, which depends on the asset `after`."""
+    checks = {CHECK: _CHECK_DESCRIPTIONS[name]}
 
-    @checked_asset(name, _DESCRIPTIONS[name], group=GROUP, checks=checks, deps=[after], days=due_days(settings), as_range=True)
+    @checked_asset(name, _DESCRIPTIONS[name], group=GROUP, checks=checks, deps=[after], partitions=due_days(settings), single_run=True)
     def level(context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]) -> Iterator[dg.MaterializeResult[Any]]:
-        keys = [date.fromisoformat(key) for key in context.partition_keys]
+        days = [date.fromisoformat(key) for key in context.partition_keys]
         rows: dict[LevelSubject, LevelRow] = {}
         service = archive.open()
         try:
-            by_day = service.subjects(keys, by_user=name == DIGESTS)
-            subjects = frozenset(subject for found in by_day.values() for subject in found)
+            by_day = service.subjects(days, by_user=name == DIGESTS)
+            subjects = frozenset(subject for day_subjects in by_day.values() for subject in day_subjects)
             report = service.level(name, subjects, run_id=context.run.run_id, on_row=lambda row: rows.update({row.subject: row}))
-            lost = list(service.lost(subjects))
+            lost_links = list(service.lost(subjects))
         except PandoraError as error:
             raise failure(name, error) from error
-        for key in keys:
-            context.add_asset_metadata(_metadata(by_day.get(key, ()), rows, service), asset_key=name, partition_key=key.isoformat())
+        for day in days:
+            context.add_asset_metadata(_metadata(by_day.get(day, ()), rows, service), asset_key=name, partition_key=day.isoformat())
         if report.stopped:
             raise dg.Failure(f"{name}: {report.stopped}", metadata={"hint": report.hint}, allow_retries=False)
-        yield dg.MaterializeResult(asset_key=name, check_results=[_result(name, keys, subjects, lost, report)])
+        yield dg.MaterializeResult(asset_key=name, check_results=[_check_result(name, days, subjects, lost_links, report)])
 
     return level
 
@@ -75,33 +77,39 @@ def _metadata(
     subjects: Collection[LevelSubject], rows: Mapping[LevelSubject, LevelRow], service: ArchiveService
 ) -> dict[str, dg.MetadataValue[Any]]:
     """The table of a day's sessions or users, links to their lineage, and sums that the UI plots."""
-    found = [rows[subject] for subject in sorted(subjects, key=str) if subject in rows]
-    pages = [f"- [{row.subject}]({page})" for row in found[:_FAULTS] if row.links and (page := service.lineage_page(level_id(row.subject)))]
-    before, after = sum(row.tokens_before for row in found), sum(row.tokens for row in found)
+    day_rows = [rows[subject] for subject in sorted(subjects, key=str) if subject in rows]
+    pages = [
+        f"- [{row.subject}]({page})"
+        for row in day_rows[:_MAX_LISTED]
+        if row.links and (page := service.lineage_page(level_id(row.subject)))
+    ]
+    tokens_before, tokens_after = sum(row.tokens_before for row in day_rows), sum(row.tokens for row in day_rows)
     return {
-        "levels": dg.MetadataValue.table([dg.TableRecord(_record(row)) for row in found[:_SHOWN]], dg.TableSchema(_COLUMNS)),
+        "levels": dg.MetadataValue.table([dg.TableRecord(_table_row(row)) for row in day_rows[:_MAX_TABLE_ROWS]], dg.TableSchema(_COLUMNS)),
         **({"lineage": dg.MetadataValue.md("\n".join(pages))} if pages else {}),
-        "subjects": dg.MetadataValue.int(len(found)),
-        "links": dg.MetadataValue.int(sum(row.links for row in found)),
-        "tokens_before": dg.MetadataValue.int(before),
-        "tokens_after": dg.MetadataValue.int(after),
-        "ratio": dg.MetadataValue.float(round(before / after, 2) if after else 0.0),
-        "dagster/row_count": dg.MetadataValue.int(len(found)),
+        "subjects": dg.MetadataValue.int(len(day_rows)),
+        "links": dg.MetadataValue.int(sum(row.links for row in day_rows)),
+        "tokens_before": dg.MetadataValue.int(tokens_before),
+        "tokens_after": dg.MetadataValue.int(tokens_after),
+        "ratio": dg.MetadataValue.float(round(tokens_before / tokens_after, 2) if tokens_after else 0.0),
+        "dagster/row_count": dg.MetadataValue.int(len(day_rows)),
     }
 
 
-def _record(row: LevelRow) -> dict[str, str | int | float | bool]:
+def _table_row(row: LevelRow) -> dict[str, str | int | float | bool]:
     numbers = {name: getattr(row, name) for name in ("links", "added", "waiting", "tokens_before", "tokens", "ratio")}
     reason = f"{row.reason} (intervention {row.intervention})" if row.intervention else row.reason
     return {"of": str(row.subject), "outcome": row.outcome.value, **numbers, "runtime": "+".join(row.runtimes), "reason": reason}
 
 
-def _result(name: str, keys: list[date], subjects: Collection[LevelSubject], lost: list[str], report: LevelReport) -> dg.AssetCheckResult:
-    """The check; a failed row is a lost link until the next run writes it."""
+def _check_result(
+    name: str, days: list[date], subjects: Collection[LevelSubject], lost_links: list[str], report: LevelReport
+) -> dg.AssetCheckResult:
+    """The check that no link is lost; a level that failed to be written counts as lost until the next run writes it."""
     failed = [f"{row.subject}: {row.reason} (intervention {row.intervention})" for row in report.failed]
-    faults = [*failed, *lost]
-    span = str(keys[0]) if len(keys) == 1 else f"{keys[0]} to {keys[-1]}"
-    listed = "\n".join(f"- {fault}" for fault in faults[:_FAULTS])
+    faults = [*failed, *lost_links]
+    span = str(days[0]) if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    listed = "\n".join(f"- {fault}" for fault in faults[:_MAX_LISTED])
     return dg.AssetCheckResult(
         asset_key=name,
         check_name=CHECK,

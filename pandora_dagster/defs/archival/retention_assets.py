@@ -1,6 +1,6 @@
 # pyright: reportUnknownMemberType=false
 # (signatures of dg.schedule and dg.define_asset_job name a bare PathLike)
-"""Retention: deletion of originals in cold storage, and of Dagster's records of old runs, each an asset in a job of its own."""
+"""The retention assets: deletion of old originals in cold storage, and of Dagster's records of old runs, each with a job of its own."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,9 @@ from pandora_dagster.defs.run_records import delete_old_runs
 from pandora_dagster.errors import ConfigurationError, PandoraError
 from pandora_dagster.settings import Settings
 
-COLD, RUNS, SCHEDULE, CHECK = "cold_retention", "run_retention", "daily_run_retention", "nothing_missing"
-_SHOWN = 500
+COLD_ASSET, RUNS_ASSET, SCHEDULE, CHECK = "cold_retention", "run_retention", "daily_run_retention", "nothing_missing"
+_MAX_TABLE_ROWS = 500
+_MAX_LISTED_FAULTS = 50
 _COLUMNS = [
     dg.TableColumn("turn", "string"),
     dg.TableColumn("day", "string"),
@@ -28,16 +29,16 @@ _COLUMNS = [
 ]
 
 COLD_JOB = dg.define_asset_job(
-    "prune_cold", selection=[COLD], description="Deletes originals after PANDORA_COLD_KEEP_DAYS. Never starts by itself."
+    "prune_cold", selection=[COLD_ASSET], description="Deletes originals after PANDORA_COLD_KEEP_DAYS. Never starts by itself."
 )
-RUNS_JOB = dg.define_asset_job("clear_runs", selection=[RUNS], description="Deletes Dagster's records of old runs.")
+RUNS_JOB = dg.define_asset_job("clear_runs", selection=[RUNS_ASSET], description="Deletes Dagster's records of old runs.")
 
 
 def cold_asset() -> dg.AssetsDefinition:
-    """`cold_retention`: started by users only."""
+    """`cold_retention`: deletes old originals; only users start it."""
 
     @checked_asset(
-        COLD,
+        COLD_ASSET,
         "Permanently deletes the originals of turns archived over PANDORA_COLD_KEEP_DAYS ago; each leaves a tombstone. "
         "Originals that a pin, an open intervention or a live turn refers to stay.",
         group=GROUP,
@@ -50,24 +51,24 @@ def cold_asset() -> dg.AssetsDefinition:
         try:
             report = retention.open().prune(by=f"Dagster run {context.run.run_id}")
         except PandoraError as error:
-            raise failure(COLD, error) from error
-        faults = "\n".join(f"- {fault}" for fault in report.faults[:50])
+            raise failure(COLD_ASSET, error) from error
+        faults = "\n".join(f"- {fault}" for fault in report.faults[:_MAX_LISTED_FAULTS])
         check = dg.AssetCheckResult(
-            asset_key=COLD,
+            asset_key=COLD_ASSET,
             check_name=CHECK,
             passed=not report.faults,
             metadata={"faults": dg.MetadataValue.md(faults)} if faults else {},
         )
-        yield dg.MaterializeResult(asset_key=COLD, metadata=_metadata(report), check_results=[check])
+        yield dg.MaterializeResult(asset_key=COLD_ASSET, metadata=_prune_metadata(report), check_results=[check])
 
     return cold_retention
 
 
 def runs_asset(settings: Settings) -> dg.AssetsDefinition:
-    """`run_retention`."""
+    """`run_retention`: deletes the records of old runs."""
 
     @dg.asset(
-        name=RUNS,
+        name=RUNS_ASSET,
         description="Deletes Dagster's records of runs that finished over PANDORA_RUNS_KEEP_DAYS ago: runs, events and captured output. "
         "Unfinished runs stay, and those that show an asset or a partition as materialized.",
         group_name=GROUP,
@@ -77,8 +78,8 @@ def runs_asset(settings: Settings) -> dg.AssetsDefinition:
     def run_retention(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         days = settings.runs_keep_days
         if not days:
-            fault = "PANDORA_RUNS_KEEP_DAYS: 0: runs are kept for ever: expected days"
-            raise failure(RUNS, ConfigurationError(fault, hint="set PANDORA_RUNS_KEEP_DAYS, e.g. to 90"))
+            message = "PANDORA_RUNS_KEEP_DAYS: 0: runs are kept for ever: expected days"
+            raise failure(RUNS_ASSET, ConfigurationError(message, hint="set PANDORA_RUNS_KEEP_DAYS, e.g. to 90"))
         deleted, needed = delete_old_runs(context.instance, before=datetime.now(UTC) - timedelta(days=days))
         return dg.MaterializeResult(metadata={"deleted": deleted, "needed": needed, "days": days})
 
@@ -98,8 +99,8 @@ def runs_schedule(settings: Settings) -> dg.ScheduleDefinition:
     )
 
 
-def _metadata(report: PruneReport) -> dict[str, dg.MetadataValue[Any]]:
-    rows = [dg.TableRecord(_record(turn)) for turn in (*report.pruned, *report.kept)[:_SHOWN]]
+def _prune_metadata(report: PruneReport) -> dict[str, dg.MetadataValue[Any]]:
+    rows = [dg.TableRecord(_table_row(turn)) for turn in (*report.pruned, *report.kept)[:_MAX_TABLE_ROWS]]
     counts = {
         "deleted": len(report.pruned),
         "kept": len(report.kept),
@@ -114,6 +115,6 @@ def _metadata(report: PruneReport) -> dict[str, dg.MetadataValue[Any]]:
     }
 
 
-def _record(turn: PrunedTurn) -> dict[str, str | int | float | bool]:
+def _table_row(turn: PrunedTurn) -> dict[str, str | int | float | bool]:
     outcome = turn.kept_because.value if turn.kept_because else "deleted"
     return {"turn": str(turn.key), "day": turn.day, "outcome": outcome, "reason": turn.reason, "cold": turn.cold, "size": turn.size}

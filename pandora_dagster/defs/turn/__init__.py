@@ -1,1 +1,1 @@
-"""Dagster definitions of one turn: assets, checks, jobs, metadata."""
+"""Dagster definitions of one turn: assets, checks, jobs and metadata."""

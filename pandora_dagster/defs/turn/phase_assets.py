@@ -1,4 +1,4 @@
-"""One asset from one phase. Knows Dagster's side of a phase: spec, checks, skip, HALT; what the phase does is not here."""
+"""The assets of a turn, one for each phase of the table of phases: specification, checks, skipping and failure at a HALT."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -11,7 +11,7 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.defs.checked_asset import failure
 from pandora_dagster.defs.instance import TURNS
-from pandora_dagster.defs.turn.phase_checks import PhaseRecipes, check_results, check_specs, checks_of, halt_results, phase_recipes
+from pandora_dagster.defs.turn.phase_checks import PhaseRecipes, check_names, check_results, check_specs, halt_results, phase_recipes
 from pandora_dagster.defs.turn.phase_metadata import data_version, halt_metadata, phase_metadata
 from pandora_dagster.defs.turn.phase_runner import PhaseRunner
 from pandora_dagster.errors import PandoraError
@@ -21,13 +21,13 @@ from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 GROUP = "turn"
 REPOSITORY = "__repository__@pandora_dagster"
-"""The one code location, as `workspace.yaml` names it."""
+"""The code location, as `workspace.yaml` names it."""
 PhaseEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
 def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
-    """The asset of one phase. A branch that the turn did not take yields nothing: it and what follows it are skipped."""
-    checks = checks_of(spec, recipes)
+    """The asset of one phase. A branch that the turn did not take yields no event: Dagster skips it and the phases after it."""
+    checks = check_names(spec, recipes)
 
     @dg.multi_asset(
         name=spec.name,
@@ -51,7 +51,7 @@ def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
 
 
 def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
-    """What the graph shows of a phase."""
+    """The asset specification of a phase: what the graph shows of it."""
     return dg.AssetSpec(
         spec.name,
         deps=list(spec.needs),
@@ -61,7 +61,7 @@ def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
         code_version=spec.revision,
         skippable=spec.is_branch,
         tags={"pandora/phase": spec.number} if spec.number else {},
-        metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.every},
+        metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.all_recipes},
     )
 
 
@@ -76,7 +76,7 @@ def materialization(report: PhaseReport, folder: str, checks: tuple[str, ...]) -
 
 
 def halt_failure(report: PhaseReport, halt: Intervention, folder: str) -> dg.Failure:
-    """A HALT as Dagster knows it: a red partition whose message names the intervention, never retried."""
+    """The Dagster failure of a HALT: its message names the intervention, and the step is not retried."""
     return dg.Failure(
         f"HALT at {report.phase}: {halt.message} (intervention {halt.id})",
         metadata=halt_metadata(report, halt, folder),
@@ -85,7 +85,7 @@ def halt_failure(report: PhaseReport, halt: Intervention, folder: str) -> dg.Fai
 
 
 def run_tags(key: TurnKey, session: str) -> dict[str, str]:
-    """By these a run of a turn is found in the UI; the last one puts a run from the command line under its job and into the timeline."""
+    """The tags by which the UI finds the runs of a turn; the last one shows a command line's run under its job and in the timeline."""
     return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id, ".dagster/repository": REPOSITORY}
 
 
@@ -100,27 +100,24 @@ def _run_phase(phase: str, partition_key: str, pandora: PhaseRunner) -> tuple[Ph
 
 
 def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:
-    """Runs launched from the UI carry only the partition; runs of several turns keep to that."""
+    """Tag a run with its turn where it has no tag yet: a run launched from the UI names only the partition."""
     if "pandora/turn" not in context.run.tags:
         context.instance.add_run_tags(context.run.run_id, run_tags(report.key, report.manifest.session_id))
 
 
 def _phase_description(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
     lines = [spec.description]
-    lines += [f"`{r.path}` ({r.layer.value}): {r.recipe.description}" for r in recipes.every]
+    lines += [f"`{r.path}` ({r.layer.value}): {r.recipe.description}" for r in recipes.all_recipes]
     lines += [f"**This phase HALTs: its recipe cannot be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]
     return "\n\n".join(lines)
 
 
-# The assets of a turn: one per phase. Knows only that the table of phases is the graph.
-
-
 def turn_assets(recipes: RecipeCatalog) -> list[dg.AssetsDefinition]:
-    """One asset per phase, in the order of the flow; never fails on a broken recipe."""
+    """One asset for each phase, in the order of the flow; a broken recipe is shown in its asset and raises nothing."""
     return list(_cached_assets(tuple((spec, phase_recipes(spec, recipes)) for spec in phase_table.PHASES)))
 
 
 @lru_cache(maxsize=4)
 def _cached_assets(phases: tuple[tuple[PhaseSpec, PhaseRecipes], ...]) -> tuple[dg.AssetsDefinition, ...]:
-    """Made once for the same phases and recipes (60 ms); an edited recipe makes them again."""
+    """The assets of these phases; building them takes 60 ms, so they are kept until a recipe changes."""
     return tuple(phase_asset(spec, recipes) for spec, recipes in phases)

@@ -1,4 +1,4 @@
-"""The metadata of a phase in Dagster, made from its report. Numbers stay numbers, which Dagster types itself, so that the UI plots them."""
+"""Dagster's metadata of a phase, made from its report. Numbers stay numbers, so that the UI plots them."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -11,26 +11,29 @@ from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.phases.core.phase_report import PhaseReport
 
 Metadata = dict[str, Any]
-_CELL = (str, int, float, bool)
-_MARKDOWN = frozenset({"compression_before", "compression_after"})
+_CELL_TYPES = (str, int, float, bool)
+_MARKDOWN_FACTS = frozenset({"compression_before", "compression_after"})
 
 
 def phase_metadata(report: PhaseReport, folder: str) -> Metadata:
-    """The metadata of one materialisation: section, calls, numbers, versions, runtime, folder, what was left out."""
-    shown: Metadata = {"section": dg.MetadataValue.md(report.section)} if report.section else {}
+    """The metadata of one materialization: section, calls, numbers, versions, runtime, folder, what was left out."""
+    metadata: Metadata = {"section": dg.MetadataValue.md(report.section)} if report.section else {}
     if report.calls:
-        shown |= {"calls": call_table(report.calls), **_numbers(report.calls), **_versions(report.calls)}
-    if left := tuple(name for call in report.calls for name in call.left_out):
-        shown["left_out"] = dg.MetadataValue.md("\n".join(f"- {name}" for name in left))
-    shown |= {name: _fact(name, value) for name, value in report.facts.items() if name not in shown}
-    return shown | _location(report, folder)
+        metadata |= {"calls": call_table(report.calls), **_call_totals(report.calls), **_call_versions(report.calls)}
+    if left_out := tuple(name for call in report.calls for name in call.left_out):
+        metadata["left_out"] = dg.MetadataValue.md("\n".join(f"- {name}" for name in left_out))
+    metadata |= {name: _fact_metadata(name, value) for name, value in report.facts.items() if name not in metadata}
+    return metadata | _location_metadata(report, folder)
 
 
 def data_version(report: PhaseReport) -> dg.DataVersion:
-    """Recipe and prompt version of every call, then the hash of what the phase wrote (DECISIONS 29)."""
-    written = sha256(report.section.encode()).hexdigest()[:12]
-    used = dict.fromkeys(f"{c.recipe}@{c.recipe_version}/{c.prompt_version}" for c in report.calls)
-    return dg.DataVersion("+".join([*used, written]))
+    """Recipe and prompt version of every call, then the hash of what the phase wrote: `intent@3fd9c2/81ab04+0a1b2c3d4e5f`.
+
+    See decision 29: docs/decisions/29-versions-in-dagster.md.
+    """
+    section_hash = sha256(report.section.encode()).hexdigest()[:12]
+    call_versions = dict.fromkeys(f"{c.recipe}@{c.recipe_version}/{c.prompt_version}" for c in report.calls)
+    return dg.DataVersion("+".join([*call_versions, section_hash]))
 
 
 def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metadata:
@@ -44,7 +47,7 @@ def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metad
 
 def call_table(calls: Sequence[CallRecord]) -> dg.MetadataValue[Any]:
     """One row per model call, in order."""
-    return dg.MetadataValue.table([dg.TableRecord(_row(call)) for call in calls], dg.TableSchema(_CALL_COLUMNS))
+    return dg.MetadataValue.table([dg.TableRecord(_call_row(call)) for call in calls], dg.TableSchema(_CALL_COLUMNS))
 
 
 _CALL_COLUMNS = [
@@ -53,7 +56,7 @@ _CALL_COLUMNS = [
     dg.TableColumn("tokens", "int", description="prompt + input + output"),
     dg.TableColumn("budget", "int", description="the recipe's total"),
     dg.TableColumn("latency_ms", "float"),
-    dg.TableColumn("queue_ms", "float", description="of the latency, the wait for a place at the server"),
+    dg.TableColumn("queue_ms", "float", description="of the latency, the wait for a slot at the server"),
     dg.TableColumn("cost", "float", description="by the prices in runtime.yaml"),
     dg.TableColumn("retries", "int"),
     dg.TableColumn("confidence", "string"),
@@ -62,7 +65,7 @@ _CALL_COLUMNS = [
 ]
 
 
-def _row(call: CallRecord) -> dict[str, str | int | float]:
+def _call_row(call: CallRecord) -> dict[str, str | int | float]:
     return {
         "recipe": call.recipe,
         "layer": call.model_layer.value + (" (escalated)" if call.escalated else ""),
@@ -78,7 +81,7 @@ def _row(call: CallRecord) -> dict[str, str | int | float]:
     }
 
 
-def _numbers(calls: Sequence[CallRecord]) -> Metadata:
+def _call_totals(calls: Sequence[CallRecord]) -> Metadata:
     counts = {
         "tokens_prompt": sum(c.tokens.prompt for c in calls),
         "tokens_input": sum(c.tokens.input for c in calls),
@@ -91,21 +94,21 @@ def _numbers(calls: Sequence[CallRecord]) -> Metadata:
     if any(c.compression_applied for c in calls):
         counts["compression_savings"] = sum(c.compression_savings for c in calls)
     latency, queued = (round(sum(times), 1) for times in ((c.latency_ms for c in calls), (c.queue_ms for c in calls)))
-    return {**counts, "latency_ms": latency, "queue_ms": queued, "cost": sum(c.cost for c in calls), **_sources(calls)}
+    return {**counts, "latency_ms": latency, "queue_ms": queued, "cost": sum(c.cost for c in calls), **_context_metadata(calls)}
 
 
-def _sources(calls: Sequence[CallRecord]) -> Metadata:
-    """Tokens of the packs by where they come from, each a number of its own, so that it plots."""
+def _context_metadata(calls: Sequence[CallRecord]) -> Metadata:
+    """Tokens of the packs by source, each source a number that the UI plots; and why calls were routed to their layers."""
     sizes: dict[str, int] = {}
     for call in calls:
         for source, tokens in call.context_sizes.items():
             sizes[source] = sizes.get(source, 0) + tokens
     routed = [f"{c.recipe}: {', '.join(c.routed)}" for c in calls if c.routed]
-    shown: Metadata = {f"context/{source}": tokens for source, tokens in sizes.items()}
-    return shown | ({"routed": "; ".join(routed)} if routed else {})
+    metadata: Metadata = {f"context/{source}": tokens for source, tokens in sizes.items()}
+    return metadata | ({"routed": "; ".join(routed)} if routed else {})
 
 
-def _versions(calls: Sequence[CallRecord]) -> Metadata:
+def _call_versions(calls: Sequence[CallRecord]) -> Metadata:
     columns = {
         "recipe": (c.recipe for c in calls),
         "recipe_version": (c.recipe_version for c in calls),
@@ -115,7 +118,7 @@ def _versions(calls: Sequence[CallRecord]) -> Metadata:
     return {name: ", ".join(dict.fromkeys(texts)) for name, texts in columns.items()}
 
 
-def _location(report: PhaseReport, folder: str) -> Metadata:
+def _location_metadata(report: PhaseReport, folder: str) -> Metadata:
     manifest = report.manifest
     return {
         "session": manifest.session_id,
@@ -125,11 +128,11 @@ def _location(report: PhaseReport, folder: str) -> Metadata:
     }
 
 
-def _fact(name: str, value: Any) -> Any:
-    """A fact of a report as the UI shows it best: number, text, table, JSON."""
-    if isinstance(value, _CELL):
-        return dg.MetadataValue.md(str(value)) if name in _MARKDOWN else value
-    return _table(cast("Sequence[Any]", value)) if _is_table(value) else dg.MetadataValue.json(_plain(value))
+def _fact_metadata(name: str, value: Any) -> Any:
+    """A fact of a report as metadata: number, text, Markdown, table or JSON."""
+    if isinstance(value, _CELL_TYPES):
+        return dg.MetadataValue.md(str(value)) if name in _MARKDOWN_FACTS else value
+    return _fact_table(cast("Sequence[Any]", value)) if _is_table(value) else dg.MetadataValue.json(_json_value(value))
 
 
 def _is_table(value: object) -> bool:
@@ -140,20 +143,20 @@ def _is_table(value: object) -> bool:
     )
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue[Any]:
+def _fact_table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue[Any]:
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [{name: _cell(row.get(name)) for name in columns} for row in rows]
+    cells = [{name: _table_cell(row.get(name)) for name in columns} for row in rows]
     return dg.MetadataValue.table([dg.TableRecord(row) for row in cells], dg.TableSchema([dg.TableColumn(name) for name in columns]))
 
 
-def _cell(value: Any) -> str | int | float | bool:
-    return value if isinstance(value, _CELL) else "" if value is None else str(value)
+def _table_cell(value: Any) -> str | int | float | bool:
+    return value if isinstance(value, _CELL_TYPES) else "" if value is None else str(value)
 
 
-def _plain(value: Any) -> Any:
-    """JSON's own types: mappings as dict, tuples as list, what is neither as its text."""
+def _json_value(value: Any) -> Any:
+    """A value in JSON's types: mappings as dict, tuples as list, values of any other type as text."""
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+        return {str(k): _json_value(v) for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in cast("Sequence[Any]", value)]
-    return value if value is None or isinstance(value, _CELL) else str(value)
+        return [_json_value(v) for v in cast("Sequence[Any]", value)]
+    return value if value is None or isinstance(value, _CELL_TYPES) else str(value)

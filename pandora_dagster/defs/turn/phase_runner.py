@@ -1,4 +1,4 @@
-"""The port through which Dagster's assets run phases, and the object that an open turn is passed on in."""
+"""How Dagster's assets run phases: the resource `pandora` opens a turn, and the open turn runs its phases."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,12 +15,15 @@ ReportCallback = Callable[[PhaseReport], None]
 
 
 def ignore_report(report: PhaseReport) -> None:
-    """The callback of a caller that reads the outcome only."""
+    """Do nothing: the callback of a caller that reads only the outcome of a run."""
 
 
 @dataclass(slots=True)
 class OpenTurn:
-    """A turn whose phases can run. It is itself a `PhaseRunner` for one Dagster run, and records the reports and the error of that run."""
+    """A locked turn that runs its phases in one Dagster run, and records the reports and the error of that run.
+
+    It is also the `PhaseRunner` of that run: every phase gets this same turn.
+    """
 
     key: TurnKey
     session: str
@@ -33,11 +36,11 @@ class OpenTurn:
     error: Exception | None = None
 
     def open(self, key: TurnKey) -> "AbstractContextManager[OpenTurn]":
-        """This turn, for every phase of the run."""
+        """This turn itself, which is open already."""
         return nullcontext(self)
 
     def run_phase(self, name: str) -> PhaseReport:
-        """Run a phase; the callback receives the report of one that was not skipped."""
+        """Run a phase and return its report; `on_report` receives it too, unless the phase was skipped."""
         try:
             report = self.phase(name)
         except Exception as error:
@@ -50,7 +53,7 @@ class OpenTurn:
 
 
 class PhaseRunner(Protocol):
-    """What the assets of a turn need: the resource `pandora`."""
+    """The resource `pandora` as the assets of a turn use it."""
 
     def open(self, key: TurnKey) -> AbstractContextManager[OpenTurn]:
         """The turn under its lock. Raises PandoraError."""
@@ -58,14 +61,16 @@ class PhaseRunner(Protocol):
 
 
 class TurnStarter(PhaseRunner, Protocol):
-    """What the job `new_turn` needs: the resource `pandora` over a store."""
+    """The resource `pandora` as the job `new_turn` uses it."""
 
-    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey: ...
+    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
+        """Create a turn for `query`. Raises PandoraError."""
+        ...
 
 
 @contextmanager
 def open_app_turn(app: App, key: TurnKey) -> Generator[OpenTurn]:
-    """A turn of the store under its lock: its folder is read once, however many phases run."""
+    """Open a turn of the store under its lock; its folder is read once, however many phases run."""
     turns = app.dependencies.turns
     with turn_flow.open_turn(key, app.dependencies) as run:
         yield OpenTurn(

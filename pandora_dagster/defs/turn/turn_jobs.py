@@ -1,6 +1,6 @@
 # pyright: reportUnknownMemberType=false
 # (signatures of dg.job and dg.define_asset_job name a bare PathLike)
-"""The jobs that start turns: one, or those of a file. Knows how their launchpads look; a single turn itself runs as the job `turn`."""
+"""The jobs that start turns: `new_turn` for one query, `batch` for the queries of files. The phases themselves run in the job `turn`."""
 
 import dagster as dg
 from pydantic import Field
@@ -14,8 +14,8 @@ from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow import phase_table
 
 BATCH_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="The queries that wait in the inbox, on one day.")
-_EXAMPLE = {"query": "Which chair did we order, and what did it cost?", "user": "example", "mode": "chat", "session": ""}
-"""Runs unchanged over the shipped example history."""
+_EXAMPLE_CONFIG = {"query": "Which chair did we order, and what did it cost?", "user": "example", "mode": "chat", "session": ""}
+"""The preset of the launchpad; it runs unchanged over the shipped example history."""
 
 
 class NewTurn(dg.Config):
@@ -34,7 +34,7 @@ def new_turn_job(assets: list[dg.AssetsDefinition]) -> dg.JobDefinition:
     @dg.job(
         name="new_turn",
         description="Ask something: the turn gets its number and its partition, and runs through all phases.",
-        config=dg.RunConfig(ops={op.name: NewTurn(**_EXAMPLE)}),
+        config=dg.RunConfig(ops={op.name: NewTurn(**_EXAMPLE_CONFIG)}),
     )
     def new_turn() -> None:
         op()
@@ -43,7 +43,7 @@ def new_turn_job(assets: list[dg.AssetsDefinition]) -> dg.JobDefinition:
 
 
 def new_turn_op(assets: list[dg.AssetsDefinition]) -> dg.OpDefinition:
-    """The one op of `new_turn`; the run of the turn that it starts is a run of its own, tagged with this one."""
+    """The only op of `new_turn`: it starts the turn in a run of its own, and tags its own run with the turn."""
 
     @dg.op(name="ask", description="Starts a turn and runs it.")
     def ask(context: dg.OpExecutionContext, config: NewTurn, pandora: dg.ResourceParam[TurnStarter]) -> None:
@@ -60,16 +60,21 @@ def new_turn_op(assets: list[dg.AssetsDefinition]) -> dg.OpDefinition:
 
 
 def _show_turn(context: dg.OpExecutionContext, turn: OpenTurn, outcome: RunOutcome) -> None:
-    """Show the turn on the run of `new_turn`; fail where the turn failed."""
+    """Add the turn and its answer to the metadata of the run of `new_turn`; raise dg.Failure where the turn failed."""
     if not outcome.reports:
         raise dg.Failure(f"{outcome.key}: {outcome.error}", allow_retries=False)
-    last = outcome.reports[-1]
-    folder = turn.folder(last.manifest.revision)
+    last_report = outcome.reports[-1]
+    folder = turn.folder(last_report.manifest.revision)
     if outcome.halt:
         raise halt_failure(next(r for r in outcome.reports if r.halt), outcome.halt, folder)
     if not outcome.success:
         raise dg.Failure(f"{outcome.key}: {outcome.error}", allow_retries=False)
     writers = [spec.name for spec in phase_table.PHASES if spec.section == ANSWER_SECTION]
     answer = next((r.section for r in reversed(outcome.reports) if r.phase in writers and not r.skipped), "")
-    shown = {"turn": str(outcome.key), "run": outcome.run_id, "state": last.manifest.state.value, "path": dg.PathMetadataValue(folder)}
-    context.add_output_metadata({**shown, "answer": dg.MetadataValue.md(answer)})
+    metadata = {
+        "turn": str(outcome.key),
+        "run": outcome.run_id,
+        "state": last_report.manifest.state.value,
+        "path": dg.PathMetadataValue(folder),
+    }
+    context.add_output_metadata({**metadata, "answer": dg.MetadataValue.md(answer)})

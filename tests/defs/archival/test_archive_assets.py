@@ -27,7 +27,7 @@ from pandora_dagster.defs.archival.archival_schedule import (
 )
 from pandora_dagster.defs.archival.archive_assets import ASSET, archive_asset
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES, level_assets
-from pandora_dagster.defs.instance import TURNS, add_keys, due_days
+from pandora_dagster.defs.instance import TURNS, add_turn_partitions, due_days
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
 
@@ -110,7 +110,7 @@ def test_a_range_of_days_is_archived_in_one_run(graph, app, instance):
     days = days_of(app)
     first, last = min(days), max(days)
     keys = list(app.turns.keys(None))
-    add_keys(instance, [*keys, TurnKey.parse("ann:turn_000001")])
+    add_turn_partitions(instance, [*keys, TurnKey.parse("ann:turn_000001")])
     result = run(graph, instance, first, last)
     assert result.success
     made = {m.partition: m.metadata for m in result.asset_materializations_for_node(ASSET)}

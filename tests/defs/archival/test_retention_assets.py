@@ -9,8 +9,8 @@ import pytest
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport, RetentionReason
-from pandora_dagster.defs.archival.retention_assets import COLD, COLD_JOB, RUNS_JOB, SCHEDULE, cold_asset, runs_asset, runs_schedule
-from pandora_dagster.defs.instance import TURNS, add_keys, remove_keys
+from pandora_dagster.defs.archival.retention_assets import COLD_ASSET, COLD_JOB, RUNS_JOB, SCHEDULE, cold_asset, runs_asset, runs_schedule
+from pandora_dagster.defs.instance import TURNS, add_turn_partitions, remove_turn_partitions
 from pandora_dagster.defs.run_records import delete_old_runs
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.settings import load_settings
@@ -50,11 +50,11 @@ def files_of(instance, run):
 
 def test_old_runs_go_with_all_their_records_and_every_partition_still_shows(instance):
     """The newest run of each asset and partition stays; a turn whose key is gone needs none."""
-    add_keys(instance, [ONE, TWO])
+    add_turn_partitions(instance, [ONE, TWO])
     old = [ran(instance, answered, str(ONE)), ran(instance, nightly, "2026-01-01"), ran(instance, whole)]
     archived = ran(instance, answered, str(TWO))
     newest = [ran(instance, answered, str(ONE)), ran(instance, nightly, "2026-01-01"), ran(instance, whole)]
-    remove_keys(instance, [TWO])
+    remove_turn_partitions(instance, [TWO])
     done = delete_old_runs(instance, before=datetime.now(UTC) + SOON)
     assert done == (4, 3)
     assert {r.run_id for r in instance.get_runs()} == set(newest)
@@ -109,7 +109,7 @@ class Prunes(dg.ConfigurableResource):
 def test_cold_retention_tells_what_went_and_fails_its_check_for_a_fault(instance, fault):
     graph = dg.Definitions(assets=[cold_asset()], jobs=[COLD_JOB], resources={"retention": Prunes(fault=fault)})
     done = graph.resolve_job_def(COLD_JOB.name).execute_in_process(instance=instance)
-    report = instance.get_latest_materialization_event(dg.AssetKey(COLD)).asset_materialization.metadata
+    report = instance.get_latest_materialization_event(dg.AssetKey(COLD_ASSET)).asset_materialization.metadata
     assert (report["deleted"].value, report["young"].value, report["deleted_before"].value, report["bytes_freed"].value) == (1, 3, 2, 7)
     assert report["turns"].records[0].data["cold"] == f"Dagster run {done.run_id}"
     (check,) = done.get_asset_check_evaluations()

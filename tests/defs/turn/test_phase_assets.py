@@ -5,7 +5,7 @@ import pytest
 
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.defs.turn.phase_assets import turn_assets
-from pandora_dagster.defs.turn.phase_checks import COMPRESSION
+from pandora_dagster.defs.turn.phase_checks import COMPRESSION_CHECKS
 from pandora_dagster.errors import UnknownTurnError
 
 STRAIGHT = [
@@ -47,7 +47,9 @@ def test_a_turn_that_asks_back_ends_there_and_the_run_is_green(graph, asks_at, e
 def test_every_gate_of_every_recipe_is_recorded(graph):
     """Schema always, confidence and evidence where the recipe sets them; a phase without recipe has no check."""
     checks = graph.checks(graph.run().run_id)
-    of_calls = {phase: {gate for p, gate in checks if p == phase and gate not in COMPRESSION} for phase in ("validation", "response")}
+    of_calls = {
+        phase: {gate for p, gate in checks if p == phase and gate not in COMPRESSION_CHECKS} for phase in ("validation", "response")
+    }
     assert of_calls["validation"] == {"schema_validation", "confidence_threshold", "evidence_required"}
     assert of_calls["response"] == {"schema_validation", "evidence_required"}
     assert not {phase for phase, _ in checks} & {"turn_request", "saved_turn"}

@@ -7,7 +7,7 @@ import pytest
 
 from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType
-from pandora_dagster.defs.turn.phase_checks import COMPRESSION, check_results, halt_results
+from pandora_dagster.defs.turn.phase_checks import COMPRESSION_CHECKS, check_results, halt_results
 from pandora_dagster.defs.turn.phase_metadata import phase_metadata
 from pandora_dagster.phases.flow.phase_table import PHASES
 from tests.defs.conftest import intervention
@@ -27,8 +27,8 @@ def report(phases, key):
 
 def test_a_phase_that_compressed_nothing_passes_and_says_so(report):
     """The checks are there in every run, so that a page of runs can be read."""
-    found = {c.check_name: c for c in check_results(report, tuple(COMPRESSION))}
-    assert all(c.passed and c.description == "nothing was compressed" for c in found.values()) and set(found) == set(COMPRESSION)
+    found = {c.check_name: c for c in check_results(report, tuple(COMPRESSION_CHECKS))}
+    assert all(c.passed and c.description == "nothing was compressed" for c in found.values()) and set(found) == set(COMPRESSION_CHECKS)
 
 
 def test_an_overflow_is_a_warning(report):
@@ -54,7 +54,7 @@ def test_a_halt_for_lost_facts_fails_its_check(report):
     """fact_loss: `no_fact_changed` is red."""
     verdict = GateVerdict("no_fact_changed", False, "critical facts do not fit")
     fields = replace(report, halt=intervention(InterventionType.FACT_LOSS), verdicts=(verdict,))
-    assert [(c.check_name, c.passed) for c in halt_results(fields, tuple(COMPRESSION))] == [("no_fact_changed", False)]
+    assert [(c.check_name, c.passed) for c in halt_results(fields, tuple(COMPRESSION_CHECKS))] == [("no_fact_changed", False)]
 
 
 def test_figures_facts_and_texts_are_metadata(report):
@@ -67,6 +67,6 @@ def test_figures_facts_and_texts_are_metadata(report):
 
 def test_the_graph_has_the_checks_where_a_compression_can_occur(graph):
     """All three in every phase that makes calls, whose documents may be too large; none where no call is made."""
-    checks = [key for asset in graph.assets for key in asset.check_keys if key.name in COMPRESSION]
+    checks = [key for asset in graph.assets for key in asset.check_keys if key.name in COMPRESSION_CHECKS]
     assert len(checks) == len(set(checks)) == 3 * len({key.asset_key for key in checks})
     assert {key.asset_key.to_user_string() for key in checks} == {spec.name for spec in PHASES if spec.recipes}

@@ -3,7 +3,7 @@
 import dagster as dg
 import pytest
 
-from pandora_dagster.defs.turn.phase_checks import GATES
+from pandora_dagster.defs.turn.phase_checks import GATE_DESCRIPTIONS
 from pandora_dagster.defs.turn.turn_run import record_turn, report_phases
 
 
@@ -59,6 +59,6 @@ def test_a_failed_check_carries_reason_and_intervention(graph, recipes, key, hal
 
 
 def _checks(instance, phase):
-    keys = [dg.AssetCheckKey(dg.AssetKey(phase), gate) for gate in GATES]
+    keys = [dg.AssetCheckKey(dg.AssetKey(phase), gate) for gate in GATE_DESCRIPTIONS]
     kept = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
     return {key.name: record.event.dagster_event.asset_check_evaluation_data.passed for key, record in kept.items()}

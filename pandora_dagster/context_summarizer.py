@@ -1,6 +1,7 @@
-"""003's import path `context_summarizer`: names only, everything behind them lives in `compression`.
+"""The import path `context_summarizer` of specification 003: re-exports names of `compression`.
 
-`_L2_SYSTEM`, `_L2_TEMPLATE` and `_L3_TEMPLATE` are read from `prompts/memory/` on first use (DECISIONS 24).
+`_L2_SYSTEM`, `_L2_TEMPLATE` and `_L3_TEMPLATE` are read from `prompts/memory/` on first use: decision 24
+(docs/decisions/24-malformed-digests.md).
 """
 
 from pandora_dagster.compression.levels.level_prompts import DIGEST_KEYS as _DIGEST_KEYS

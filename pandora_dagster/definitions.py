@@ -1,4 +1,4 @@
-"""Dagster's entry point: the whole graph in one value. `workspace.yaml` and `[tool.dg.project]` name it."""
+"""Dagster's entry point: `defs` holds the whole asset graph. `workspace.yaml` and `[tool.dg.project]` name this module."""
 
 import dagster as dg
 

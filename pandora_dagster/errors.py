@@ -14,7 +14,7 @@
     │   └── FactLossError          they would fit only without a critical fact
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
     │   └── DamagedIndexError          an index that is damaged or has another schema: it can be rebuilt
-    │       └── OldIndexError              an index of an older schema: it is rebuilt where the documents are at hand
+    │       └── OldIndexError          an index of an older schema: it is rebuilt where the documents are at hand
     ├── ModelError                 a call of a model failed
     │   ├── RuntimeUnreachableError    refused, reset, 5xx                      (retryable)
     │   │   ├── RateLimitedError       429: too many calls                      (retryable)
@@ -23,7 +23,7 @@
     │   ├── ModelTimeoutError          over the recipe's `timeout_ms`           (retryable)
     │   ├── ModelRejectedError         400: prompt too long, bad schema, auth   (never retried)
     │   └── BadAnswerError             truncated, empty, refused, not parseable, against the schema (retryable)
-    ├── DeferredError              a summarisation call over its session's limits: later (retryable)
+    ├── DeferredError              a summarization call over its session's limits: later (retryable)
     └── HaltError                  the turn stops; an intervention has been written (exit code 1)
 
 An error says whether a retry can help (`retryable`) and what a user can do (`hint`).
@@ -70,11 +70,11 @@ class ConfigurationError(PandoraError):
 
 
 class RecipeNotFoundError(ConfigurationError):
-    """A recipe that no file contains (000 section 18.1)."""
+    """No file contains the recipe (specification 000, section 18.1)."""
 
 
 class RecipeValidationError(ConfigurationError):
-    """All faults of one recipe file (000 section 18.2)."""
+    """All faults of one recipe file (specification 000, section 18.2)."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("\n".join(faults))
@@ -118,7 +118,7 @@ class OldIndexError(DamagedIndexError):
 
 
 class ModelError(PandoraError):
-    """A call of a model failed. `queued_ms` and `tokens` say what it cost."""
+    """A call of a model failed; `queued_ms` and `tokens` are what it cost."""
 
     queued_ms: float = 0.0
     """Milliseconds in the admission queue of the server."""
@@ -167,7 +167,7 @@ class BadAnswerError(ModelError):
 
 
 class DeferredError(PandoraError):
-    """A summarization call that the limits of its session deferred (DECISIONS 7). Nothing is lost: it can be made later."""
+    """A summarization call over the limits of its session, to be made later: decision 7 (docs/decisions/07-levels-link-every-fact.md)."""
 
     retryable = True
 

@@ -9,5 +9,5 @@ def shipped_folder(package: Path | None = None) -> Path:
     In an installed wheel they are in the package's `shipped/`, in a checkout beside the package.
     """
     package = package or Path(__file__).resolve().parent
-    inside = package / "shipped"
-    return inside if inside.is_dir() else package.parent
+    wheel_folder = package / "shipped"
+    return wheel_folder if wheel_folder.is_dir() else package.parent

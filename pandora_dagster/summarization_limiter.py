@@ -1,4 +1,4 @@
-"""003's import path `summarization_limiter`: names only, everything behind them lives in `compression`."""
+"""The import path `summarization_limiter` of specification 003: re-exports names of `compression`."""
 
 from pandora_dagster.compression.levels.summarization_pipeline import truncate_entries
 from pandora_dagster.compression.summarization_rate import SummarizationRateLimiter

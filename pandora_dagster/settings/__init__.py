@@ -1,4 +1,4 @@
-"""Environment and files -> one frozen `Settings`. The only package that reads the environment, and only on request."""
+"""Reads environment and files into one frozen `Settings`, on request. No other package reads the environment."""
 
 from pandora_dagster.settings.environment import load_settings, process_environment, set_process_variables
 from pandora_dagster.settings.settings_model import SettingRow, Settings, settings_table

@@ -1,4 +1,4 @@
-"""The environment of the process, and the `Settings` that it describes. The only module that reads or changes the environment."""
+"""The environment of the process, and the `Settings` that it describes. No other module reads or changes the environment."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -13,18 +13,20 @@ from pandora_dagster.settings.settings_model import Settings, Variable, variable
 from pandora_dagster.shipped import shipped_folder
 
 _PREFIX = "PANDORA_"
-_CREDENTIAL = "_KEY"
-"""Names ending so are credentials that a runtime file refers to, not settings."""
+_CREDENTIAL_SUFFIX = "_KEY"
+"""A variable whose name ends in it is a credential that a runtime file refers to, not a setting."""
+_MAX_SHOWN_CHARACTERS = 100
+"""Characters of a value that a message shows."""
 _PATH_FIELDS = ("root", "runtime_file", "recipes_root", "dagster_home")
 
 
 def process_environment(**changes: str) -> Mapping[str, str]:
-    """The environment of this process, read-only; a non-empty value in `changes` takes the place of the variable that it names.
+    """The environment of this process, read-only; each non-empty value of `changes` replaces the variable of its name.
 
     Without changes it is a live view; with changes, a copy, which fits a child process.
     """
-    given = {name: value for name, value in changes.items() if value}
-    return MappingProxyType({**os.environ, **given} if given else os.environ)
+    overrides = {name: value for name, value in changes.items() if value}
+    return MappingProxyType({**os.environ, **overrides} if overrides else os.environ)
 
 
 def set_process_variables(**variables: str) -> None:
@@ -38,58 +40,58 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shippe
     Relative paths start at `cwd` (default: the current folder). Raises ConfigurationError that lists every fault,
     one per line, as `PANDORA_RUNTIME: 'foo': expected extractive, sglang or sglang-offline`.
     """
-    known = variables()
-    given = {field: environ[v.name] for field, v in known.items() if environ.get(v.name)}
-    faults = list(_unknown(environ, known.values()))
-    values, misplaced = _with_paths(given, cwd or Path.cwd(), shipped or shipped_folder())
-    faults += [_fault(known[field], given.get(field, str(values[field]))) for field in misplaced]
+    variables_by_field = variables()
+    texts = {field: environ[v.name] for field, v in variables_by_field.items() if environ.get(v.name)}
+    faults = list(_unknown_setting_faults(environ, variables_by_field.values()))
+    values, unusable_fields = _resolve_paths(texts, cwd or Path.cwd(), shipped or shipped_folder())
+    faults += [_describe_fault(variables_by_field[field], texts.get(field, str(values[field]))) for field in unusable_fields]
     try:
         settings = Settings.model_validate(values)
-    except ValidationError as wrong:
-        fields = dict.fromkeys(str(error["loc"][0]) for error in wrong.errors())
-        faults += [_fault(known[f], str(given.get(f, Settings.model_fields[f].default))) for f in fields]
+    except ValidationError as invalid:
+        fields = dict.fromkeys(str(error["loc"][0]) for error in invalid.errors())
+        faults += [_describe_fault(variables_by_field[f], str(texts.get(f, Settings.model_fields[f].default))) for f in fields]
         raise ConfigurationError("\n".join(faults)) from None
     if faults:
         raise ConfigurationError("\n".join(faults))
     return settings
 
 
-def _fault(variable: Variable, value: str) -> str:
-    return f"{variable.name}: {value[:100]!r}: expected {variable.expected}"
+def _describe_fault(variable: Variable, value: str) -> str:
+    return f"{variable.name}: {value[:_MAX_SHOWN_CHARACTERS]!r}: expected {variable.expected}"
 
 
-def _unknown(environ: Mapping[str, str], known: Iterable[Variable]) -> Iterable[str]:
-    """Faults of misspelt settings. Values stay out of the message: they may be credentials."""
-    names = {v.name.removeprefix(_PREFIX): v.name for v in known}
+def _unknown_setting_faults(environ: Mapping[str, str], settings: Iterable[Variable]) -> Iterable[str]:
+    """Variables with the prefix that are no setting. Messages leave their values out: they may be credentials."""
+    names = {v.name.removeprefix(_PREFIX): v.name for v in settings}
     for name in sorted(environ):
-        if name.startswith(_PREFIX) and not name.endswith(_CREDENTIAL) and name not in names.values():
+        if name.startswith(_PREFIX) and not name.endswith(_CREDENTIAL_SUFFIX) and name not in names.values():
             close = get_close_matches(name.removeprefix(_PREFIX), names, n=1)
             expected = "a name of docs/reference/settings.md, or a credential whose name ends in _KEY"
             yield f"{name}: unknown setting: " + (f"did you mean {names[close[0]]}?" if close else f"expected {expected}")
 
 
-def _with_paths(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[str, object], list[str]]:
-    """Values with every path absolute and defaulted, and the fields whose path is unusable."""
-    root = _absolute(given.get("root", "data/panda-system-docs"), cwd)
-    own = root / "runtime.yaml"
+def _resolve_paths(texts: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[str, object], list[str]]:
+    """Return the values of all set fields and of all paths, made absolute or by default, and the fields whose path cannot be used."""
+    root = _absolute_path(texts.get("root", "data/panda-system-docs"), cwd)
+    store_runtime_file = root / "runtime.yaml"
     defaults = {
         "root": root,
-        "runtime_file": own if _is_file(own) else shipped / "data" / "runtime.yaml",
+        "runtime_file": store_runtime_file if _is_file(store_runtime_file) else shipped / "data" / "runtime.yaml",
         "recipes_root": shipped,
         "dagster_home": root / "dagster",
     }
-    places = {field: _absolute(given[field], cwd) if field in given else defaults[field] for field in _PATH_FIELDS}
-    if "notes" in given:
-        places["notes"] = _absolute(given["notes"], cwd)
-    good_root = _may_be_folder(places["root"])
-    usable = {
-        "root": good_root,
-        "dagster_home": _may_be_folder(places["dagster_home"]) or not (good_root or "dagster_home" in given),
-        "runtime_file": "runtime_file" not in given or places["runtime_file"].is_file(),
-        "recipes_root": "recipes_root" not in given or places["recipes_root"].is_dir(),
-        "notes": "notes" not in given or _is_folder(places["notes"]),
+    paths = {field: _absolute_path(texts[field], cwd) if field in texts else defaults[field] for field in _PATH_FIELDS}
+    if "notes" in texts:
+        paths["notes"] = _absolute_path(texts["notes"], cwd)
+    is_root_usable = _can_be_folder(paths["root"])
+    is_usable = {  # the default dagster_home below an unusable root is not a second fault
+        "root": is_root_usable,
+        "dagster_home": _can_be_folder(paths["dagster_home"]) or not (is_root_usable or "dagster_home" in texts),
+        "runtime_file": "runtime_file" not in texts or paths["runtime_file"].is_file(),
+        "recipes_root": "recipes_root" not in texts or paths["recipes_root"].is_dir(),
+        "notes": "notes" not in texts or _is_folder(paths["notes"]),
     }
-    return {**given, **places}, [field for field, good in usable.items() if not good]
+    return {**texts, **paths}, [field for field, usable in is_usable.items() if not usable]
 
 
 def _is_file(path: Path) -> bool:
@@ -107,7 +109,7 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _absolute(text: str, cwd: Path) -> Path:
+def _absolute_path(text: str, cwd: Path) -> Path:
     """`text` below `cwd`, with `~` for the home folder; the `~name` of an unknown user stays unchanged."""
     try:
         path = Path(text).expanduser()
@@ -116,7 +118,7 @@ def _absolute(text: str, cwd: Path) -> Path:
     return Path(cwd, path)
 
 
-def _may_be_folder(path: Path) -> bool:
+def _can_be_folder(path: Path) -> bool:
     """Whether `path` is a folder or can be created as one: no part of it is a file."""
     if "\0" in str(path):
         return False

@@ -1,6 +1,6 @@
-"""All settings, each with its environment variable, bounds and meaning. Reads nothing.
+"""All settings, each with its environment variable, bounds and meaning.
 
-Values are the texts of environment variables; `environment.py` resolves paths and words the faults.
+`Settings` validates texts of environment variables; `environment.py` reads them, resolves paths and reports faults.
 """
 
 import re
@@ -24,29 +24,29 @@ class Variable:
     name: str
     expected: str
     default: str = ""
-    """Only for defaults that depend on another setting."""
+    """Only where the default depends on another setting."""
 
 
-def _user(text: str) -> UserId:
+def _parse_user(text: str) -> UserId:
     try:
         return user_id(text)
     except BadIdError as fault:
         raise ValueError(str(fault)) from None
 
 
-def _zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     if name != "UTC" and name not in available_timezones():
         raise ValueError(f"{name} is not a known time zone")
     return name
 
 
-def _day(value: object) -> object:
-    """Only ISO 8601: pydantic alone would read any number as a day."""
+def _parse_day(value: object) -> object:
+    """Parse an ISO 8601 day: pydantic alone would read any number as a day."""
     return date.fromisoformat(value) if isinstance(value, str) else value
 
 
-def _hour(value: object) -> object:
-    """Only hours and minutes."""
+def _parse_time_of_day(value: object) -> object:
+    """Parse hours and minutes, such as 02:00; seconds are refused."""
     if not isinstance(value, str):
         return value
     if not re.fullmatch(r"[0-9]{2}:[0-9]{2}", value):
@@ -54,18 +54,18 @@ def _hour(value: object) -> object:
     return time.fromisoformat(value)
 
 
-_TOKENS = "a whole number of tokens from {} to 1000000"
-_FOLDER = "a folder that you may use, or a path where one can be made"
-_SWITCH = "true or false"
+_EXPECTED_TOKENS = "a whole number of tokens from {} to 1000000"
+_EXPECTED_FOLDER = "a folder that you may use, or a path where one can be made"
+_EXPECTED_SWITCH = "true or false"
 _TextLayer = Literal["NERVES", "REFLEX", "MIND", "VOICE"]
 
 
 class Settings(BaseModel):
-    """Every setting, validated. Paths are absolute, tokens are cl100k tokens, times are in the unit of the name."""
+    """Every setting, validated. Paths are absolute, tokens are cl100k tokens, durations are in the unit of their name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    root: Annotated[Path, Variable("PANDORA_ROOT", _FOLDER, "data/panda-system-docs below the current folder")] = Field(
+    root: Annotated[Path, Variable("PANDORA_ROOT", _EXPECTED_FOLDER, "data/panda-system-docs below the current folder")] = Field(
         description="The store root: the folder of all documents, indexes and interventions."
     )
     runtime: Annotated[
@@ -84,23 +84,23 @@ class Settings(BaseModel):
     recipes_root: Annotated[
         Path, Variable("PANDORA_RECIPES", "an existing folder that holds recipes/ and prompts/", "the shipped recipes and prompts")
     ] = Field(description="The folder that holds `recipes/` and `prompts/`.")
-    dagster_home: Annotated[Path, Variable("DAGSTER_HOME", _FOLDER, "<root>/dagster")] = Field(
+    dagster_home: Annotated[Path, Variable("DAGSTER_HOME", _EXPECTED_FOLDER, "<root>/dagster")] = Field(
         description="Dagster's own storage: runs, events, schedules."
     )
     notes: Annotated[Path | None, Variable("PANDORA_NOTES", "an existing folder of Markdown notes", "users/<user>/notes in the store")] = (
         Field(None, description="Notes of PANDORA_USER: a folder of Markdown notes, e.g. an Obsidian vault; only read.")
     )
-    user: Annotated[UserId, AfterValidator(_user), Variable("PANDORA_USER", "a user id: letters, digits, _ - @ + or single dots")] = Field(
-        UserId("me"), description="The user of commands without --user."
+    user: Annotated[UserId, AfterValidator(_parse_user), Variable("PANDORA_USER", "a user id: letters, digits, _ - @ + or single dots")] = (
+        Field(UserId("me"), description="The user of commands without --user.")
     )
-    timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
+    timezone: Annotated[str, AfterValidator(_check_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
         "UTC",
         description="The time zone of days: of unnamed sessions, of Dagster's day partitions, of archival.",
     )
-    first_day: Annotated[date, BeforeValidator(_day), Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
+    first_day: Annotated[date, BeforeValidator(_parse_day), Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
         date(2026, 1, 1), description="The first day partition in Dagster."
     )
-    keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _SWITCH)] = Field(
+    keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _EXPECTED_SWITCH)] = Field(
         True, description="Whether prompt packs and raw answers are stored, credentials redacted."
     )
     keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
@@ -130,7 +130,7 @@ class Settings(BaseModel):
         30,
         description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored turn is kept as long.",
     )
-    archive_at: Annotated[time, BeforeValidator(_hour), Variable("PANDORA_ARCHIVE_AT", "a time of day such as 02:00")] = Field(
+    archive_at: Annotated[time, BeforeValidator(_parse_time_of_day), Variable("PANDORA_ARCHIVE_AT", "a time of day such as 02:00")] = Field(
         time(2), description="When the nightly archival runs, in PANDORA_TIMEZONE."
     )
     pages_port: Annotated[int, Field(ge=0, le=65_535), Variable("PANDORA_PAGES_PORT", "a port, 0 to 65535")] = Field(
@@ -139,9 +139,9 @@ class Settings(BaseModel):
     archive_ratio: Annotated[
         float, Field(gt=0, lt=1, allow_inf_nan=False), Variable("PANDORA_ARCHIVE_RATIO", "a share over 0 and under 1")
     ] = Field(0.4, description="Target size of an archived document, as a share of its tokens.")
-    archive_document_tokens: Annotated[int, Field(ge=1, le=1_000_000), Variable("PANDORA_ARCHIVE_DOCUMENT_TOKENS", _TOKENS.format(1))] = (
-        Field(500, description="A document beside context.md over this many tokens stays with the archived turn, compressed.")
-    )
+    archive_document_tokens: Annotated[
+        int, Field(ge=1, le=1_000_000), Variable("PANDORA_ARCHIVE_DOCUMENT_TOKENS", _EXPECTED_TOKENS.format(1))
+    ] = Field(500, description="A document beside context.md over this many tokens stays with the archived turn, compressed.")
     archive_concurrency: Annotated[int, Field(ge=1, le=1_000), Variable("PANDORA_ARCHIVE_CONCURRENCY", "a whole number, 1 to 1000")] = (
         Field(8, description="Turns that archival compresses concurrently, by a model or in worker processes.")
     )
@@ -157,23 +157,23 @@ class Settings(BaseModel):
         int, Field(ge=0, le=36_500), Variable("PANDORA_RUNS_KEEP_DAYS", "a whole number of days, 0 to 36500; 0 for ever")
     ] = Field(0, description="Days for which Dagster keeps a finished run; runs that show a partition as materialized stay.")
 
-    default_context_budget: Annotated[int, Field(ge=100, le=1_000_000), Variable("DEFAULT_CONTEXT_BUDGET", _TOKENS.format(100))] = Field(
-        12_000, description="Token budget of a call without a recipe budget."
-    )
+    default_context_budget: Annotated[
+        int, Field(ge=100, le=1_000_000), Variable("DEFAULT_CONTEXT_BUDGET", _EXPECTED_TOKENS.format(100))
+    ] = Field(12_000, description="Token budget of a call without a recipe budget.")
     response_token_reserve: Annotated[
-        int, Field(ge=0, le=1_000_000), Variable("RESPONSE_TOKEN_RESERVE", _TOKENS.format(0) + ", under DEFAULT_CONTEXT_BUDGET")
+        int, Field(ge=0, le=1_000_000), Variable("RESPONSE_TOKEN_RESERVE", _EXPECTED_TOKENS.format(0) + ", under DEFAULT_CONTEXT_BUDGET")
     ] = Field(2_000, validate_default=True, description="Tokens reserved for the answer of a call without a recipe budget.")
     compression_threshold: Annotated[
         float, Field(gt=0, le=1, allow_inf_nan=False), Variable("COMPRESSION_THRESHOLD", "a share over 0 and up to 1")
     ] = Field(0.9, description="Share of a budget above which compression starts.")
-    compression_enabled: Annotated[bool, Variable("COMPRESSION_ENABLED", _SWITCH)] = Field(
+    compression_enabled: Annotated[bool, Variable("COMPRESSION_ENABLED", _EXPECTED_SWITCH)] = Field(
         True, description="Whether documents over their budget are compressed; off, such a call halts."
     )
     compression_cache_ttl_s: Annotated[
         int, Field(ge=0, le=31_536_000), Variable("COMPRESSION_CACHE_TTL", "a whole number of seconds, 0 to 31536000")
     ] = Field(300, description="Seconds for which a compressed document is reused.")
-    min_compression_savings: Annotated[int, Field(ge=0, le=1_000_000), Variable("MIN_COMPRESSION_SAVINGS", _TOKENS.format(0))] = Field(
-        500, description="Tokens that the compression of a section or document must save; otherwise it is not made."
+    min_compression_savings: Annotated[int, Field(ge=0, le=1_000_000), Variable("MIN_COMPRESSION_SAVINGS", _EXPECTED_TOKENS.format(0))] = (
+        Field(500, description="Tokens that the compression of a section or document must save; otherwise it is not made.")
     )
     compression_model_layer: Annotated[_TextLayer, Variable("COMPRESSION_MODEL_LAYER", "NERVES, REFLEX, MIND or VOICE")] = Field(
         "NERVES", description="The model layer that compresses; use another than NERVES only where NERVES has no server."
@@ -181,15 +181,15 @@ class Settings(BaseModel):
 
     @field_validator("response_token_reserve")
     @classmethod
-    def _leaves_room(cls, reserve: int, info: ValidationInfo) -> int:
+    def _check_reserve(cls, reserve: int, info: ValidationInfo) -> int:
         budget = info.data.get("default_context_budget")
         if budget is not None and reserve >= budget:
-            raise ValueError(f"{reserve} leaves nothing of {budget}")
+            raise ValueError(f"{reserve} leaves no tokens of {budget}")
         return reserve
 
     @field_validator("stage")
     @classmethod
-    def _of_its_policy(cls, stage: str, info: ValidationInfo) -> str:
+    def _check_stage(cls, stage: str, info: ValidationInfo) -> str:
         if stage and (info.data.get("policy") != "mediation" or stage not in POLICIES["mediation"].buffers):
             raise ValueError(f"{stage} is no stage of {info.data.get('policy')}")
         return stage
@@ -202,8 +202,8 @@ class Settings(BaseModel):
 
 def variables() -> dict[str, Variable]:
     """Field name -> its environment variable, in the order of `Settings`."""
-    marked = ((field, mark) for field, about in Settings.model_fields.items() for mark in about.metadata)
-    return {field: mark for field, mark in marked if isinstance(mark, Variable)}
+    annotations = ((field, annotation) for field, info in Settings.model_fields.items() for annotation in info.metadata)
+    return {field: annotation for field, annotation in annotations if isinstance(annotation, Variable)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +220,12 @@ def settings_table() -> tuple[SettingRow, ...]:
     """Every setting in order: environment variable, default in words, meaning, expected form."""
     fields = Settings.model_fields
     return tuple(
-        SettingRow(variable.name, variable.default or _shown(fields[field].default), fields[field].description or "", variable.expected)
+        SettingRow(
+            variable.name, variable.default or _default_text(fields[field].default), fields[field].description or "", variable.expected
+        )
         for field, variable in variables().items()
     )
 
 
-def _shown(value: object) -> str:
+def _default_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,8 +15,11 @@ from pandora_dagster.documents.turn_row import READ_FILES
 from pandora_dagster.retrieval.turn_excerpts import Excerpt, excerpt
 
 BUDGET_TOKENS = 700
-"""What one search may add to section 4."""
-MOST_TURNS = 3
+"""Tokens that one search may add to section 4."""
+_MAX_EXCERPT_TOKENS = BUDGET_TOKENS // 2
+"""Tokens of one turn: a long turn leaves half of the budget to others."""
+MAX_TURNS = 3
+"""Turns that one search returns."""
 DOC_SEARCH = ToolSpec(
     "doc.search",
     "Search the user's earlier conversations and documents by words. Returns the best pieces with their sources.",
@@ -38,42 +41,44 @@ class DocSearch:
     counter: TokenMeasure
     scores: TextScorer
     crosses_sessions: Callable[[UserId], bool]
-    """Whether turns of the user's other sessions may be used (DECISIONS 33)."""
+    """Whether turns of the user's other sessions may be used (decision 33, docs/decisions/33-looking-back.md)."""
     spec: ToolSpec = DOC_SEARCH
 
     async def run(self, run: ToolRun) -> ToolOutcome:
         query, user = str(run.arguments["query"]), run.user
         parts: list[str] = []
         sources: list[Source] = []
-        raw: list[dict[str, object]] = []
-        room = BUDGET_TOKENS
-        for candidate in self._found(user, query, run.turn):
+        raw_results: list[dict[str, object]] = []
+        remaining_tokens = BUDGET_TOKENS
+        for candidate in self._find_turns(user, query, run.turn):
             key = TurnKey(user, candidate.row.number)
-            piece = self._piece(key, query, room)
-            if not piece.text:
+            turn_excerpt = self._load_excerpt(key, query, remaining_tokens)
+            if not turn_excerpt.text:
                 continue
-            room -= piece.tokens
+            remaining_tokens -= turn_excerpt.tokens
             sources.append(Source("", f"turns/{key.turn_id}/context.md", candidate.row.summary, key.turn_id))
-            parts.append(f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{escape_source_marks(piece.text)}")
-            raw.append(
+            parts.append(
+                f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{escape_source_marks(turn_excerpt.text)}"
+            )
+            raw_results.append(
                 {
                     "turn_id": key.turn_id,
                     "created_at": candidate.row.created_at,
                     "score": round(candidate.score, 4),
-                    "text": piece.text,
-                    "left_out": piece.left_out,
+                    "text": turn_excerpt.text,
+                    "left_out": turn_excerpt.left_out,
                 }
             )
-        return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw, ensure_ascii=False, indent=1), tuple(sources))
+        return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw_results, ensure_ascii=False, indent=1), tuple(sources))
 
-    def _found(self, user: UserId, query: str, turn: TurnKey) -> tuple[Candidate, ...]:
-        """The best earlier turns; without consent to more, of the turn's own session alone."""
+    def _find_turns(self, user: UserId, query: str, turn: TurnKey) -> tuple[Candidate, ...]:
+        """The best earlier turns; only those of the turn's session where other sessions may not be used."""
         if self.crosses_sessions(user):
-            return self.index.candidates(user, query, limit=MOST_TURNS, before=turn.number)
+            return self.index.candidates(user, query, limit=MAX_TURNS, before=turn.number)
         session = self.turns.manifest(turn).session_id
-        found = self.index.candidates(user, query, limit=MAX_SESSION_CANDIDATES, before=turn.number)
-        return tuple(c for c in found if c.row.session_id == session)[:MOST_TURNS]
+        candidates = self.index.candidates(user, query, limit=MAX_SESSION_CANDIDATES, before=turn.number)
+        return tuple(c for c in candidates if c.row.session_id == session)[:MAX_TURNS]
 
-    def _piece(self, key: TurnKey, query: str, room: int) -> Excerpt:
+    def _load_excerpt(self, key: TurnKey, query: str, remaining_tokens: int) -> Excerpt:
         turn = self.turns.load(key, only=READ_FILES)
-        return excerpt(turn, query, limit=min(room, BUDGET_TOKENS // 2), counter=self.counter, scores=self.scores)
+        return excerpt(turn, query, limit=min(remaining_tokens, _MAX_EXCERPT_TOKENS), counter=self.counter, scores=self.scores)

@@ -1,4 +1,4 @@
-"""`memory.query` and `memory.create`: the user's stored preferences and facts (004 section 3.4)."""
+"""`memory.query` and `memory.create`: the user's stored preferences and facts (specification 004, section 3.4)."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,9 @@ STATED_CONFIDENCE = 0.9
 """Confidence of an explicit statement of the user."""
 BUDGET_TOKENS = 700
 """Tokens that one query may add to section 4."""
-_FILES = {"preference": "preferences.md", "fact": "facts.md"}
+_CITATION_TOKENS = 6
+"""Tokens of ` [source 1]` and the line end after an entry."""
+_FILE_OF_KIND = {"preference": "preferences.md", "fact": "facts.md"}
 MEMORY_QUERY = ToolSpec(
     "memory.query",
     "Look up the user's stored preferences and facts by words; an empty query lists all.",
@@ -54,16 +56,16 @@ class MemoryQuery:
     spec: ToolSpec = MEMORY_QUERY
 
     async def run(self, run: ToolRun) -> ToolOutcome:
-        found = self._found(run.user, str(run.arguments["query"]))
-        shown = self._fit_budget(found)
-        files = sorted({_FILES[e.kind] for e in shown})
-        lines = [f"{_line(e)} [source {files.index(_FILES[e.kind]) + 1}]" for e in shown]
-        if len(shown) < len(found):
-            lines.append(f"{len(found) - len(shown)} more entries are not shown; ask for them by their words.")
-        raw = json.dumps([{"key": e.key, "value": e.value, "kind": e.kind} for e in found], ensure_ascii=False)
+        entries = self._find_entries(run.user, str(run.arguments["query"]))
+        shown = self._fit_budget(entries)
+        files = sorted({_FILE_OF_KIND[e.kind] for e in shown})
+        lines = [f"{_render_entry(e)} [source {files.index(_FILE_OF_KIND[e.kind]) + 1}]" for e in shown]
+        if len(shown) < len(entries):
+            lines.append(f"{len(entries) - len(shown)} more entries are not shown; ask for them by their words.")
+        raw = json.dumps([{"key": e.key, "value": e.value, "kind": e.kind} for e in entries], ensure_ascii=False)
         return ToolOutcome(True, "\n".join(lines), raw, tuple(Source("", f, "Stored memory") for f in files))
 
-    def _found(self, user: UserId, query: str) -> list[MemoryEntry]:
+    def _find_entries(self, user: UserId, query: str) -> list[MemoryEntry]:
         """Entries that share words with the query, best first; all of them for an empty one."""
         entries = self.memory.entries(user)
         if not query.strip():
@@ -73,17 +75,18 @@ class MemoryQuery:
         return [entry for score, entry in by_score if score > 0]
 
     def _fit_budget(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
+        """The entries that fit the budget, best first; an entry that does not fit is left out whole."""
         shown: list[MemoryEntry] = []
-        room = BUDGET_TOKENS
+        remaining_tokens = BUDGET_TOKENS
         for entry in entries:
-            cost = self.counter.count(_line(entry)) + 6
-            if cost <= room:
-                room -= cost
+            cost = self.counter.count(_render_entry(entry)) + _CITATION_TOKENS
+            if cost <= remaining_tokens:
+                remaining_tokens -= cost
                 shown.append(entry)
         return shown
 
 
-def _line(entry: MemoryEntry) -> str:
+def _render_entry(entry: MemoryEntry) -> str:
     return f"- {entry.key}: {escape_source_marks(cell(entry.value))}"
 
 
@@ -106,7 +109,7 @@ class MemoryCreate:
             kind=str(arguments["kind"]),
         )
         self.memory.put(run.user, entry)
-        file = _FILES[entry.kind]
+        file = _FILE_OF_KIND[entry.kind]
         return ToolOutcome(
             True,
             f"Stored {entry.kind} {entry.key}: {escape_source_marks(entry.value)} [source 1]",

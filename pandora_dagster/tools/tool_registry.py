@@ -1,4 +1,4 @@
-"""The tools that the Coordinator may call: the only list of them. Recipes are checked against its names, turns run its tools."""
+"""The tools that the Coordinator may call: the only list of them, for turns that run them and for checks of recipes that name them."""
 
 from collections.abc import Callable
 

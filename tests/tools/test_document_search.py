@@ -11,7 +11,7 @@ from pandora_dagster.contracts.turns import MAX_SESSION_CANDIDATES
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.steps.session_facts import give_consent
 from pandora_dagster.settings import load_settings
-from pandora_dagster.tools.document_search import BUDGET_TOKENS, MOST_TURNS
+from pandora_dagster.tools.document_search import BUDGET_TOKENS, MAX_TURNS
 from tests.phases.rig import open_rig
 
 
@@ -54,11 +54,11 @@ def test_only_the_users_own_earlier_turns_are_searched(rig):
 
 def test_the_result_stays_within_its_budget(rig):
     """At most three turns, whole pieces, and what was left out is named in the raw bundle."""
-    for n in range(MOST_TURNS + 2):
+    for n in range(MAX_TURNS + 2):
         rig.ask("\n\n".join(f"walnut paragraph {n} {m} " + "and so on " * 30 for m in range(4)))
     found = search(rig, "walnut paragraph")
-    assert 0 < len(found.sources) <= MOST_TURNS
-    assert rig.app.dependencies.counter.count(found.text) <= BUDGET_TOKENS + 20 * MOST_TURNS
+    assert 0 < len(found.sources) <= MAX_TURNS
+    assert rig.app.dependencies.counter.count(found.text) <= BUDGET_TOKENS + 20 * MAX_TURNS
     assert any(entry["left_out"] for entry in json.loads(found.raw))
 
 
@@ -90,10 +90,10 @@ def test_a_mediation_searches_other_sessions_only_with_consent(mediation):
 def test_better_matches_of_other_sessions_do_not_crowd_out_the_own_session(mediation):
     """The own session's turn is found behind more other ones than one search gives."""
     own = mediation.ask("a desk by the window, with the drawers that we spoke of", session="s2")
-    for _ in range(MOST_TURNS + 2):
+    for _ in range(MAX_TURNS + 2):
         mediation.ask("walnut desk", session="s1")
     here = mediation.start("which desk?", session="s2")
-    assert MAX_SESSION_CANDIDATES > MOST_TURNS + 2
+    assert MAX_SESSION_CANDIDATES > MAX_TURNS + 2
     assert {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources} == {own.turn_id}
 
 

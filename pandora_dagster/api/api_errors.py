@@ -22,16 +22,16 @@ _STATUS_OF_HALT = {
 
 
 class ApiError(Exception):
-    """An error response with its status, headers and body."""
+    """An error response with its status, headers and body; `fields` are further fields of the body's `error`."""
 
     def __init__(
         self, status: int, message: str, *, type: str = "invalid_request_error", param: str | None = None, code: str | None = None,
-        headers: Mapping[str, str] | None = None, **more: str,
+        headers: Mapping[str, str] | None = None, **fields: str,
     ) -> None:  # fmt: skip
         super().__init__(message)
         self.status = status
         self.headers = {**_NO_RETRY, **(headers or {})} if status >= 500 else dict(headers or {})
-        self.body: dict[str, Any] = {"error": {"message": message, "type": type, "param": param, "code": code, **more}}
+        self.body: dict[str, Any] = {"error": {"message": message, "type": type, "param": param, "code": code, **fields}}
 
 
 _NO_RETRY = {"x-should-retry": "false"}
@@ -71,7 +71,9 @@ class TurnFailure:
         headers = {"X-Pandora-Turn": str(self.key)} if self.key else {}
         if isinstance(self.error, InputError):
             return ApiError(400, self.error.with_hint, headers=headers)
-        known = isinstance(self.error, PandoraError)
-        message = self.error.with_hint if isinstance(self.error, PandoraError) else "internal error: see the log of the server"
-        code = "config_error" if isinstance(self.error, ConfigurationError) else "failed" if known else "internal_error"
+        if isinstance(self.error, PandoraError):
+            message = self.error.with_hint
+            code = "config_error" if isinstance(self.error, ConfigurationError) else "failed"
+        else:
+            message, code = "internal error: see the log of the server", "internal_error"
         return ApiError(500, f"{self.key}: {message}" if self.key else message, type="server_error", code=code, headers=headers)

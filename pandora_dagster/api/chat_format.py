@@ -18,11 +18,14 @@ from pandora_dagster.phases.flow.turn_answer import TurnAnswer
 MODELS: Mapping[str, Literal["chat", "code"]] = {"pandora": "chat", "pandora-code": "code"}
 """Model name -> mode of the turn. Recipes and runtime.yaml decide which models answer."""
 USER_HEADER, SESSION_HEADER = "X-Pandora-User", "X-Pandora-Session"
+_SESSION_HASH_DIGITS = 20
+_MAX_SHOWN_CHARACTERS = 60
+"""Characters of a client's value that an error message shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One query. `earlier` are the messages of the request before it, value for value."""
+    """One query. `earlier` are the messages before it in the request, unchanged."""
 
     query: str
     user: UserId
@@ -39,8 +42,8 @@ class _StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class _Body(BaseModel):
-    """The fields of a request that are used. Fields that recipes decide (temperature, max_tokens and the like) are ignored."""
+class _RequestBody(BaseModel):
+    """The fields of a request that are read. Recipes decide the others (temperature, max_tokens and the like), so they are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     model: str
@@ -55,28 +58,30 @@ class _Body(BaseModel):
 
 
 def parse_chat_request(body: bytes, headers: Mapping[str, str], *, user: UserId) -> ChatRequest:
-    """The request of a body and its headers; `user` is the user where no header names one. Raises ApiError."""
-    read = _read(body)
-    if read.model not in MODELS:
-        raise ApiError(404, f"model {read.model[:60]!r}: expected one of {', '.join(MODELS)}", param="model", code="model_not_found")
-    _check_unsupported(read)
-    *earlier, last = read.messages
+    """Parse a body and its headers; `user` is the user where no header names one. Raises ApiError."""
+    request = _parse_body(body)
+    if request.model not in MODELS:
+        message = f"model {request.model[:_MAX_SHOWN_CHARACTERS]!r}: expected one of {', '.join(MODELS)}"
+        raise ApiError(404, message, param="model", code="model_not_found")
+    _check_unsupported(request)
+    *earlier, last = request.messages
     if last.get("role") != "user":
-        raise _param_error("messages", f"the last one has role {str(last.get('role'))[:40]!r}: expected role user")
-    query = _question_text(last.get("content"))
+        raise _param_error("messages", f"the last one has role {str(last.get('role'))[:_MAX_SHOWN_CHARACTERS]!r}: expected role user")
+    query = _extract_query(last.get("content"))
     try:
         owner = user_id(headers[USER_HEADER]) if headers.get(USER_HEADER) else user
-        session = session_id(headers.get(SESSION_HEADER) or _derived_session(read.messages))
+        session = session_id(headers.get(SESSION_HEADER) or _derive_session(request.messages))
     except BadIdError as error:
         raise ApiError(400, str(error), code="bad_id") from None
-    options = read.stream_options or _StreamOptions()
-    return ChatRequest(query, owner, session, MODELS[read.model], read.model, tuple(earlier), bool(read.stream), options.include_usage)
+    options = request.stream_options or _StreamOptions()
+    mode = MODELS[request.model]
+    return ChatRequest(query, owner, session, mode, request.model, tuple(earlier), bool(request.stream), options.include_usage)
 
 
-def _read(body: bytes) -> _Body:
+def _parse_body(body: bytes) -> _RequestBody:
     try:
         value: object = json.loads(body)
-        return _Body.model_validate(value)
+        return _RequestBody.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise _param_error(".".join(map(str, first["loc"])) or "body", first["msg"]) from None
@@ -84,18 +89,18 @@ def _read(body: bytes) -> _Body:
         raise ApiError(400, "body: expected one JSON object", code="not_json") from None
 
 
-def _check_unsupported(read: _Body) -> None:
-    """Refuse fields that a client relies on and that this API does not have."""
-    unsupported = {"tools": read.tools, "functions": read.functions, "logprobs": read.logprobs}
+def _check_unsupported(request: _RequestBody) -> None:
+    """Raise ApiError for a field that would change the answer and that this API does not support."""
+    unsupported = {"tools": request.tools, "functions": request.functions, "logprobs": request.logprobs}
     for name in (name for name, value in unsupported.items() if value):
         raise _param_error(name, "not supported: the pipeline has its own")
-    if (read.n or 1) != 1:
+    if (request.n or 1) != 1:
         raise _param_error("n", "expected 1, a turn has one answer")
-    if read.response_format and read.response_format.get("type", "text") != "text":
+    if request.response_format and request.response_format.get("type", "text") != "text":
         raise _param_error("response_format", "expected text")
 
 
-def _question_text(content: object) -> str:
+def _extract_query(content: object) -> str:
     """The text of a message, given as a string or as text parts."""
     if isinstance(content, str):
         text = content
@@ -115,11 +120,11 @@ def _is_text(part: object) -> bool:
     return fields.get("type") == "text" and isinstance(fields.get("text"), str)
 
 
-def _derived_session(messages: Sequence[Message]) -> str:
-    """The session of a client that names none: a hash of the messages up to the first one of the user, which all its requests share."""
+def _derive_session(messages: Sequence[Message]) -> str:
+    """Derive the session of a client that names none from the messages up to the user's first one, which all its requests share."""
     first = next((i for i, message in enumerate(messages) if message.get("role") == "user"), len(messages) - 1)
     opening = [[message.get("role"), message.get("content")] for message in messages[: first + 1]]
-    return f"chat-{sha256(json.dumps(opening, sort_keys=True).encode()).hexdigest()[:20]}"
+    return f"chat-{sha256(json.dumps(opening, sort_keys=True).encode()).hexdigest()[:_SESSION_HASH_DIGITS]}"
 
 
 def _param_error(param: str, message: str) -> ApiError:
@@ -171,13 +176,13 @@ class ChatStream:
         return self._chunk({}, finish_reason="stop", pandora=pandora_fields(chat_answer))
 
     def usage_chunk(self, chat_answer: ChatAnswer) -> str:
-        return sse_event({**self._base(), "choices": [], "usage": chat_answer.usage})
+        return sse_event({**self._common_fields(), "choices": [], "usage": chat_answer.usage})
 
-    def _chunk(self, delta: Mapping[str, str], *, finish_reason: str | None = None, **more: object) -> str:
+    def _chunk(self, delta: Mapping[str, str], *, finish_reason: str | None = None, **fields: object) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
-        return sse_event({**self._base(), "choices": [choice], **more})
+        return sse_event({**self._common_fields(), "choices": [choice], **fields})
 
-    def _base(self) -> dict[str, Any]:
+    def _common_fields(self) -> dict[str, Any]:
         return {"id": _completion_id(self.key), "object": "chat.completion.chunk", "created": self.created, "model": self.model}
 
 
@@ -215,8 +220,8 @@ def withdrawal_notice(reason: str) -> str:
     return f"\n\n---\n\n*The draft above is withdrawn: {line}*\n\n"
 
 
-def usage_of(calls: Sequence[CallRecord]) -> dict[str, Any]:
-    """Token usage of the calls of a turn: as the servers counted it, else as planned."""
+def token_usage(calls: Sequence[CallRecord]) -> dict[str, Any]:
+    """Token usage of the calls of a turn: as the servers counted it, else as the prompt packs planned it."""
     prompt = sum(call.spent.prompt or call.tokens.prompt + call.tokens.input for call in calls)
     output = sum(call.spent.output or call.tokens.output for call in calls)
     cached = sum(call.spent.cached for call in calls)

@@ -34,8 +34,8 @@ class Guard:
         A body must be declared as JSON: a browser asks the server before it sends such a body from a page of another site.
         """
         if self.key:
-            given = headers.get("authorization", "")
-            scheme, _, secret = given.partition(" ")
+            authorization = headers.get("authorization", "")
+            scheme, _, secret = authorization.partition(" ")
             if not (hmac.compare_digest(secret.strip().encode(), self.key.encode()) and scheme.lower() == "bearer"):
                 raise ApiError(
                     401, "Authorization: expected the key of this server", code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"}

@@ -1,7 +1,8 @@
 """The archive in a browser on this machine, read-only: its days, the documents of a day, the lineage of a document.
 
-The pages are made from the templates of this package: no network, no script, one style that is named by its hash. Values are escaped by
-the template engine; characters that are invalid in HTML or change the direction of text are replaced."""
+The pages are made from the templates of this package, without scripts and external files. Values are escaped by the template engine;
+characters that are invalid in HTML or change the direction of text are replaced.
+"""
 
 import base64
 import re
@@ -31,18 +32,22 @@ from pandora_dagster.contracts.lineage import DocumentId
 from pandora_dagster.errors import InputError, PandoraError
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_INVALID = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_INVALID_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _DIRECTION_MARKS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Marks that change the direction of the following text: it would be shown in another order than it is stored."""
-_CLASSES = re.compile(r"[a-z][a-z0-9_-]*(?: [a-z][a-z0-9_-]*)*")
+_CSS_CLASSES = re.compile(r"[a-z][a-z0-9_-]*(?: [a-z][a-z0-9_-]*)*")
 
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """Characters under the same marks: the class and title of the shortest range, the shortest link, the ids that begin here."""
+    """A run of characters under the same marks.
+
+    `css_class` and `title` are those of the shortest mark with a class, `href` is that of the shortest link, `anchors` are the ids that
+    begin here.
+    """
 
     text: str
-    kind: str = ""
+    css_class: str = ""
     title: str = ""
     href: str = ""
     anchors: tuple[str, ...] = ()
@@ -50,8 +55,8 @@ class TextPiece:
 
 def render_page(template: str, **values: object) -> str:
     """The page of a template of this package."""
-    tools = {"policy": _content_policy(), "pieces": _pieces, "commas": _commas}
-    return _environment().get_template(template).render(**tools, **values)
+    functions = {"policy": _content_security_policy(), "pieces": _split_at_marks, "commas": _format_count}
+    return _template_environment().get_template(template).render(**functions, **values)
 
 
 def lineage_page(lineage: LineageService, document: DocumentId) -> str:
@@ -71,12 +76,12 @@ def style_sheet() -> str:
 
 
 @cache
-def _environment() -> Environment:
+def _template_environment() -> Environment:
     return Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_clean,
+        finalize=_sanitize_value,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -84,42 +89,42 @@ def _environment() -> Environment:
 
 
 @cache
-def _content_policy() -> str:
-    """The pages load nothing but their own style."""
+def _content_security_policy() -> str:
+    """The Content-Security-Policy of all pages: they load nothing but their own style."""
     digest = base64.b64encode(sha256(style_sheet().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _clean(value: object) -> object:
-    """A value as it is written on a page; line ends are those of Unix."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):  # markup of a macro
+def _sanitize_value(value: object) -> object:
+    """A value without characters that are invalid in HTML or change the direction of text, with Unix line ends."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):  # the markup of a macro is escaped already
         return value
-    text = _INVALID.sub("\ufffd", value.replace("\r\n", "\n").replace("\r", "\n"))
-    return _DIRECTION_MARKS.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
+    text = _INVALID_CHARACTERS.sub("\ufffd", value.replace("\r\n", "\n").replace("\r", "\n"))
+    return _DIRECTION_MARKS.sub(lambda mark: f"<U+{ord(mark[0]):04X}>", text)
 
 
-def _commas(number: int) -> str:
+def _format_count(number: int) -> str:
     return f"{number:,}"
 
 
-def _pieces(text: str, marks: Sequence[Mark]) -> Iterator[TextPiece]:
-    """A text in pieces, each character once. Marks outside the text are left out. Raises ValueError for a class that is no word."""
-    size = len(text)
-    valid = [m for m in marks if 0 <= m.start <= m.end <= size and (m.start < m.end or m.anchor)]
-    borders = sorted({0, size, *(m.start for m in valid), *(m.end for m in valid)})
-    starting: dict[int, list[Mark]] = {}
-    for mark in valid:
-        starting.setdefault(mark.start, []).append(mark)
-    current: list[Mark] = []
-    for start, end in zip(borders, [*borders[1:], size], strict=True):
-        begun = starting.get(start, [])
-        current = [m for m in (*current, *begun) if m.end > start]
-        shortest = sorted(current, key=lambda m: m.end - m.start)
-        kind = next((m for m in shortest if m.kind), Mark(0, 0))
-        if kind.kind and not _CLASSES.fullmatch(kind.kind):
-            raise ValueError(f"class {kind.kind!r}: expected words")
+def _split_at_marks(text: str, marks: Sequence[Mark]) -> Iterator[TextPiece]:
+    """Yield a text in pieces, each character once. Marks outside the text are left out. Raises ValueError for an invalid class."""
+    length = len(text)
+    valid_marks = [m for m in marks if 0 <= m.start <= m.end <= length and (m.start < m.end or m.anchor)]
+    borders = sorted({0, length, *(m.start for m in valid_marks), *(m.end for m in valid_marks)})
+    marks_by_start: dict[int, list[Mark]] = {}
+    for mark in valid_marks:
+        marks_by_start.setdefault(mark.start, []).append(mark)
+    open_marks: list[Mark] = []
+    for start, end in zip(borders, [*borders[1:], length], strict=True):
+        new_marks = marks_by_start.get(start, [])
+        open_marks = [m for m in (*open_marks, *new_marks) if m.end > start]
+        shortest = sorted(open_marks, key=lambda m: m.end - m.start)
+        shown_mark = next((m for m in shortest if m.kind), Mark(0, 0))
+        if shown_mark.kind and not _CSS_CLASSES.fullmatch(shown_mark.kind):
+            raise ValueError(f"class {shown_mark.kind!r}: expected words")
         href = next((m.href for m in shortest if m.href), "")
-        yield TextPiece(text[start:end], kind.kind, kind.title, href, tuple(m.anchor for m in begun if m.anchor))
+        yield TextPiece(text[start:end], shown_mark.kind, shown_mark.title, href, tuple(m.anchor for m in new_marks if m.anchor))
 
 
 _HEADERS = {
@@ -134,24 +139,27 @@ PageHandler = Callable[[Request], str]
 
 
 def make_pages(app: App, guard: Guard) -> Starlette:
-    """The pages: `/` lists the days, `/archive/<day>` shows the documents of a day (`?verify=1`: after opening their originals),
-    `/lineage/<document>` the sources of a document."""
+    """The application of the pages.
+
+    `/` lists the days, `/archive/<day>` shows the documents of a day (`?verify=1`: after opening their originals), `/lineage/<document>`
+    shows the sources of a document.
+    """
     archival = ArchiveService(app)
 
-    def days(request: Request) -> str:
+    def days_page(request: Request) -> str:
         return render_page("days.html", days=archival.by_day())
 
-    def one_day(request: Request) -> str:
+    def day_page(request: Request) -> str:
         originals = _VERIFY in request.query_params
-        day = next(archival.days({_day(request.path_params["day"])}, originals=originals))
+        day = next(archival.days({_parse_day(request.path_params["day"])}, originals=originals))
         return render_page(
             "day.html", day=day, originals_verified=originals, originals_check=DayCheck.ORIGINALS_RESTORABLE.value, verify=_VERIFY
         )
 
-    def lineage(request: Request) -> str:
+    def lineage_of(request: Request) -> str:
         return lineage_page(app.lineage, app.lineage.resolve(request.path_params["document"], user=app.settings.user))
 
-    def guarded(handler: PageHandler) -> Callable[[Request], Response]:
+    def guard_handler(handler: PageHandler) -> Callable[[Request], Response]:
         def respond(request: Request) -> Response:
             try:
                 guard.admit(request.headers, has_body=False)
@@ -167,9 +175,9 @@ def make_pages(app: App, guard: Guard) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/", guarded(days)),
-            Route("/archive/{day}", guarded(one_day)),
-            Route("/lineage/{document:path}", guarded(lineage)),
+            Route("/", guard_handler(days_page)),
+            Route("/archive/{day}", guard_handler(day_page)),
+            Route("/lineage/{document:path}", guard_handler(lineage_of)),
         ]
     )
 
@@ -178,7 +186,7 @@ def _error_page(status: int, message: str) -> Response:
     return HTMLResponse(render_page("error.html", status=status, message=message), status_code=status, headers=_HEADERS)
 
 
-def _day(text: str) -> date:
+def _parse_day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Turns in a thread with an event loop of its own: a client that disconnects does not affect a turn that has started.
+"""Runs turns in a thread with an event loop of its own: a client that disconnects does not affect a turn that has started.
 
 Turns of one session run in order, turns of different sessions in parallel. Each is reported to Dagster when it has ended.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 
 from pandora_dagster.api.api_errors import ApiError, TurnFailure, TurnHalt
-from pandora_dagster.api.chat_format import ChatAnswer, ChatRequest, usage_of
+from pandora_dagster.api.chat_format import ChatAnswer, ChatRequest, token_usage
 from pandora_dagster.app import App
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.defs.turn.turn_run import add_partitions, report_turn
@@ -23,9 +23,12 @@ from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 
 MAX_TURNS = 64
+"""Turns that run or wait at the same time; a further request is refused."""
+_RETRY_AFTER_S = 5
+"""Seconds after which a refused client may try again."""
 SESSION_WAIT_S = 120.0
 """Seconds that a request waits for the turn before it in its session."""
-STOP_S = 10.0
+STOP_TIMEOUT_S = 10.0
 """Seconds that active turns have when the process ends; a turn that is not finished stays open and can be resumed."""
 _log = logging.getLogger(__name__)
 
@@ -71,10 +74,10 @@ class _Listener:
 
 @dataclass(slots=True)
 class _SessionQueue:
-    """The lock of a session and the number of requests that hold it or wait for it."""
+    """The lock of a session, and the number of requests that hold it or wait for it; at 0 the queue is removed."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    claims: int = 0
+    requests: int = 0
 
 
 class TurnWorker:
@@ -96,25 +99,24 @@ class TurnWorker:
     def begin(self, chat: ChatRequest, emit: EventCallback) -> None:
         """Start a turn and return immediately. Raises ApiError where too many turns are active."""
         if len(self._active) >= MAX_TURNS:
-            raise ApiError(
-                429, f"{MAX_TURNS} turns are active: expected fewer at the same time", type="rate_limit_error", headers={"Retry-After": "5"}
-            )
+            message = f"{MAX_TURNS} turns are active: expected fewer at the same time"
+            raise ApiError(429, message, type="rate_limit_error", headers={"Retry-After": str(_RETRY_AFTER_S)})
         turn = asyncio.run_coroutine_threadsafe(self._run(chat, emit), self._loop)
         self._active.add(turn)
         turn.add_done_callback(self._active.discard)
 
     def close(self) -> None:
-        """Wait STOP_S for active turns, then cancel them; close the connections of this event loop."""
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        """Wait STOP_TIMEOUT_S for active turns, then cancel them; close the connections of this event loop."""
+        asyncio.run_coroutine_threadsafe(self._end_turns(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
         self._reporter.shutdown()
 
-    async def _end(self) -> None:
+    async def _end_turns(self) -> None:
         turns = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         if turns:
-            await asyncio.wait(turns, timeout=STOP_S)
+            await asyncio.wait(turns, timeout=STOP_TIMEOUT_S)
         for task in turns:
             task.cancel()
         await asyncio.gather(*turns, return_exceptions=True)
@@ -141,14 +143,15 @@ class TurnWorker:
                 self._report_to_dagster(report_turn, self._app, key, reports)
 
     async def _run_phases(self, key: TurnKey, chat: ChatRequest, reports: list[PhaseReport], emit: EventCallback) -> None:
-        """Run every phase; emit the answer as soon as it is saved, before the phases that follow it (DECISIONS 16)."""
+        """Run every phase; emit the answer as soon as it is saved, before the phases that follow it: decision 16
+        (docs/decisions/16-the-answer-comes-first.md)."""
 
         def on_report(report: PhaseReport) -> None:
             reports.append(report)
             if report.has_answer:
-                calls = [call for one in reports for call in one.calls]
-                emit(ChatAnswer(self._app.answer_of(key, report.turn), chat.session, usage_of(calls)))
-            elif report.halt and not any(one.has_answer for one in reports):
+                calls = [call for earlier in reports for call in earlier.calls]
+                emit(ChatAnswer(self._app.answer_of(key, report.turn), chat.session, token_usage(calls)))
+            elif report.halt and not any(earlier.has_answer for earlier in reports):
                 emit(TurnHalt(key, report.halt))
             else:
                 emit(PhaseEnd(report.phase))
@@ -159,8 +162,8 @@ class TurnWorker:
         """Import the messages before the first turn of a session as its recorded history, once. Raises InputError."""
         app = self._app
         record = app.sessions.find(chat.user, chat.session)
-        begun = record.state == "complete" if record else bool(app.dependencies.index.rows(chat.user, session=chat.session, limit=1))
-        if not chat.earlier or begun:
+        has_history = record.state == "complete" if record else bool(app.dependencies.index.rows(chat.user, session=chat.session, limit=1))
+        if not chat.earlier or has_history:
             return
         conversation = {
             "id": chat.session,
@@ -176,19 +179,19 @@ class TurnWorker:
     def _report_to_dagster(self, report: Callable[..., None], *arguments: object) -> None:
         """Report in a thread of its own, one report after the other; a failure is logged and does not affect the turn."""
 
-        def run() -> None:
+        def run_report() -> None:
             try:
                 report(*arguments)
             except Exception:
                 _log.exception("the report to Dagster failed")
 
-        self._reporter.submit(run)
+        self._reporter.submit(run_report)
 
     @asynccontextmanager
     async def _session_slot(self, chat: ChatRequest) -> AsyncGenerator[None]:
         """The lock of the session, held while a turn of the session runs, including the phases after its answer."""
         queue = self._queues.setdefault((chat.user, chat.session), _SessionQueue())
-        queue.claims += 1
+        queue.requests += 1
         try:
             try:
                 async with asyncio.timeout(SESSION_WAIT_S):
@@ -202,6 +205,6 @@ class TurnWorker:
             finally:
                 queue.lock.release()
         finally:
-            queue.claims -= 1
-            if not queue.claims:
+            queue.requests -= 1
+            if not queue.requests:
                 del self._queues[chat.user, chat.session]

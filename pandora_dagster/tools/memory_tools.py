@@ -17,7 +17,7 @@ STATED_CONFIDENCE = 0.9
 BUDGET_TOKENS = 700
 """Tokens that one query may add to section 4."""
 _CITATION_TOKENS = 6
-"""Tokens of ` [source 1]` and the line end after an entry."""
+"""Tokens of ` [source 1]` and the line end after an entry, at most."""
 _FILE_OF_KIND = {"preference": "preferences.md", "fact": "facts.md"}
 MEMORY_QUERY = ToolSpec(
     "memory.query",

@@ -148,7 +148,7 @@ def slow(rig: Rig, going_on: threading.Event) -> None:
 
 def test_a_server_that_ends_leaves_a_turn_that_goes_on(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is under way gets a moment, then stays open; resumed, it goes on where it stopped; Dagster knows what had finished."""
-    monkeypatch.setattr(turn_worker, "STOP_S", 0.1)
+    monkeypatch.setattr(turn_worker, "STOP_TIMEOUT_S", 0.1)
     going_on = threading.Event()
     slow(rig, going_on)
     running, heard = TurnWorker(rig.app), Heard()

@@ -288,9 +288,15 @@ def prune(
             _confirm_prune(prune_originals(ctx, older_than_days=days, by="pandora cold prune", dry_run=True))
         report = prune_originals(ctx, older_than_days=days, by="pandora cold prune", dry_run=dry_run)
     if as_json:
-        sums = fields_of(report, ("older_than_days", "dry_run", "young", "gone", "bytes_freed"))
         print_json(
-            {**sums, "deleted": _prune_rows(report.pruned), "kept": _prune_rows(report.kept), "unread": list(report.unreadable_objects)}
+            {
+                **fields_of(report, ("older_than_days", "dry_run", "bytes_freed")),
+                "young": report.within_retention,
+                "gone": report.deleted_earlier,
+                "deleted": _prune_rows(report.pruned),
+                "kept": _prune_rows(report.kept),
+                "unread": list(report.unreadable_objects),
+            }
         )
     else:
         _print_prune_report(report)

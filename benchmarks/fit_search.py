@@ -24,7 +24,7 @@ from pandora_dagster.retrieval.messages.search_results import pack_messages
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.message_search import MessageSearch
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
-from pandora_dagster.stores.search.turn_tables import end_of, user_base
+from pandora_dagster.stores.search.turn_tables import user_base, user_end
 
 BUDGETS = (1_000, 3_000)
 FIRST = 10
@@ -63,7 +63,7 @@ def cases(app: App, questions: Sequence[Mapping[str, object]], window: Mapping[i
         for question in questions:
             user, evidence = str(question["user_id"]), tuple(map(str, question["evidence"]))  # type: ignore[call-overload]
             base = user_base(db, user) or 0
-            found = MessageSearch(db, base, end_of(base), index.reader).gathered(str(question["question"]))
+            found = MessageSearch(db, base, user_end(base), index.reader).gather(str(question["question"]))
             signals = message_signals(found.question, found.units, found.matches, window=window)
             yield Case(user, str(question["category"]), evidence, found.question.named, tuple(found.units), signals, messages[user])
 

@@ -31,10 +31,10 @@ def rebuild_parts(root: Path, turns: int) -> None:
     loaded = [app.turns.load(key) for key in list(app.turns.keys())]
     times.append(perf_counter())
     preambles = Preambles(app.sessions)
-    rows = [build_turn_row(t.manifest, t.context, t.files, preamble=preambles.before(t.manifest)) for t in loaded]
+    rows = [build_turn_row(t.manifest, t.context, t.files, preamble=preambles.of_turn(t.manifest)) for t in loaded]
     times.append(perf_counter())
     reader = TermReader()
-    posting_count = sum(len(p.bag) > 0 for row in rows for p in search_documents(row, reader))
+    posting_count = sum(len(p.term_counts) > 0 for row in rows for p in search_documents(row, reader))
     times.append(perf_counter())
     DuckTurnIndex(DuckDBFile(root / "again.duckdb", TURN_SCHEMA)).put(rows)
     times.append(perf_counter())

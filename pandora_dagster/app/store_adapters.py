@@ -141,7 +141,7 @@ def _open_archive_ports(settings: Settings, counter: TokenMeasure, sessions: Ses
         folders=TurnArchiveFolders(root, cold, counter),
         holds=HoldFiles(root),
         levels=LevelFiles(root),
-        preamble=Preambles(sessions).before,
+        preamble=Preambles(sessions).of_turn,
         extend_first_day=lambda day: FirstDay(root).extend(day, known=settings.first_day),
     )
 

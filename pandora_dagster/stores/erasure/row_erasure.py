@@ -22,7 +22,7 @@ from pandora_dagster.stores.disk.duckdb_file import DUCKDB_CONFIG, DuckDBFile, S
 from pandora_dagster.stores.disk.files import disk_errors, sync
 from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below
-from pandora_dagster.stores.search.turn_tables import user_base, user_of
+from pandora_dagster.stores.search.turn_tables import USER_NUMBER_SQL, user_base, user_number
 
 _TABLES_WITHOUT_USERS = frozenset({"schema_version", "model", "whole"})
 """Tables without rows of users."""
@@ -130,9 +130,9 @@ def _kept(path: Path, table: str, columns: Sequence[str], user: str, base: int |
         return "NOT contains('/' || path, ?)", [f"/users/{user}/"]
     if table in _TABLES_WITHOUT_USERS:
         return "TRUE", []
-    number = -1 if base is None else user_of(base)
+    number = -1 if base is None else user_number(base)
     if "doc" in columns:
-        return f"{user_of('doc')} <> ?", [number]
+        return f"{USER_NUMBER_SQL} <> ?", [number]
     if "no" in columns:
         return "no <> ?", [number]
     raise StoreError(

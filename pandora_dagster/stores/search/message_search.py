@@ -1,7 +1,8 @@
-"""One search in the index: which messages match, their neighbours and their texts; `retrieval.messages` orders them.
+"""One search in the turn index: which messages match, their neighbours and their texts; `retrieval.messages` ranks them.
 
-Every statement is limited to one user's documents, and keys of postings are made of the user's number. Outside the SQL a document
-is counted from the user's first, so that nothing of another user shows.
+Steps: the postings of the question's terms become a temporary table of hits; the best documents by BM25 become the pool; the pool and the
+turns around it are ranked; the texts of the best are read. Every statement is limited to one user's documents. Outside the SQL a document
+is counted from the user's first.
 """
 
 from collections import defaultdict
@@ -32,53 +33,56 @@ from pandora_dagster.stores.search.turn_tables import (
     ALL_POSTINGS,
     ALL_TURNS,
     ASKS,
-    KEY,
     OWN_WORDS,
+    POSTING_KEY_SQL,
     STATES_DATE,
     TIERS,
-    end_of,
+    user_end,
 )
 
-POOL = 200
-"""Documents that are scored with their neighbours; more do not change the first ten results."""
-ALIKE = 100
-"""Messages taken besides because their vectors are most like the question's."""
-_AROUND = 4
-"""Turns on each side of a match that are looked at."""
-_HITS = f"""
+POOL_SIZE = 200
+"""Documents that are ranked with their neighbours; more do not change the first ten results."""
+MAX_SIMILAR_MESSAGES = 100
+"""Messages added to the pool because their vectors are most similar to the question's."""
+_NEIGHBOUR_TURNS = 4
+"""Turns on each side of a match that are ranked with it."""
+_CREATE_HITS = f"""
     CREATE OR REPLACE TEMP TABLE hits AS
-    WITH asked AS MATERIALIZED (SELECT {KEY.format(base="?::BIGINT", term="unnest(?::VARCHAR[])")} AS key, unnest(range(?)) AS place)
+    WITH asked AS MATERIALIZED (
+        SELECT {POSTING_KEY_SQL.format(base="?::BIGINT", term="unnest(?::VARCHAR[])")} AS key, unnest(range(?)) AS place)
     SELECT p.doc, a.place::USMALLINT AS place, p.tf, p.length FROM {ALL_POSTINGS} p JOIN asked a USING (key)
     WHERE p.key >= ? AND p.key < ? AND p.doc < ?
 """  # noqa: S608 - constants
-_PASSING = f"""
+_SELECT_FILTERED_TURNS = f"""
     SELECT doc FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND (? IS NULL OR session_id = ?) AND (? IS NULL OR created_at >= ?)
     AND (? IS NULL OR created_at < ?) AND (? IS NULL OR intent = ?) AND (? IS NULL OR list_contains(topics, ?)) AND (? IS NULL OR state = ?)
 """  # noqa: S608
-_LATEST = f"""
+_SELECT_LATEST_DAY = f"""
     SELECT max(created_at[:?]) FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND created_at < ? AND substr(created_at, 6, ?) = ?
 """  # noqa: S608
-_POOL = f"""
+_SELECT_POOL = f"""
     SELECT doc FROM hits JOIN (SELECT unnest(range(?)) AS place, unnest(?::DOUBLE[]) AS weight) USING (place)
-    WHERE {{passing}} GROUP BY doc
+    WHERE {{condition}} GROUP BY doc
     ORDER BY sum(weight * tf * {K1 + 1} / (tf + {K1} * ({1 - B} + {B} * length / ?))) DESC, doc DESC LIMIT ?
 """  # noqa: S608
-_OF_SPEAKERS = f"""
+_SELECT_OF_SPEAKERS = f"""
     SELECT doc FROM {ALL_MESSAGES}
-    WHERE speaker IN (SELECT unnest(?::VARCHAR[])) AND doc >= ? AND doc < ? AND {{passing}} ORDER BY doc DESC LIMIT ?
+    WHERE speaker IN (SELECT unnest(?::VARCHAR[])) AND doc >= ? AND doc < ? AND {{condition}} ORDER BY doc DESC LIMIT ?
 """  # noqa: S608
-_ALIKE = f"""
+_SELECT_SIMILAR = f"""
     SELECT doc FROM {ALL_MESSAGES} JOIN (SELECT unnest(?::BIGINT[]) AS doc, unnest(?::DOUBLE[]) AS likeness) USING (doc)
-    WHERE doc >= ? AND doc < ? AND {{passing}} ORDER BY likeness DESC, doc DESC LIMIT ?
+    WHERE doc >= ? AND doc < ? AND {{condition}} ORDER BY likeness DESC, doc DESC LIMIT ?
 """  # noqa: S608
-_TURN_OF = f"(doc >> {PLACE_BITS} << {PLACE_BITS})"
-_NEAR = "(SELECT unnest(?::BIGINT[]))"
-_UNITS = f"""
-    SELECT doc, session_id, speaker, length, manner FROM {ALL_MESSAGES} WHERE {_TURN_OF} IN {_NEAR} AND doc >= ? AND doc < ?
+_TURN_DOC = f"(doc >> {PLACE_BITS} << {PLACE_BITS})"
+_GIVEN_TURNS = "(SELECT unnest(?::BIGINT[]))"
+_SELECT_UNITS = f"""
+    SELECT doc, session_id, speaker, length, manner FROM {ALL_MESSAGES} WHERE {_TURN_DOC} IN {_GIVEN_TURNS} AND doc >= ? AND doc < ?
 """  # noqa: S608
-_SPEAKERS = "SELECT speaker, sum(messages), sum(length) FROM speakers WHERE no = ? GROUP BY speaker HAVING sum(messages) > 0 ORDER BY 1"
-_MATCHES = f"SELECT place, doc, tf FROM hits WHERE {_TURN_OF} IN {_NEAR}"  # noqa: S608
-_TEXTS = """
+_SELECT_SPEAKERS = (
+    "SELECT speaker, sum(messages), sum(length) FROM speakers WHERE no = ? GROUP BY speaker HAVING sum(messages) > 0 ORDER BY 1"
+)
+_SELECT_MATCHES = f"SELECT place, doc, tf FROM hits WHERE {_TURN_DOC} IN {_GIVEN_TURNS}"  # noqa: S608
+_SELECT_TEXTS = """
     SELECT doc, message_id, role, speaker, created_at, text FROM {table}
     WHERE rowid IN (SELECT rowid FROM {table} WHERE doc IN (SELECT unnest(?::BIGINT[])))
 """
@@ -86,7 +90,7 @@ _TEXTS = """
 
 @dataclass(frozen=True, slots=True)
 class GatheredUnits:
-    """A question with the units that it is matched against; `turns` numbers those that match themselves."""
+    """A question with the units to rank for it; `turns`: numbers of the turns in the pool, without their neighbours."""
 
     question: SearchQuestion
     units: Sequence[MessageUnit] = ()
@@ -96,7 +100,7 @@ class GatheredUnits:
 
 @dataclass(frozen=True, slots=True)
 class MessageSearch:
-    """A search over one open connection, for the user whose documents are counted from `base`, up to and without `end`."""
+    """A search over one open connection, among the documents from `base` up to and without `end`, which are one user's."""
 
     db: duckdb.DuckDBPyConnection
     base: int
@@ -108,77 +112,85 @@ class MessageSearch:
     today: date | None = None
     """The day on which the question is asked; None: `yesterday` and the like stay words."""
 
-    def ranked(self, query: str) -> tuple[ScoredMessage, ...]:
+    def rank(self, query: str) -> tuple[ScoredMessage, ...]:
         """Messages and turns that share something with the query or are beside one that does, best first."""
-        found = self.gathered(query)
-        scored = rank_messages(found.question, found.units, found.matches, self.likeness)
-        # Where a filter narrows the search, what is beside a match must pass it too: only the matched turns did.
-        return scored if self.filters == SearchFilters() else tuple(s for s in scored if s.unit.number in found.turns)
+        gathered = self.gather(query)
+        scored = rank_messages(gathered.question, gathered.units, gathered.matches, self.likeness)
+        # With filters neighbours are left out: only the turns in the pool were filtered.
+        if self.filters == SearchFilters():
+            return scored
+        return tuple(message for message in scored if message.unit.number in gathered.turns)
 
-    def gathered(self, query: str) -> GatheredUnits:
-        """What a ranking of the query needs to know."""
+    def gather(self, query: str) -> GatheredUnits:
+        """The question with the units to rank for it."""
         speakers, messages, length = speakers_of(self.db, self.base)
         question = read_question(query, self.reader, speakers=speakers, today=self.today)
-        question = replace(question, said_on=(*question.said_on, *self._latest(query)))
+        question = replace(question, said_on=(*question.said_on, *self._latest_days(query)))
         terms = question.terms()
         if not messages or not (terms or question.named or self.likeness):
             return GatheredUnits(question)
-        self.db.execute(_HITS, [self.base, list(terms), len(terms), self.base, end_of(self.base), self.end])
+        self.db.execute(_CREATE_HITS, [self.base, list(terms), len(terms), self.base, user_end(self.base), self.end])
         rarity = self._rarity(terms, messages)
         pool = self._pool(question, terms, rarity, length / messages or 1.0)
-        near = sorted({(turn_number(doc) + away) << PLACE_BITS for doc in pool for away in range(-_AROUND, _AROUND + 1)})
-        return GatheredUnits(question, self._units(near), self._matches(terms, rarity, near), frozenset(map(turn_number, pool)))
+        offsets = range(-_NEIGHBOUR_TURNS, _NEIGHBOUR_TURNS + 1)
+        nearby_turns = sorted({(turn_number(doc) + offset) << PLACE_BITS for doc in pool for offset in offsets})
+        matches = self._matches(terms, rarity, nearby_turns)
+        return GatheredUnits(question, self._units(nearby_turns), matches, frozenset(map(turn_number, pool)))
 
     def texts(self, scored: Sequence[ScoredMessage]) -> tuple[FoundMessage, ...]:
         """The texts of the messages, in the same order."""
-        docs = [self.base + s.unit.doc for s in scored]
+        docs = [self.base + message.unit.doc for message in scored]
         texts: dict[int, tuple[str, str, str, str, str]] = {}
-        for table in (f"messages{tier}" for tier in TIERS):  # by row: a text is read only where it is
-            rows = self.db.execute(_TEXTS.format(table=table), [docs]).fetchall()
+        for table in (f"messages{tier}" for tier in TIERS):  # by row id, so that only the texts of these rows are read
+            rows = self.db.execute(_SELECT_TEXTS.format(table=table), [docs]).fetchall()
             texts |= {row[0] - self.base: row[1:] for row in rows}
-        return tuple(_found_message(s, *texts[s.unit.doc]) for s in scored)
+        return tuple(_found_message(message, *texts[message.unit.doc]) for message in scored)
 
-    def _latest(self, query: str) -> list[str]:
-        """The date terms of the latest days on which the user has turns, not after today, that the query names without a year."""
+    def _latest_days(self, query: str) -> list[str]:
+        """The date term of each day that the query names without a year: the latest one, up to today, on which the user has turns."""
         if self.today is None:
             return []
-        named = [
-            self.db.execute(_LATEST, [5 + len(day), self.base, self.end, f"{self.today + timedelta(1)}", len(day), day]).fetchone()
+        rows = [
+            self.db.execute(
+                _SELECT_LATEST_DAY, [5 + len(day), self.base, self.end, f"{self.today + timedelta(1)}", len(day), day]
+            ).fetchone()
             for day in yearless_days(query)
         ]
-        return [f"@{found[0]}" for found in named if found and found[0]]
+        return [f"@{row[0]}" for row in rows if row and row[0]]
 
     def _rarity(self, terms: tuple[str, ...], messages: int) -> dict[str, float]:
+        """The inverse document frequency of each term that has a hit."""
         counts = dict(self.db.execute("SELECT place, count(*) FROM hits GROUP BY place").fetchall())
         return {term: idf(messages, counts[place]) for place, term in enumerate(terms) if place in counts}
 
     def _pool(self, question: SearchQuestion, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
-        """The best documents by their own words; where those are few, the newest of the persons whom the question names besides.
-        With them those whose vectors are most like the question's."""
+        """The best documents by BM25, then, where those are few, the newest messages of the persons whom the question names; with vectors
+        also the messages that are most similar to the question. `mean`: terms of a message on average."""
         dates = {*question.dates, *question.said_on}
-        weights = [rarity.get(t, 0.0) * (question.words.get(t) or WEIGHTS["date" if t in dates else "prefix"]) for t in terms]
-        passing, given = self._passing()
-        rows = self.db.execute(_POOL.format(passing=passing), [len(terms), weights, *given, mean, POOL]).fetchall()
-        if question.named and len(rows) < POOL:
-            of_speakers = [list(question.named), self.base, self.end, *given, POOL - len(rows)]
-            rows += self.db.execute(_OF_SPEAKERS.format(passing=passing), of_speakers).fetchall()
+        weights = [rarity.get(term, 0.0) * (question.words.get(term) or WEIGHTS["date" if term in dates else "prefix"]) for term in terms]
+        condition, values = self._filter_condition()
+        rows = self.db.execute(_SELECT_POOL.format(condition=condition), [len(terms), weights, *values, mean, POOL_SIZE]).fetchall()
+        if question.named and len(rows) < POOL_SIZE:
+            parameters = [list(question.named), self.base, self.end, *values, POOL_SIZE - len(rows)]
+            rows += self.db.execute(_SELECT_OF_SPEAKERS.format(condition=condition), parameters).fetchall()
         if self.likeness:
             docs = [self.base + doc for doc in self.likeness]
-            alike = [docs, list(self.likeness.values()), self.base, self.end, *given, ALIKE]
-            rows += self.db.execute(_ALIKE.format(passing=passing), alike).fetchall()
+            parameters = [docs, list(self.likeness.values()), self.base, self.end, *values, MAX_SIMILAR_MESSAGES]
+            rows += self.db.execute(_SELECT_SIMILAR.format(condition=condition), parameters).fetchall()
         return [row[0] - self.base for row in rows]
 
-    def _passing(self) -> tuple[str, list[Any]]:
-        """SQL that lets a document of a fitting turn pass, and its parameters."""
+    def _filter_condition(self) -> tuple[str, list[Any]]:
+        """SQL that holds for the documents of turns that pass the filters, and its parameters."""
         if self.filters == SearchFilters():
             return "true", []
-        given = self.filters
-        state = None if given.state is None else str(given.state)
-        narrowed = (given.session, given.since, given.until, given.intent, given.topic, state)
-        return f"{_TURN_OF} IN ({_PASSING})", [self.base, self.end, *(value for value in narrowed for _ in range(2))]
+        filters = self.filters
+        state = None if filters.state is None else str(filters.state)
+        filter_values = (filters.session, filters.since, filters.until, filters.intent, filters.topic, state)
+        return f"{_TURN_DOC} IN ({_SELECT_FILTERED_TURNS})", [self.base, self.end, *(value for value in filter_values for _ in range(2))]
 
-    def _units(self, near: Sequence[int]) -> list[MessageUnit]:
-        rows = self.db.execute(_UNITS, [[self.base + doc for doc in near], self.base, self.end]).fetchall()
+    def _units(self, turns: Sequence[int]) -> list[MessageUnit]:
+        """The messages of these turns, which are numbered as documents."""
+        rows = self.db.execute(_SELECT_UNITS, [[self.base + doc for doc in turns], self.base, self.end]).fetchall()
         return [
             MessageUnit(
                 doc - self.base, session, speaker, length, bool(manner & ASKS), bool(manner & OWN_WORDS), bool(manner & STATES_DATE)
@@ -186,22 +198,23 @@ class MessageSearch:
             for doc, session, speaker, length, manner in rows
         ]
 
-    def _matches(self, terms: tuple[str, ...], rarity: dict[str, float], near: Sequence[int]) -> TermMatches:
-        places: dict[str, dict[int, int]] = defaultdict(dict)
-        for place, doc, count in self.db.execute(_MATCHES, [[self.base + doc for doc in near]]).fetchall():
-            places[terms[place]][doc - self.base] = count
-        return TermMatches(places, rarity)
+    def _matches(self, terms: tuple[str, ...], rarity: dict[str, float], turns: Sequence[int]) -> TermMatches:
+        """The counts of the question's terms in the messages of these turns."""
+        counts: dict[str, dict[int, int]] = defaultdict(dict)
+        for place, doc, count in self.db.execute(_SELECT_MATCHES, [[self.base + doc for doc in turns]]).fetchall():
+            counts[terms[place]][doc - self.base] = count
+        return TermMatches(counts, rarity)
 
 
 def speakers_of(db: duckdb.DuckDBPyConnection, base: int) -> tuple[list[str], int, int]:
-    """Who speaks in the messages of the user whose documents are counted from `base`, how many these are, and their terms."""
-    rows = db.execute(_SPEAKERS, [base >> (NUMBER_BITS + PLACE_BITS)]).fetchall()
+    """The speakers in a user's messages, the number of messages, and the sum of their lengths."""
+    rows = db.execute(_SELECT_SPEAKERS, [base >> (NUMBER_BITS + PLACE_BITS)]).fetchall()
     return [row[0] for row in rows if row[0]], sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
 
 
 def messages_only(scored: Sequence[ScoredMessage]) -> tuple[ScoredMessage, ...]:
-    """Without the turns themselves, which say nothing of their own."""
-    return tuple(s for s in scored if not is_turn(s.unit.doc))
+    """The messages among the scored documents, without the turns themselves."""
+    return tuple(message for message in scored if not is_turn(message.unit.doc))
 
 
 def _found_message(scored: ScoredMessage, message: str, role: str, speaker: str, created_at: str, text: str) -> FoundMessage:

@@ -1,6 +1,6 @@
-"""The turn index: rows of turns, their messages and the postings of their terms, in one DuckDB file (004 section 3.3).
+"""The turn index: rows of turns, their messages and the postings of their terms, in one DuckDB file (specification 004, section 3.3).
 
-This module opens the file and answers the port; `turn_tables` has the tables, `message_search` one search.
+This module opens the file and implements the port; `turn_tables` has the tables, `message_search` a search.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,58 +25,64 @@ from pandora_dagster.stores.search.turn_tables import (
     ALL_MESSAGES,
     ALL_POSTINGS,
     ALL_TURNS,
-    KEY,
-    NEWEST,
+    MAX_NEWEST_TURNS,
+    POSTING_KEY_SQL,
     TIERS,
-    TURN_NAMES,
+    TURN_COLUMN_NAMES,
     allocate_bases,
     drop_turns,
-    end_of,
     insert_turns,
     merge_full_tables,
     row_from,
     search_documents,
     session_term,
     user_base,
+    user_end,
 )
 from pandora_dagster.stores.search.turn_vectors import TurnVectors
 
-EVERYTHING = SearchFilters()
+NO_FILTERS = SearchFilters()
 _NEWEST_FIRST = "ORDER BY created_at DESC, doc DESC"
-_OF_SESSION = f"SELECT doc FROM {ALL_POSTINGS} WHERE key = {KEY.format(base='?::BIGINT', term='?')} AND doc >= ? AND doc < ?"  # noqa: S608
-_NEWEST = (
+_SELECT_SESSION_DOCS = (
+    f"SELECT doc FROM {ALL_POSTINGS} WHERE key = {POSTING_KEY_SQL.format(base='?::BIGINT', term='?')} AND doc >= ? AND doc < ?"  # noqa: S608
+)
+_SELECT_NEWEST_DOCS = (
     f"SELECT doc FROM (FROM newest UNION ALL SELECT doc, created_at FROM turns_new) WHERE doc >= ? AND doc < ? {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
 )
-_BY_DOC = f"SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[])) {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
-_BY_RANGE = f"SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
-_OF_ALL = f"""
-    SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?)
+_SELECT_BY_DOCS = f"SELECT {TURN_COLUMN_NAMES} FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[])) {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
+_SELECT_BY_RANGE = f"SELECT {TURN_COLUMN_NAMES} FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
+_SELECT_OF_ALL_USERS = f"""
+    SELECT {TURN_COLUMN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?)
     ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
 """  # noqa: S608
-_CURRENT = f"""
+_SELECT_ACTIVITIES = f"""
     SELECT doc, user_id, number, state, last_activity FROM {ALL_TURNS}
     WHERE doc > ? AND (? IS NULL OR (state = '{TurnState.ARCHIVED}') = ?) AND last_activity >= ? AND last_activity < ?
     ORDER BY doc LIMIT ?
 """  # noqa: S608
 _ALL_TIME = ("", "\U0010ffff")
-_AT_A_TIME = 50_000
-"""Rows that are read at once where all of a store's are: a few MB."""
-_MOST_OPEN = 8
-"""Turns of a user that run at the same time, at most: so many more candidates are looked up."""
-_SESSIONS = f"SELECT session_id, number, state, last_activity FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? ORDER BY session_id, number"  # noqa: S608
-_STATED = f"SELECT doc, state, last_activity, tokens, context_sha FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
-_THERE = f"SELECT doc FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
-_RESTATE = """
+"""Bounds of times as text that hold for every time."""
+_UNLIMITED = 2**62
+_BATCH_ROWS = 50_000
+"""Rows of a store that are read at once: a few MB."""
+_MAX_OPEN_TURNS = 8
+"""Turns of a user that run at the same time, at most: so many more candidates are looked up, because open turns are left out."""
+_SELECT_SESSIONS = (
+    f"SELECT session_id, number, state, last_activity FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? ORDER BY session_id, number"  # noqa: S608
+)
+_SELECT_STATES = f"SELECT doc, state, last_activity, tokens, context_sha FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
+_SELECT_EXISTING_DOCS = f"SELECT doc FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
+_UPDATE_STATES = """
     UPDATE {table} SET state = given.state, tokens = given.tokens, context_sha = given.context_sha
     FROM (SELECT unnest(?::BIGINT[]) AS doc, unnest(?::VARCHAR[]) AS state, unnest(?::BIGINT[]) AS tokens,
         unnest(?::VARCHAR[]) AS context_sha) AS given
     WHERE {table}.doc = given.doc
 """
-_MESSAGES = f"""
+_SELECT_MESSAGES = f"""
     SELECT doc, message_id, role, speaker, text, created_at FROM {ALL_MESSAGES}
     WHERE doc >= ? AND doc < ? AND doc & {document_number(1) - 1} > 0 ORDER BY doc
 """  # noqa: S608
-_HAVING = {
+_SELECT_BY_FILTER = {
     name: f"SELECT 1 FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND {having} LIMIT 1"  # noqa: S608
     for name, having in (
         ("session", "session_id = ?"),
@@ -85,7 +91,7 @@ _HAVING = {
         ("state", "state = ?"),
     )
 }
-"""SQL that finds a turn with a filter's value."""
+"""Filter -> SQL that finds a turn with a value of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +101,9 @@ class DuckTurnIndex:
     file: DuckDBFile
     reader: TermReader = field(default_factory=TermReader)
     vectors: TurnVectors | None = None
-    """Similarity by meaning, beside the words; None: the search uses words only."""
+    """Vectors for similarity by meaning; None: the search uses words only."""
     clock: Callable[[], datetime] | None = None
-    """The day of a query, in UTC as all times of turns; None: `yesterday` and the like are plain words."""
+    """Gives the day of a query, in UTC as all times of turns; None: `yesterday` and the like are plain words."""
 
     @property
     def today(self) -> date | None:
@@ -108,38 +114,38 @@ class DuckTurnIndex:
         newest = {(row.user_id, row.number): row for row in rows}
         if not newest:
             return
-        made = [(row, tuple(search_documents(row, self.reader))) for row in newest.values()]  # before the file is locked
+        turns = [(row, tuple(search_documents(row, self.reader))) for row in newest.values()]  # before the file is locked
         with self.file.writing() as db:
-            of = allocate_bases(db, list(dict.fromkeys(row.user_id for row, _ in made)))
-            drop_turns(db, [of[row.user_id] + document_number(row.number) for row, _ in made])
-            insert_turns(db, [(of[row.user_id], row, documents) for row, documents in made])
+            bases = allocate_bases(db, list(dict.fromkeys(row.user_id for row, _ in turns)))
+            drop_turns(db, [bases[row.user_id] + document_number(row.number) for row, _ in turns])
+            insert_turns(db, [(bases[row.user_id], row, documents) for row, documents in turns])
             merge_full_tables(db)
 
     def rows(
         self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
     ) -> tuple[TurnRow, ...]:
-        """Newest last, by time and number, without turns numbered `before` or later; `limit` keeps the newest.
+        """Rows by time and number, newest last, without turns numbered `before` or later; `limit` keeps the newest.
 
         Rows have no messages: see `messages_by_turn`.
         """
-        most = 2**62 if limit is None else max(0, limit)
+        max_rows = _UNLIMITED if limit is None else max(0, limit)
         with self.file.reading() as db:
             if user is None:
-                last = 2**62 if before is None else before
-                found = db.execute(_OF_ALL, [last, session, session, most]).fetchall()
+                end = _UNLIMITED if before is None else before
+                rows = db.execute(_SELECT_OF_ALL_USERS, [end, session, session, max_rows]).fetchall()
             elif (base := user_base(db, user)) is None:
-                found = []
+                rows = []
             else:
-                found = _rows(db, base, _end(base, before), session, most)
-        return tuple(row_from(values) for values in reversed(found))
+                rows = _select_rows(db, base, _search_end(base, before), session, max_rows)
+        return tuple(row_from(values) for values in reversed(rows))
 
     def update_states(self, manifests: Sequence[Manifest]) -> None:
         """Set state, tokens and context hash of rows whose texts do not change; turns without a row are ignored."""
         with self.file.writing() as db:
-            docs = _docs(db, [m.key for m in manifests])
+            docs = _turn_docs(db, [m.key for m in manifests])
             values = [docs, [m.state for m in manifests], [m.tokens for m in manifests], [m.context_sha for m in manifests]]
             for tier in TIERS:
-                db.execute(_RESTATE.format(table=f"turns{tier}"), values)
+                db.execute(_UPDATE_STATES.format(table=f"turns{tier}"), values)
 
     def activities(self, *, archived: bool | None = None, between: tuple[str, str] = _ALL_TIME) -> Iterator[TurnActivity]:
         """State and last activity of every turn, by user and number. The file is closed between batches.
@@ -147,47 +153,47 @@ class DuckTurnIndex:
         `archived`: only archived turns, or only others; `between`: only turns whose last activity is from the first time to before the
         second, compared as text.
         """
-        last = -1
+        last_doc = -1
         while True:
             with self.file.reading() as db:
-                found = db.execute(_CURRENT, [last, archived, archived, *between, _AT_A_TIME]).fetchall()
-            yield from (TurnActivity(TurnKey(UserId(user), number), state, at) for _, user, number, state, at in found)
-            if len(found) < _AT_A_TIME:
+                rows = db.execute(_SELECT_ACTIVITIES, [last_doc, archived, archived, *between, _BATCH_ROWS]).fetchall()
+            yield from (TurnActivity(TurnKey(UserId(user), number), state, at) for _, user, number, state, at in rows)
+            if len(rows) < _BATCH_ROWS:
                 return
-            last = found[-1][0]
+            last_doc = rows[-1][0]
 
     def missing(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
         """The turns that have no row."""
         with self.file.reading() as db:
-            docs = _docs(db, keys)
-            found = {doc for (doc,) in db.execute(_THERE, [docs]).fetchall()}
-        return tuple(key for key, doc in zip(keys, docs, strict=True) if doc not in found)
+            docs = _turn_docs(db, keys)
+            existing = {doc for (doc,) in db.execute(_SELECT_EXISTING_DOCS, [docs]).fetchall()}
+        return tuple(key for key, doc in zip(keys, docs, strict=True) if doc not in existing)
 
     def sessions(self, user: str) -> dict[str, tuple[TurnActivity, ...]]:
         """The user's sessions by id, with state and last activity of each turn, by number."""
         with self.file.reading() as db:
             base = user_base(db, user)
-            found = [] if base is None else db.execute(_SESSIONS, [base, end_of(base)]).fetchall()
+            rows = [] if base is None else db.execute(_SELECT_SESSIONS, [base, user_end(base)]).fetchall()
         sessions: dict[str, list[TurnActivity]] = {}
-        for session, number, state, last in found:
-            sessions.setdefault(session, []).append(TurnActivity(TurnKey(UserId(user), number), state, last))
+        for session, number, state, last_activity in rows:
+            sessions.setdefault(session, []).append(TurnActivity(TurnKey(UserId(user), number), state, last_activity))
         return {session: tuple(turns) for session, turns in sessions.items()}
 
     def outdated(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
         """The manifests whose row is missing or has another state, last activity, number of tokens or context hash."""
         with self.file.reading() as db:
-            docs = _docs(db, [m.key for m in manifests])
-            found = {doc: tuple(rest) for doc, *rest in db.execute(_STATED, [docs]).fetchall()}
-        stated = ((m.state, m.last_activity, m.tokens, m.context_sha) for m in manifests)
-        return tuple(m for m, doc, says in zip(manifests, docs, stated, strict=True) if found.get(doc) != says)
+            docs = _turn_docs(db, [m.key for m in manifests])
+            stored = {doc: tuple(fields) for doc, *fields in db.execute(_SELECT_STATES, [docs]).fetchall()}
+        expected = ((m.state, m.last_activity, m.tokens, m.context_sha) for m in manifests)
+        return tuple(m for m, doc, fields in zip(manifests, docs, expected, strict=True) if stored.get(doc) != fields)
 
     def messages_by_turn(self, user: str) -> dict[int, tuple[IndexedMessage, ...]]:
-        """The messages of a user's turns by the turn's number, as they were put."""
+        """The messages of a user's turns by the turn's number, as `put` stored them."""
         with self.file.reading() as db:
             base = user_base(db, user)
-            found = [] if base is None else db.execute(_MESSAGES, [base, end_of(base)]).fetchall()
+            rows = [] if base is None else db.execute(_SELECT_MESSAGES, [base, user_end(base)]).fetchall()
         turns: dict[int, list[IndexedMessage]] = {}
-        for doc, *values in found:
+        for doc, *values in rows:
             message = IndexedMessage.model_validate(dict(zip(("id", "role", "name", "text", "created_at"), values, strict=True)))
             turns.setdefault(turn_number(doc - (base or 0)), []).append(message)
         return {number: tuple(messages) for number, messages in turns.items()}
@@ -195,8 +201,8 @@ class DuckTurnIndex:
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
         """The user's own turns that share terms or dates with `query` or are near one that does, best first.
 
-        A turn has the score of its best message. Where nothing matches the result is empty: the caller adds recent turns. A turn that is
-        open is none of them: its documents still change, and what cites them would not be found in them later.
+        A turn has the score of its best message. Where nothing matches the result is empty: the caller adds recent turns. Open turns are
+        left out: their documents still change, and a citation of them might not be found in them later.
         """
         if limit <= 0:
             return ()
@@ -206,16 +212,16 @@ class DuckTurnIndex:
             if base is None:
                 return ()
             scores: dict[int, float] = {}
-            search = MessageSearch(db, base, _end(base, before), self.reader, likeness=likeness, today=self.today)
-            for scored in search.ranked(query):
+            search = MessageSearch(db, base, _search_end(base, before), self.reader, likeness=likeness, today=self.today)
+            for scored in search.rank(query):
                 scores.setdefault(scored.unit.number, scored.score)
-            best = list(scores)[: limit + _MOST_OPEN]
-            rows = map(row_from, db.execute(_BY_DOC, [[base + document_number(number) for number in best], len(best)]).fetchall())
+            best = list(scores)[: limit + _MAX_OPEN_TURNS]
+            rows = map(row_from, db.execute(_SELECT_BY_DOCS, [[base + document_number(number) for number in best], len(best)]).fetchall())
             by_number = {row.number: row for row in rows if row.state is not TurnState.OPEN}
         return tuple(Candidate(by_number[number], scores[number]) for number in best if number in by_number)[:limit]
 
     def messages(
-        self, user: str, query: str, *, limit: int, filters: SearchFilters = EVERYTHING, before: int | None = None
+        self, user: str, query: str, *, limit: int, filters: SearchFilters = NO_FILTERS, before: int | None = None
     ) -> tuple[FoundMessage, ...]:
         """The user's own messages that share something with `query` or are near one that does, best first."""
         if limit <= 0:
@@ -225,24 +231,26 @@ class DuckTurnIndex:
             base = user_base(db, user)
             if base is None:
                 return ()
-            search = MessageSearch(db, base, _end(base, before), self.reader, filters, likeness, self.today)
-            return search.texts(messages_only(search.ranked(query))[:limit])
+            search = MessageSearch(db, base, _search_end(base, before), self.reader, filters, likeness, self.today)
+            return search.texts(messages_only(search.rank(query))[:limit])
 
     def unmatched_filters(self, user: str, filters: SearchFilters) -> dict[str, str]:
         """Filter -> its value, of session, intent, topic and state, where no turn of the user has that value."""
-        wanted = {"session": filters.session, "intent": filters.intent, "topic": filters.topic, "state": filters.state}
-        given = {name: str(value) for name, value in wanted.items() if value is not None}
+        fields = {"session": filters.session, "intent": filters.intent, "topic": filters.topic, "state": filters.state}
+        values = {name: str(value) for name, value in fields.items() if value is not None}
         with self.file.reading() as db:
             base = user_base(db, user)
-            return (
-                given
-                if base is None
-                else {n: v for n, v in given.items() if not db.execute(_HAVING[n], [base, end_of(base), v]).fetchone()}
-            )
+            if base is None:
+                return values
+            bounds = [base, user_end(base)]
+            return {name: value for name, value in values.items() if not db.execute(_SELECT_BY_FILTER[name], [*bounds, value]).fetchone()}
 
     def _similarities(self, user: str, query: str) -> Mapping[int, float]:
-        """Similarity to the query with and without its names: a name makes everything that its bearer said similar, and the ranking
-        counts it already. The file is closed meanwhile: no process waits at the lock for a model."""
+        """The user's own document -> similarity to the query with and without its names.
+
+        A name makes everything that its bearer said similar, and the ranking counts names already. The file is closed while the model
+        works, so that no other process waits for the lock.
+        """
         if not self.vectors:
             return {}
         with self.file.reading() as db:
@@ -251,15 +259,15 @@ class DuckTurnIndex:
         return self.vectors.similarities(user, query, strip_names(query, speakers))
 
     def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
-        """The found messages that are relevant to `query`, in their order. With vectors on all are, whatever their words."""
+        """The found messages that are relevant to `query`, in their order. With vectors all of them are."""
         return found if self.vectors else relevant_messages(query, found, self.reader, self.today)
 
     def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
-        """Found messages near the best relevant ones, for what a budget leaves."""
+        """Found messages near the best relevant ones, for the rest of a budget; none with vectors."""
         return () if self.vectors else neighbouring_messages(found, relevant, self.reader)
 
     def remove(self, user: str, numbers: Sequence[int]) -> None:
-        """Take turns out of the index; numbers without a row are ignored."""
+        """Delete turns from the index; numbers without a row are ignored."""
         with self.file.writing() as db:
             base = user_base(db, user)
             if base is not None:
@@ -276,22 +284,24 @@ class DuckTurnIndex:
         return self.file.rebuild(fill)[1]
 
 
-def _docs(db: duckdb.DuckDBPyConnection, keys: Sequence[TurnKey]) -> list[int]:
-    """The number of each turn's row; -1 where its user has none."""
-    of = {user: user_base(db, user) for user in {key.user for key in keys}}
-    return [-1 if (base := of[key.user]) is None else base + document_number(key.number) for key in keys]
+def _turn_docs(db: duckdb.DuckDBPyConnection, keys: Sequence[TurnKey]) -> list[int]:
+    """The document number of each turn; -1 where its user has no documents."""
+    bases = {user: user_base(db, user) for user in {key.user for key in keys}}
+    return [-1 if (base := bases[key.user]) is None else base + document_number(key.number) for key in keys]
 
 
-def _end(base: int, before: int | None) -> int:
-    return end_of(base) if before is None else min(end_of(base), base + document_number(max(0, before)))
+def _search_end(base: int, before: int | None) -> int:
+    """The end of the user's documents that belong to turns numbered below `before`."""
+    return user_end(base) if before is None else min(user_end(base), base + document_number(max(0, before)))
 
 
-def _rows(db: duckdb.DuckDBPyConnection, base: int, end: int, session: str | None, most: int) -> list[tuple[Any, ...]]:
+def _select_rows(db: duckdb.DuckDBPyConnection, base: int, end: int, session: str | None, limit: int) -> list[tuple[Any, ...]]:
+    """The newest rows of a user's turns, of one session or of all; documents are numbered from `base` up to and without `end`."""
     if session is not None:
-        docs = [doc for (doc,) in db.execute(_OF_SESSION, [base, session_term(session), base, end]).fetchall()]
-        return db.execute(_BY_DOC, [docs, most]).fetchall()
-    if most <= NEWEST:
-        docs = [doc for (doc,) in db.execute(_NEWEST, [base, end, most]).fetchall()]
-        if len(docs) == most:
-            return db.execute(_BY_DOC, [docs, most]).fetchall()
-    return db.execute(_BY_RANGE, [base, end, most]).fetchall()
+        docs = [doc for (doc,) in db.execute(_SELECT_SESSION_DOCS, [base, session_term(session), base, end]).fetchall()]
+        return db.execute(_SELECT_BY_DOCS, [docs, limit]).fetchall()
+    if limit <= MAX_NEWEST_TURNS:
+        docs = [doc for (doc,) in db.execute(_SELECT_NEWEST_DOCS, [base, end, limit]).fetchall()]
+        if len(docs) == limit:
+            return db.execute(_SELECT_BY_DOCS, [docs, limit]).fetchall()
+    return db.execute(_SELECT_BY_RANGE, [base, end, limit]).fetchall()

@@ -1,4 +1,4 @@
-"""The turn index made again from the documents, and compared with them. The documents are the truth."""
+"""Rebuilds the turn index from the documents, and compares it with them. The documents are the source of truth."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,9 @@ from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import ConversationError, DocumentError, UnknownTurnError
 from pandora_dagster.stores.disk.duckdb_file import batches
 
-_BATCH = 500
+_BATCH_TURNS = 500
+"""Turns that a rebuild stores in one transaction."""
+_MAX_REPR_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,8 @@ class Preambles:
 
     sessions: Sessions | None = None
 
-    def before(self, manifest: Manifest) -> tuple[Message, ...]:
-        """The messages that are reported under this turn; raises DocumentError for a damaged session record."""
+    def of_turn(self, manifest: Manifest) -> tuple[Message, ...]:
+        """The preamble of the conversation that begins with this turn, else (); raises DocumentError for a damaged session record."""
         if self.sessions is None or not manifest.recorded or not manifest.first_message:
             return ()
         record = self.sessions.find(UserId(manifest.user_id), SessionId(manifest.session_id))
@@ -37,22 +39,22 @@ def rebuild_turns(
     *,
     progress: Callable[[int], None] = lambda turns: None,
 ) -> RebuildReport:
-    """Make the index again beside the old one, then put it in its place.
+    """Build the index beside the old one, then replace it.
 
-    Turns that were saved while it was being made are added afterwards, so that no process waits. Raises StoreError.
+    Turns that were saved meanwhile are added afterwards, so that no process waits. Raises StoreError.
     """
     faults: list[str] = []
     turns = 0
 
     def row_batches() -> Iterator[list[TurnRow]]:
         nonlocal turns
-        for rows in batches(_rows(documents, preambles, documents.keys(), faults), _BATCH):
+        for rows in batches(_document_rows(documents, preambles, documents.keys(), faults), _BATCH_TURNS):
             yield rows
             turns += len(rows)
             progress(turns)
 
     damaged_file = index.rebuild(row_batches())
-    index.put(list(_rows(documents, preambles, _changed(documents, index), [])))
+    index.put(list(_document_rows(documents, preambles, _changed(documents, index), [])))
     return RebuildReport(turns, tuple(faults), (damaged_file,) if damaged_file else ())
 
 
@@ -60,63 +62,68 @@ def verify_turns(documents: TurnStore, index: SearchIndex, preambles: Preambles 
     """Every difference between documents and index, each as one sentence; empty where they agree. Raises StoreError."""
     faults: list[str] = []
     rows = {(row.user_id, row.number): row for row in index.rows()}
-    broken: set[TurnKey] = set()
+    unreadable: set[TurnKey] = set()
     messages: Mapping[int, tuple[IndexedMessage, ...]] = {}
     user = ""
-    for row in _rows(documents, preambles, documents.keys(), faults, broken):
+    for row in _document_rows(documents, preambles, documents.keys(), faults, unreadable):
         if row.user_id != user:
             user, messages = row.user_id, index.messages_by_turn(row.user_id)
-        there = rows.pop((row.user_id, row.number), None)
-        faults += _differences(row, there and there.model_copy(update={"messages": messages.get(row.number, ())}))
-    gone = [(user, number) for user, number in rows if TurnKey(UserId(user), number) not in broken]
-    faults += [f"{user}:turn_{number:06d}: in the index, but no document: expected no row" for user, number in gone]
+        indexed = rows.pop((row.user_id, row.number), None)
+        faults += _differences(row, indexed and indexed.model_copy(update={"messages": messages.get(row.number, ())}))
+    without_document = [(user, number) for user, number in rows if TurnKey(UserId(user), number) not in unreadable]
+    faults += [f"{user}:turn_{number:06d}: in the index, but no document: expected no row" for user, number in without_document]
     return tuple(faults)
 
 
 def document_rows(documents: TurnStore, preambles: Preambles = Preambles()) -> Iterator[TurnRow]:
     """The rows of all turns that can be read, as their documents have them."""
-    return _rows(documents, preambles, documents.keys(), [])
+    return _document_rows(documents, preambles, documents.keys(), [])
 
 
-def _differences(row: TurnRow, there: TurnRow | None) -> Iterator[str]:
+def _differences(row: TurnRow, indexed: TurnRow | None) -> Iterator[str]:
+    """What the index has otherwise than the documents, which give `row`."""
     where = f"{row.user_id}:{row.turn_id}"
-    if there is None:
+    if indexed is None:
         yield f"{where}: missing from the index, expected a row"
         return
     for name in TurnRow.model_fields:
-        wanted, found = getattr(row, name), getattr(there, name)
+        expected, stored = getattr(row, name), getattr(indexed, name)
         if name == "messages":
-            yield from _other_message(where, row.messages, there.messages)
-        elif wanted != found:
-            yield f"{where}: {name}: the index says {_short_repr(found)}, the documents say {_short_repr(wanted)}"
+            yield from _message_differences(where, row.messages, indexed.messages)
+        elif expected != stored:
+            yield f"{where}: {name}: the index says {_short_repr(stored)}, the documents say {_short_repr(expected)}"
 
 
-def _other_message(where: str, wanted: Sequence[IndexedMessage], found: Sequence[IndexedMessage]) -> Iterator[str]:
-    """The first message that differs, and how many there are where that differs."""
-    if len(wanted) != len(found):
-        yield f"{where}: messages: the index has {len(found)}, the documents have {len(wanted)}"
-    for right, there in zip(wanted, found, strict=False):
-        if right != there:
-            yield f"{where}: message {right.id}: the index says {_short_repr(there.text)}, the documents say {_short_repr(right.text)}"
+def _message_differences(where: str, expected: Sequence[IndexedMessage], indexed: Sequence[IndexedMessage]) -> Iterator[str]:
+    """The numbers of messages where they differ, and the first message that differs."""
+    if len(expected) != len(indexed):
+        yield f"{where}: messages: the index has {len(indexed)}, the documents have {len(expected)}"
+    for message, stored in zip(expected, indexed, strict=False):
+        if message != stored:
+            texts = f"the index says {_short_repr(stored.text)}, the documents say {_short_repr(message.text)}"
+            yield f"{where}: message {message.id}: {texts}"
             return
 
 
 def _short_repr(value: object) -> str:
+    """A value as messages show it, cut off where it is long."""
     text = repr(str(value) if isinstance(value, StrEnum) else value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= _MAX_REPR_CHARACTERS else f"{text[: _MAX_REPR_CHARACTERS - 3]}..."
 
 
 def _changed(documents: TurnStore, index: SearchIndex) -> Iterator[TurnKey]:
     """Turns whose manifest and row differ: those that changed during a rebuild."""
-    known = {(row.user_id, row.number): _comparison_key(row.context_sha, row.state, row.last_activity, row.summary) for row in index.rows()}
-    every: Iterable[TurnKey] = documents.keys()
-    for key in every:
+    indexed = {
+        (row.user_id, row.number): _comparison_key(row.context_sha, row.state, row.last_activity, row.summary) for row in index.rows()
+    }
+    keys: Iterable[TurnKey] = documents.keys()
+    for key in keys:
         try:
             manifest = documents.manifest(key)
         except (DocumentError, UnknownTurnError):
             continue
         summary = str((manifest.summary or {}).get("summary", ""))
-        if known.get((key.user, key.number)) != _comparison_key(manifest.context_sha, manifest.state, manifest.last_activity, summary):
+        if indexed.get((key.user, key.number)) != _comparison_key(manifest.context_sha, manifest.state, manifest.last_activity, summary):
             yield key
 
 
@@ -124,25 +131,27 @@ def _comparison_key(*values: object) -> tuple[str, ...]:
     return tuple(str(value) for value in values)
 
 
-def _rows(
-    documents: TurnStore, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str], broken: set[TurnKey] | None = None
+def _document_rows(
+    documents: TurnStore, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str], unreadable: set[TurnKey] | None = None
 ) -> Iterator[TurnRow]:
-    """The rows of the turns that can be read; the others are reported in `faults` and `broken`."""
+    """The rows of the turns that can be read; the others are added to `faults` and `unreadable`."""
     for key in keys:
         try:
-            manifest, turn = documents.manifest(key), _original(documents, key, faults if broken is None else None)
-            row = build_turn_row(manifest, turn.context, turn.files, preamble=preambles.before(manifest))
+            manifest, turn = documents.manifest(key), _original(documents, key, faults if unreadable is None else None)
+            row = build_turn_row(manifest, turn.context, turn.files, preamble=preambles.of_turn(manifest))
         except (DocumentError, UnknownTurnError, ConversationError) as error:
             faults.append(f"{key}: {error}")
-            if broken is not None:
-                broken.add(key)
+            if unreadable is not None:
+                unreadable.add(key)
             continue
         yield row
 
 
 def _original(documents: TurnStore, key: TurnKey, faults: list[str] | None) -> Turn:
-    """The turn's originals, so that an archived turn is found as before. Where they cannot be read, that is added to `faults` and the
-    stored documents are returned; without `faults` it raises DocumentError."""
+    """The turn with its originals, so that an archived turn is found as before.
+
+    Where they cannot be read, that is added to `faults` and the stored documents are returned; without `faults` it raises DocumentError.
+    """
     try:
         return documents.original(key)
     except DocumentError as error:

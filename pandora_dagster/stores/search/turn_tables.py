@@ -1,19 +1,22 @@
-"""The tables of the turn index and how rows go in and out of them.
+"""The tables of the turn index: an inverted index in three tiers, and how turns go in and out of it.
 
-Every document has one number: its user's, then its turn's, then its place in the turn. A posting's key is its user's number,
-then a digest of its term, so that one user's rows lie together in every run, and no other user's are ever read with them.
+A document is a turn or one of its messages. The tables `turns` and `messages` hold the documents, `post` the postings: a row (key, doc, tf,
+length) for each term of a document, with the term's frequency and the document's length, so that a first score needs no join.
 
-What is new goes into small tables. Full ones are appended to the larger ones, sorted by key and document: first as short runs
-in middle tables, then as long runs in the large ones, of which a search reads only the blocks that can hold its user's rows.
-So one turn's arrival touches small tables only, in an index of any size, and no merge touches what was merged before.
-A posting carries its document's length, so that a first score needs no join.
+A document has one number, `doc`: the number of its user, of its turn, and its place in the turn (0 is the turn itself). Message 2 of turn 7
+of user 3 is `3 << 44 | 7 << 20 | 2`. A posting's key is the user's number in the same bits, then a digest of the term. So the rows of one
+user are adjacent in every sorted run, and a search reads no other user's. `user_base` is the number from which a user's documents count.
+
+The tiers are small (`post_new`), middle (`post_mid`) and large (`post`) tables. New turns go into the small ones. Full ones are appended to
+the next tier as one run, sorted by key and document; a search reads only the blocks that can hold its user's rows. So a new turn costs the
+same in an index of any size, and a merge touches no run that was merged before.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from operator import attrgetter
-from typing import Any, overload
+from typing import Any
 
 import duckdb
 
@@ -25,16 +28,16 @@ from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, PLA
 from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of
 from pandora_dagster.stores.disk.duckdb_file import Schema
 
-# A turn as the documents that the index holds: the turn itself, then each of its messages, with their terms. Knows no SQL.
+# The documents of a turn: the turn itself, then each of its messages, with their terms. No SQL.
 
 ASKS, OWN_WORDS, STATES_DATE = 1, 2, 4
-"""Bits of `Posted.manner`: a question; a statement in the first person; a statement with a date."""
-_OWN = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours"})
+"""Bits of `SearchDocument.manner`: a question; a statement in the first person; a statement with a date."""
+_FIRST_PERSON = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours"})
 
 
 @dataclass(frozen=True, slots=True)
 class SearchDocument:
-    """One document: what is kept of it, and its terms with their counts in `bag`, separated by spaces. `doc` is the user's own."""
+    """One document as its row has it, and its terms. `doc` is counted from the user's first document."""
 
     doc: int
     session_id: str
@@ -44,12 +47,14 @@ class SearchDocument:
     created_at: str
     length: int
     manner: int
+    """What kind of statement it is, as bits."""
     text: str
-    bag: str
+    term_counts: str
+    """Terms, each followed by its count, separated by spaces: `laptop 2 budget 1`."""
 
 
 def search_documents(row: TurnRow, reader: TermReader) -> Iterator[SearchDocument]:
-    """The documents of a turn. A recorded turn's summary is made of its messages' own words and is not searched again."""
+    """The documents of a turn. The summary of a recorded turn quotes its messages, which are documents already, and is left out."""
     texts = () if row.messages else (row.text,)
     text = "" if row.recorded and row.messages else "\n".join((row.summary, " ".join(row.topics), *texts))
     turn = IndexedMessage(id="", role="", text=text, created_at=row.created_at)
@@ -59,11 +64,12 @@ def search_documents(row: TurnRow, reader: TermReader) -> Iterator[SearchDocumen
 
 
 def session_term(session: str) -> str:
-    """The term under which the turns of a session are listed."""
+    """The term that every turn of a session has, such as `&0123456789abcdef`."""
     return f"&{sha256(session.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
 def _message_document(row: TurnRow, place: int, message: IndexedMessage, marks: tuple[str, ...], reader: TermReader) -> SearchDocument:
+    """The document at a place of a turn. `marks`: terms beside those of its text, such as the dates of its day."""
     reading = reader.read(message.text)
     counts = reading.counts
     for term, count in [*counts.items()]:
@@ -72,7 +78,7 @@ def _message_document(row: TurnRow, place: int, message: IndexedMessage, marks: 
     if place and has_relative_date_words(reading.words):
         marks = relative_date_terms(message.text, message.created_at)
     manner = ASKS * message.text.rstrip().endswith("?")
-    manner |= OWN_WORDS * (not _OWN.isdisjoint(reading.words)) | STATES_DATE * has_date_words(reading.words)
+    manner |= OWN_WORDS * (not _FIRST_PERSON.isdisjoint(reading.words)) | STATES_DATE * has_date_words(reading.words)
     return SearchDocument(
         doc=document_number(row.number, place),
         session_id=row.session_id,
@@ -83,31 +89,32 @@ def _message_document(row: TurnRow, place: int, message: IndexedMessage, marks: 
         length=reading.length,
         manner=manner,
         text=message.text if place else "",
-        bag=" ".join([f"{term} {count}" for term, count in counts.items()] + [f"{mark} 1" for mark in marks]),
+        term_counts=" ".join([f"{term} {count}" for term, count in counts.items()] + [f"{mark} 1" for mark in marks]),
     )
 
 
 TIERS = ("", "_mid", "_new")
-"""What a table's name ends with: the large one, the middle one, the small one."""
+"""Suffixes of the tables' names: large, middle, small."""
 _TURN_COLUMNS = {"user_id": "VARCHAR", "number": "BIGINT"} | columns_of(TurnRow, without=("messages",))
 _TURNS = ColumnTable("turns", {"doc": "BIGINT"} | _TURN_COLUMNS)
-_MESSAGES = ColumnTable("messages", columns_of(SearchDocument, without=("bag",)) | {"length": "INTEGER", "manner": "UTINYINT"})
+_MESSAGES = ColumnTable("messages", columns_of(SearchDocument, without=("term_counts",)) | {"length": "INTEGER", "manner": "UTINYINT"})
 _POSTINGS = ColumnTable("post", {"key": "BIGINT", "doc": "BIGINT", "tf": "USMALLINT", "length": "USMALLINT"})
-_TIERED = {(table.name, tier): replace(table, name=table.name + tier) for table in (_TURNS, _MESSAGES, _POSTINGS) for tier in TIERS}
+_TABLES = {(table.name, tier): replace(table, name=table.name + tier) for table in (_TURNS, _MESSAGES, _POSTINGS) for tier in TIERS}
 _USERS = ColumnTable("users", {"user_id": "VARCHAR", "no": "BIGINT"})
 _TURN_VALUES, _MESSAGE_VALUES = attrgetter(*_TURN_COLUMNS), attrgetter(*_MESSAGES.columns)
-TURN_NAMES = ", ".join(_TURN_COLUMNS)
-_MOST = 65_535
+TURN_COLUMN_NAMES = ", ".join(_TURN_COLUMNS)
+_MAX_USMALLINT = 65_535
 _USER_SHIFT = NUMBER_BITS + PLACE_BITS
-NEW_MESSAGES, MIDDLE_POSTINGS = 8_192, 4_000_000
-"""Messages that the small tables take, and postings that the middle ones take, before they are merged."""
-NEWEST = 100
-"""Turns of a user that are listed apart in the order of time, so that the last ones are found at once."""
+"""The bits of a document's number below its user's."""
+MAX_NEW_MESSAGES, MAX_MIDDLE_POSTINGS = 8_192, 4_000_000
+"""Messages in the small tables, and postings in the middle ones, from which on they are merged into the next tier."""
+MAX_NEWEST_TURNS = 100
+"""Turns of a user that the table `newest` lists, so that the last ones are found at once."""
 
 TURN_SCHEMA = Schema(
     version=5,
     statements=(
-        *(table.creation for table in (*_TIERED.values(), _USERS)),
+        *(table.creation for table in (*_TABLES.values(), _USERS)),
         "CREATE TABLE speakers (no BIGINT, speaker VARCHAR, messages BIGINT, length BIGINT)",
         "CREATE TABLE newest (doc BIGINT, created_at VARCHAR)",
     ),
@@ -116,110 +123,116 @@ ALL_TURNS, ALL_MESSAGES, ALL_POSTINGS = (
     f"({' UNION ALL '.join(f'SELECT * FROM {table}{tier}' for tier in TIERS)})"  # noqa: S608 - fixed names
     for table in ("turns", "messages", "post")
 )
-KEY = f"({{base}} | (md5_number_lower({{term}}) & {(1 << _USER_SHIFT) - 1})::BIGINT)"
-"""SQL of a posting's key, from what a user's documents are counted from and a term. Of a million terms, two share one by a chance
-of 3 %."""
-_LISTED = " UNION ALL ".join(f"SELECT doc, '{tier}' AS tier FROM turns{tier}" for tier in TIERS)  # noqa: S608 - fixed names
-_TURN_OF = f"doc >> {PLACE_BITS} << {PLACE_BITS}"
-_GIVEN = "(SELECT unnest(?::BIGINT[]) AS doc)"
+POSTING_KEY_SQL = f"({{base}} | (md5_number_lower({{term}}) & {(1 << _USER_SHIFT) - 1})::BIGINT)"
+"""SQL of a posting's key, from a `user_base` and a term. The chance that any two of a million terms share a key is 3 %."""
+_TURN_TIERS = " UNION ALL ".join(f"SELECT doc, '{tier}' AS tier FROM turns{tier}" for tier in TIERS)  # noqa: S608 - fixed names
+_TURN_DOC = f"doc >> {PLACE_BITS} << {PLACE_BITS}"
+_GIVEN_DOCS = "(SELECT unnest(?::BIGINT[]) AS doc)"
 _INSERT_POSTINGS = f"""
     INSERT INTO post_new
-    SELECT {KEY.format(base=f"(doc >> {_USER_SHIFT} << {_USER_SHIFT})", term="bag[2 * i + 1]")}, doc,
-        least(bag[2 * i + 2]::INTEGER, {_MOST}), least(length, {_MOST})
-    FROM (SELECT *, unnest(range(len(bag) // 2)) AS i FROM (
-        SELECT unnest(?::BIGINT[]) AS doc, unnest(?::INTEGER[]) AS length, string_split(unnest(?::VARCHAR[]), ' ') AS bag))
+    SELECT {POSTING_KEY_SQL.format(base=f"(doc >> {_USER_SHIFT} << {_USER_SHIFT})", term="pairs[2 * i + 1]")}, doc,
+        least(pairs[2 * i + 2]::INTEGER, {_MAX_USMALLINT}), least(length, {_MAX_USMALLINT})
+    FROM (SELECT *, unnest(range(len(pairs) // 2)) AS i FROM (
+        SELECT unnest(?::BIGINT[]) AS doc, unnest(?::INTEGER[]) AS length, string_split(unnest(?::VARCHAR[]), ' ') AS pairs))
 """  # noqa: S608 - constants of this module
 _COUNT_SPEAKERS = f"""
     INSERT INTO speakers SELECT doc >> {_USER_SHIFT}, speaker, {{sign}} * count(*), {{sign}} * sum(length)
-    FROM {{table}} WHERE {_TURN_OF} IN {_GIVEN} GROUP BY ALL
+    FROM {{table}} WHERE {_TURN_DOC} IN {_GIVEN_DOCS} GROUP BY ALL
 """  # noqa: S608
 
 
 def user_base(db: duckdb.DuckDBPyConnection, user: str) -> int | None:
-    """The number that a user's documents are counted from; None for a user who has none."""
-    found = db.execute("SELECT no FROM users WHERE user_id = ?", [user]).fetchone()
-    return int(found[0]) << _USER_SHIFT if found else None
+    """The number from which a user's documents count; None for a user without documents."""
+    row = db.execute("SELECT no FROM users WHERE user_id = ?", [user]).fetchone()
+    return int(row[0]) << _USER_SHIFT if row else None
 
 
-@overload
-def user_of(doc: int) -> int: ...
-@overload
-def user_of(doc: str) -> str: ...
-def user_of(doc: int | str) -> int | str:
-    """The number of the user whose document this is; of a column's name, the SQL of it."""
-    return doc >> _USER_SHIFT if isinstance(doc, int) else f"{doc} >> {_USER_SHIFT}"
+def user_number(doc: int) -> int:
+    """The number of the user whose document this is."""
+    return doc >> _USER_SHIFT
 
 
-def end_of(base: int) -> int:
-    """The first number that is no longer the user's."""
+USER_NUMBER_SQL = f"doc >> {_USER_SHIFT}"
+"""SQL of the number of the user whose document the column `doc` names."""
+
+
+def user_end(base: int) -> int:
+    """The first number above those of the user's documents."""
     return base + (1 << _USER_SHIFT)
 
 
 def allocate_bases(db: duckdb.DuckDBPyConnection, users: Sequence[str]) -> dict[str, int]:
-    """The `user_base` of each user; a user without a number is given one."""
-    known = dict(
+    """The `user_base` of each user; a user without a number gets the next one."""
+    numbers = dict(
         db.execute("SELECT user_id, no FROM users SEMI JOIN (SELECT unnest(?::VARCHAR[]) AS user_id) USING (user_id)", [users]).fetchall()
     )
-    if new := [user for user in users if user not in known]:
-        found = db.execute("SELECT coalesce(max(no), 0) FROM users").fetchone()
-        first = (found[0] if found else 0) + 1
-        known |= {user: first + place for place, user in enumerate(new)}
-        _USERS.insert(db, [(user, known[user]) for user in new])
-    return {user: int(no) << _USER_SHIFT for user, no in known.items()}
+    if new_users := [user for user in users if user not in numbers]:
+        row = db.execute("SELECT coalesce(max(no), 0) FROM users").fetchone()
+        first = (row[0] if row else 0) + 1
+        numbers |= {user: first + place for place, user in enumerate(new_users)}
+        _USERS.insert(db, [(user, numbers[user]) for user in new_users])
+    return {user: int(no) << _USER_SHIFT for user, no in numbers.items()}
 
 
 def insert_turns(db: duckdb.DuckDBPyConnection, turns: Sequence[tuple[int, TurnRow, Sequence[SearchDocument]]]) -> None:
-    """Add turns that are not there, each with its user's base, and the documents that it is made of."""
+    """Add turns that are not stored, each with its `user_base` and its documents."""
     for _, row, documents in turns:
         if row.number >> NUMBER_BITS or len(documents) >> PLACE_BITS:
             limits = f"expected a number below 2^{NUMBER_BITS} and less than 2^{PLACE_BITS} messages"
             raise StoreError(f"{row.user_id}:{row.turn_id}: {len(documents)} documents do not fit the index: {limits}")
     docs = [base + document_number(row.number) for base, row, _ in turns]
-    every = [replace(document, doc=base + document.doc) for base, _, documents in turns for document in documents]
-    _TIERED["turns", "_new"].insert(db, [(doc, *_TURN_VALUES(row)) for doc, (_, row, _) in zip(docs, turns, strict=True)])
-    _TIERED["messages", "_new"].insert(db, map(_MESSAGE_VALUES, every))
-    db.execute(_INSERT_POSTINGS, [[d.doc for d in every], [d.length for d in every], [d.bag for d in every]])
+    all_documents = [replace(document, doc=base + document.doc) for base, _, documents in turns for document in documents]
+    _TABLES["turns", "_new"].insert(db, [(doc, *_TURN_VALUES(row)) for doc, (_, row, _) in zip(docs, turns, strict=True)])
+    _TABLES["messages", "_new"].insert(db, map(_MESSAGE_VALUES, all_documents))
+    db.execute(
+        _INSERT_POSTINGS,
+        [
+            [document.doc for document in all_documents],
+            [document.length for document in all_documents],
+            [document.term_counts for document in all_documents],
+        ],
+    )
     db.execute(_COUNT_SPEAKERS.format(sign=1, table="messages_new"), [docs])
 
 
 def drop_turns(db: duckdb.DuckDBPyConnection, turns: Sequence[int]) -> None:
-    """Take turns out by their documents. The rest is looked for only in the tables of the tier where a turn is known to be."""
-    known = db.execute(f"SELECT tier, list(doc) FROM ({_LISTED}) SEMI JOIN {_GIVEN} USING (doc) GROUP BY tier", [turns]).fetchall()  # noqa: S608
-    for tier, docs in known:
+    """Delete turns, by their numbers as documents, with their messages and postings. Only the tables of a turn's own tier are searched."""
+    tiers = db.execute(f"SELECT tier, list(doc) FROM ({_TURN_TIERS}) SEMI JOIN {_GIVEN_DOCS} USING (doc) GROUP BY tier", [turns]).fetchall()  # noqa: S608
+    for tier, docs in tiers:
         db.execute(_COUNT_SPEAKERS.format(sign=-1, table=f"messages{tier}"), [docs])
         for table in (*(f"{name}{tier}" for name in ("turns", "messages", "post")), *(() if tier == "_new" else ("newest",))):
-            db.execute(f"DELETE FROM {table} WHERE {_TURN_OF} IN {_GIVEN}", [docs])  # noqa: S608 - fixed names
+            db.execute(f"DELETE FROM {table} WHERE {_TURN_DOC} IN {_GIVEN_DOCS}", [docs])  # noqa: S608 - fixed names
 
 
 def merge_full_tables(db: duckdb.DuckDBPyConnection) -> None:
-    """Merge the small tables where they are full, then the middle ones where they are."""
-    if _count(db, "messages_new") < NEW_MESSAGES:
+    """Append the small tables to the middle ones where they are full, then the middle ones to the large ones where those are full."""
+    if _count_rows(db, "messages_new") < MAX_NEW_MESSAGES:
         return
     db.execute(
         "CREATE OR REPLACE TABLE newest AS SELECT doc, created_at FROM (FROM newest UNION ALL SELECT doc, created_at FROM turns_new) "  # noqa: S608
-        f"QUALIFY row_number() OVER (PARTITION BY doc >> {_USER_SHIFT} ORDER BY created_at DESC, doc DESC) <= {NEWEST}"
+        f"QUALIFY row_number() OVER (PARTITION BY doc >> {_USER_SHIFT} ORDER BY created_at DESC, doc DESC) <= {MAX_NEWEST_TURNS}"
     )
-    _append(db, "_new", "_mid")
-    if _count(db, "post_mid") >= MIDDLE_POSTINGS:
-        _append(db, "_mid", "")
+    _append_tier(db, "_new", "_mid")
+    if _count_rows(db, "post_mid") >= MAX_MIDDLE_POSTINGS:
+        _append_tier(db, "_mid", "")
     db.execute(
         "CREATE OR REPLACE TABLE speakers AS SELECT no, speaker, sum(messages)::BIGINT AS messages, sum(length)::BIGINT AS length "
         "FROM speakers GROUP BY ALL HAVING sum(messages) > 0"
     )
 
 
-def _append(db: duckdb.DuckDBPyConnection, small: str, large: str) -> None:
-    """Append a tier to the next as one sorted run each: no merge costs more than the small tables, however large the index is."""
+def _append_tier(db: duckdb.DuckDBPyConnection, source_tier: str, target_tier: str) -> None:
+    """Append the tables of a tier to those of the next, each as one sorted run; its cost depends on the smaller tier alone."""
     for name, order in (("turns", "doc"), ("messages", "doc"), ("post", "key, doc")):
-        db.execute(f"INSERT INTO {name}{large} SELECT * FROM {name}{small} ORDER BY {order}")  # noqa: S608 - fixed names
-        db.execute(f"TRUNCATE {name}{small}")
+        db.execute(f"INSERT INTO {name}{target_tier} SELECT * FROM {name}{source_tier} ORDER BY {order}")  # noqa: S608 - fixed names
+        db.execute(f"TRUNCATE {name}{source_tier}")
 
 
-def _count(db: duckdb.DuckDBPyConnection, table: str) -> int:
-    found = db.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - fixed names
-    return found[0] if found else 0
+def _count_rows(db: duckdb.DuckDBPyConnection, table: str) -> int:
+    row = db.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - fixed names
+    return row[0] if row else 0
 
 
 def row_from(values: tuple[Any, ...]) -> TurnRow:
-    """A row as `TURN_NAMES` selects it."""
+    """The TurnRow of the columns that `TURN_COLUMN_NAMES` selects."""
     return TurnRow.model_validate(dict(zip(_TURN_COLUMNS, values, strict=True)))

@@ -75,8 +75,8 @@ def test_what_was_said_comes_back_as_it_was_put(index: DuckTurnIndex) -> None:
 
 def test_a_merge_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns are found, replaced and removed wherever their postings have been moved to."""
-    monkeypatch.setattr(turn_tables, "NEW_MESSAGES", 4)
-    monkeypatch.setattr(turn_tables, "MIDDLE_POSTINGS", 40)
+    monkeypatch.setattr(turn_tables, "MAX_NEW_MESSAGES", 4)
+    monkeypatch.setattr(turn_tables, "MAX_MIDDLE_POSTINGS", 40)
     for n in range(1, 13):
         index.put([message_row(n, f"desk number {n}", "fine", session=f"s{n}")])
     assert set(_ids(index, "desk", limit=50)) == {f"D{n}:{i}" for n in range(1, 13) for i in (1, 2)}

@@ -68,7 +68,7 @@ def test_the_newest_are_the_same_before_and_after_a_merge(index: DuckTurnIndex, 
     index.remove("ann", [27])
     before = listed()
     assert before[0] == [22, 23, 24, 25, 26]
-    monkeypatch.setattr(turn_tables, "NEW_MESSAGES", 1)
+    monkeypatch.setattr(turn_tables, "MAX_NEW_MESSAGES", 1)
     index.put([text_row(1, user="eve")])
     assert listed() == before
     index.remove("ann", [26])
@@ -224,7 +224,7 @@ def test_standing_is_read_some_at_a_time(index: DuckTurnIndex, monkeypatch: pyte
     everything = [(s.key.user, s.key.number, s.state) for s in index.activities()]
     assert len(everything) == 10 and everything == sorted(everything)
     for some in (1, 2, 3, 10):
-        monkeypatch.setattr(turn_index, "_AT_A_TIME", some)
+        monkeypatch.setattr(turn_index, "_BATCH_ROWS", some)
         assert [(s.key.user, s.key.number, s.state) for s in index.activities()] == everything
     assert [s.key.number for s in index.activities(archived=True)] == [1, 3, 5, 7]
     assert [s.key.number for s in index.activities(archived=False)] == [2, 4, 6, 1, 2, 3]

@@ -10,7 +10,7 @@ from pandora_dagster.errors import DamagedIndexError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
-from pandora_dagster.stores.search.turn_vectors import LONGEST, VECTOR_SCHEMA, TurnVectors
+from pandora_dagster.stores.search.turn_vectors import MAX_TEXT_CHARACTERS, VECTOR_SCHEMA, TurnVectors
 from tests.fakes.embedding_model import FakeEmbedder
 
 _FILLER = tuple(f"note {word} about nothing else" for word in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"))
@@ -185,7 +185,7 @@ def test_a_long_message_is_embedded_in_whole_parts(rig: _Rig, filler: str) -> No
     """Its end is found, each text keeps the model's limit, and the parts are compared with the message."""
     row = _row(1, *_FILLER, f"{filler}{'My physician called. ' * 90}")
     rig.put(row)
-    assert rig.ids("doctor")[0] == "D1:8" and max(map(len, rig.embeds.asked)) <= LONGEST
+    assert rig.ids("doctor")[0] == "D1:8" and max(map(len, rig.embeds.asked)) <= MAX_TEXT_CHARACTERS
     assert rig.vectors.verify([row]) == () and len(rig.vectors.similarities("ann", "doctor")) == 8
     asked = len(rig.embeds.asked)
     rig.vectors.put([row])
@@ -207,8 +207,8 @@ def test_vectors_are_compared_with_what_is_reported(rig: _Rig) -> None:
     rig.put(*rows)
     assert rig.vectors.verify(rows) == ()
     assert rig.vectors.verify([rows[0], _row(2, "the boat is red", "and fast"), _row(4, "new")]) == (
-        "ann:turn_000002: 2 vectors of messages, 1 of them of what is there: expected 2",
-        "ann:turn_000004: 0 vectors of messages, 0 of them of what is there: expected 1",
+        "ann:turn_000002: 2 vectors of messages, 1 of them current: expected 2",
+        "ann:turn_000004: 0 vectors of messages, 0 of them current: expected 1",
         "ann:turn_000003: vectors of messages, but no readable turn: expected none",
     )
     rig.embeds.name = "another"

@@ -22,7 +22,7 @@ from pandora_dagster.contracts.turns import RebuildReport
 from pandora_dagster.contracts.user.sources import Research, Visit
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.flow.phase_table import phase_effects
-from pandora_dagster.runtime.call_spans import exporting_spans, is_exporter_configured
+from pandora_dagster.runtime.call_spans import is_exporter_configured, open_call_spans
 from pandora_dagster.settings import Settings, process_environment
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.calls.call_index import CALL_SCHEMA, DuckCallIndex
@@ -152,7 +152,7 @@ def _open_call_log(root: Path, wait_s: float, metrics: MetricsFile, report: Repo
     index = DuckCallIndex(DuckDBFile(root / "indexes" / "call_index.duckdb", CALL_SCHEMA, wait_s))
     if not is_exporter_configured(process_environment()):
         return IndexedCallLog(CallFiles(root), index, report=report, listeners=listeners)
-    spans = exporting_spans()
+    spans = open_call_spans()
     return IndexedCallLog(CallFiles(root), index, report=report, listeners=(*listeners, spans.call), settled=(spans.turn,))
 
 

@@ -81,7 +81,7 @@ def _print_plan(serving: "ModelServers", *, as_json: bool, commands: bool) -> No
 
 
 def _kv_cache(row: "ServerMemory") -> str:
-    return "unknown" if row.room is None else f"{'about ' if row.share is None else ''}{row.room:,} tokens"
+    return "unknown" if row.cache_tokens is None else f"{'about ' if row.share is None else ''}{row.cache_tokens:,} tokens"
 
 
 def _plan_document(serving: "ModelServers") -> dict[str, object]:
@@ -94,8 +94,8 @@ def _plan_document(serving: "ModelServers") -> dict[str, object]:
             "gpus": list(row.service.gpus),
             "memory_fraction": row.share,
             "weights_bytes": row.weights,
-            "weights_from": row.says,
-            "kv_cache_tokens": row.room,
+            "weights_from": row.weights_source,
+            "kv_cache_tokens": row.cache_tokens,
             "cold": row.service.launch.cold,
             "command": list(serving.command(row.service)),
         }

@@ -1,4 +1,4 @@
-"""Call records -> spans in OpenTelemetry's terms for generative AI. Knows names; a span never holds a word of a prompt or an answer.
+"""Call records as spans, by OpenTelemetry's conventions for generative AI; a span never holds a word of a prompt or an answer.
 
 The package comes with the extra `otel` and is imported where an exporter is configured, by OpenTelemetry's own variables.
 """
@@ -14,12 +14,12 @@ from pandora_dagster.errors import ConfigurationError
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
 
-_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.cache_read.input_tokens")
-_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_TOKEN_ATTRIBUTES = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.cache_read.input_tokens")
+_ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class CallSpans:
-    """Spans on their way to `processor`: one for every call, and above those of a turn one for the turn, whose trace they are."""
+    """Sends spans to `processor`: one for every call, and one for every turn, which is the parent of the spans of its calls."""
 
     def __init__(self, processor: "SpanProcessor") -> None:
         from opentelemetry.sdk.resources import Resource
@@ -33,7 +33,7 @@ class CallSpans:
         self._tracer = provider.get_tracer("pandora_dagster")
 
     def call(self, record: CallRecord) -> None:
-        """A call's span, with the times of its call, below that of its turn."""
+        """Send the span of a call, with the times of the call, as a child of the span of its turn."""
         from opentelemetry import trace
 
         trace_id, span_id = span_ids(record)
@@ -52,7 +52,7 @@ class CallSpans:
         span.end(end)
 
     def turn(self, records: Sequence[CallRecord]) -> None:
-        """The span of a completed or halted turn, from its first call to its last; a resumed turn is exported again with all its calls."""
+        """Send the span of a completed or halted turn, from its first call to its last; a resumed turn is sent again with all its calls."""
         from opentelemetry import trace
         from opentelemetry.context import Context
 
@@ -72,12 +72,12 @@ class CallSpans:
 
 
 def is_exporter_configured(environ: Mapping[str, str]) -> bool:
-    """Whether an exporter is configured."""
-    return any(environ.get(name) for name in _ENDPOINTS) and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
+    """Whether OpenTelemetry's variables name an endpoint and do not disable the SDK."""
+    return any(environ.get(name) for name in _ENDPOINT_VARIABLES) and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
 
 
-def exporting_spans() -> CallSpans:
-    """What sends spans to the configured endpoint, in the background; what waits is sent when the process ends.
+def open_call_spans() -> CallSpans:
+    """Spans that are sent to the configured endpoint in the background, the last ones when the process ends.
 
     Raises ConfigurationError where the package is missing.
     """
@@ -86,21 +86,21 @@ def exporting_spans() -> CallSpans:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as missing:
         raise ConfigurationError(
-            f"{_ENDPOINTS[0]}: set, but {missing.name} is not installed: expected the extra otel",
+            f"{_ENDPOINT_VARIABLES[0]}: set, but {missing.name} is not installed: expected the extra otel",
             hint="pip install pandora-dagster[otel], or unset the variable.",
         ) from None
     return CallSpans(BatchSpanProcessor(OTLPSpanExporter()))
 
 
 def turn_attributes(records: Sequence[CallRecord]) -> dict[str, str | int | float | bool | tuple[str, ...]]:
-    """The totals of a turn's calls; without the user's id."""
+    """The attributes of a turn's span: the totals of its calls, without the user's id."""
     first, calls = records[0], [call_attributes(record) for record in records]
     attributes: dict[str, str | int | float | bool | tuple[str, ...]] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "pandora",
         "gen_ai.provider.name": first.runtime,
         "gen_ai.conversation.id": first.session_id,
-        **{name: sum(int(str(call.get(name, 0))) for call in calls) for name in _TOKENS},
+        **{name: sum(int(str(call.get(name, 0))) for call in calls) for name in _TOKEN_ATTRIBUTES},
         "pandora.turn": first.turn_id,
         "pandora.revision": first.revision,
         "pandora.calls": len(records),
@@ -110,7 +110,7 @@ def turn_attributes(records: Sequence[CallRecord]) -> dict[str, str | int | floa
 
 
 def call_attributes(record: CallRecord) -> dict[str, str | int | float | bool | tuple[str, ...]]:
-    """The span's attributes: the semantic conventions' names, and the project's own under `pandora.`."""
+    """The attributes of a call's span, with the names of the semantic conventions, and the project's own under `pandora.`."""
     attributes: dict[str, str | int | float | bool | tuple[str, ...]] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": record.runtime,
@@ -139,14 +139,14 @@ def call_attributes(record: CallRecord) -> dict[str, str | int | float | bool | 
 
 
 def span_ids(record: CallRecord) -> tuple[int, int]:
-    """Trace and parent span of a record: the same for all calls of one revision of a turn, its own for a call without a turn."""
-    whose = f"{record.user_id}:{record.turn_id}:{record.revision}" if record.turn_id else record.call_id
-    digest = sha256(whose.encode()).digest()
+    """The trace id and the parent span id of a record: the same for all calls of one revision of a turn, unique without a turn."""
+    identity = f"{record.user_id}:{record.turn_id}:{record.revision}" if record.turn_id else record.call_id
+    digest = sha256(identity.encode()).digest()
     return int.from_bytes(digest[:16]) or 1, int.from_bytes(digest[16:24]) or 1
 
 
 def _times(record: CallRecord) -> tuple[int, int]:
-    """Start and end in nanoseconds since 1970."""
+    """Start and end of a call in nanoseconds since 1970."""
     start = datetime.fromisoformat(record.timestamp)
     return _nanoseconds(start), _nanoseconds(start + timedelta(milliseconds=record.latency_ms))
 

@@ -1,9 +1,12 @@
 """SGLang's engine behind standard input and output, one JSON object a line: `python offline_worker.py` with SGLang's own server arguments.
 
-First it writes {"ready": true, "places": 16, "model": ...}. Then it reads {"id", "messages" or "prompt", "sampling", "template"}, all at
-once if one likes, and answers {"id", "text", "finish_reason", "prompt", "output", "cached"} as each comes to its end; {"id", "count": true,
-...} is answered by {"id", "prompt"}; {"abort": id} cancels a question. A question that fails is answered by {"id", "error"}. It ends
-when its standard input closes. It runs in SGLang's environment: it needs nothing but the standard library and SGLang.
+    worker  {"ready": true, "slots": 16, "model": ...}                    once, when it is ready
+    client  {"id", "messages" or "prompt", "sampling", "template"}        a question; many may be open at once
+    worker  {"id", "text", "finish_reason", "prompt", "output", "cached"} its answer, with three token counts; or {"id", "error"}
+    client  {"id", "count": true, "messages" or "prompt", ...}            answered by {"id", "prompt"}, the tokens of the prompt
+    client  {"abort": id}                                                 cancels a question
+
+The worker ends when its standard input closes. It runs in SGLang's environment, so it needs only the standard library and SGLang.
 """
 
 # pyright: basic, reportMissingImports=false
@@ -12,10 +15,14 @@ import json
 import os
 import sys
 
+MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_ERROR_CHARACTERS = 2_000
+DEFAULT_SLOTS = 64
+
 
 def main(arguments):
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what SGLang prints is no answer
+    os.dup2(2, 1)  # what SGLang prints goes to standard error
     from sglang.srt.entrypoints.engine import Engine
     from sglang.srt.server_args import prepare_server_args
 
@@ -28,7 +35,7 @@ def main(arguments):
 
 
 class Worker:
-    """Questions under way, and the engine that answers them."""
+    """The open questions, and the engine that answers them."""
 
     def __init__(self, engine, output):
         self.engine, self.output, self.tasks = engine, output, {}
@@ -36,45 +43,51 @@ class Worker:
 
     async def work(self, server_args):
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=64 * 1024 * 1024)
+        reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        self.send({"ready": True, "places": server_args.max_running_requests or 64, "model": server_args.served_model_name})
+        self.send({"ready": True, "slots": server_args.max_running_requests or DEFAULT_SLOTS, "model": server_args.served_model_name})
         while line := await reader.readline():
-            asked = json.loads(line)
-            if "abort" in asked:
-                self.engine.tokenizer_manager.abort_request(rid=asked["abort"])
+            question = json.loads(line)
+            if "abort" in question:
+                self.engine.tokenizer_manager.abort_request(rid=question["abort"])
                 continue
-            task = loop.create_task(self.answer(asked))
-            self.tasks[asked["id"]] = task
-            task.add_done_callback(lambda _, name=asked["id"]: self.tasks.pop(name, None))
+            task = loop.create_task(self.answer(question))
+            self.tasks[question["id"]] = task
+            task.add_done_callback(lambda _, name=question["id"]: self.tasks.pop(name, None))
         for task in list(self.tasks.values()):
             task.cancel()
 
-    async def answer(self, asked):
+    async def answer(self, question):
         try:
-            tokens = self.tokens(asked)
-            if asked.get("count"):
-                self.send({"id": asked["id"], "prompt": len(tokens)})
+            tokens = self.tokens(question)
+            if question.get("count"):
+                self.send({"id": question["id"], "prompt": len(tokens)})
                 return
-            made = await self.engine.async_generate(input_ids=tokens, sampling_params=asked["sampling"], rid=asked["id"])
+            generated = await self.engine.async_generate(input_ids=tokens, sampling_params=question["sampling"], rid=question["id"])
         except Exception as error:
-            self.send({"id": asked["id"], "error": f"{type(error).__name__}: {error}"[:2_000]})
+            self.send({"id": question["id"], "error": f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARACTERS]})
             return
-        about = made["meta_info"]
-        counted = {"prompt": about["prompt_tokens"], "output": about["completion_tokens"], "cached": about.get("cached_tokens", 0)}
-        reason = about["finish_reason"] or {}
+        meta = generated["meta_info"]
+        token_counts = {"prompt": meta["prompt_tokens"], "output": meta["completion_tokens"], "cached": meta.get("cached_tokens", 0)}
+        reason = meta["finish_reason"] or {}
         self.send(
-            {"id": asked["id"], "text": made["text"], "finish_reason": reason.get("type"), "why": reason.get("message", ""), **counted}
+            {
+                "id": question["id"],
+                "text": generated["text"],
+                "finish_reason": reason.get("type"),
+                "why": reason.get("message", ""),
+                **token_counts,
+            }
         )
 
-    def tokens(self, asked):
-        if "messages" not in asked:
-            return self.tokenizer.encode(asked["prompt"])
-        text = self.tokenizer.apply_chat_template(asked["messages"], tokenize=False, add_generation_prompt=True, **asked["template"])
+    def tokens(self, question):
+        if "messages" not in question:
+            return self.tokenizer.encode(question["prompt"])
+        text = self.tokenizer.apply_chat_template(question["messages"], tokenize=False, add_generation_prompt=True, **question["template"])
         return self.tokenizer.encode(text, add_special_tokens=False)
 
-    def send(self, what):
-        self.output.write(json.dumps(what) + "\n")
+    def send(self, message):
+        self.output.write(json.dumps(message) + "\n")
         self.output.flush()
 
 

@@ -1,4 +1,4 @@
-"""Counting of cl100k tokens (000 section 21.1). The path of the vocabulary is an argument."""
+"""Counting of cl100k tokens (specification 000, section 21.1), by the vocabulary file that the caller names."""
 
 import base64
 from collections import OrderedDict
@@ -12,8 +12,11 @@ from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import ConfigurationError
 
 VOCABULARY_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
-_PATTERN = r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"""
-_REMEMBERED = 4_096
+_SPLIT_PATTERN = (
+    r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"""
+)
+_MAX_CACHED_TEXTS = 4_096
+_MIN_CACHED_CHARACTERS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +36,21 @@ class TokenCounter:
         self._cache: OrderedDict[tuple[int, int], int] = OrderedDict()
 
     def __reduce__(self) -> tuple[type["TokenCounter"], tuple[Path]]:
-        """Pickle the path only: another process reads the vocabulary itself."""
+        """Pickle only the path: another process reads the vocabulary itself."""
         return TokenCounter, (self._vocabulary,)
 
     def count(self, text: str) -> int:
         """Tokens in `text`. Special tokens count as the plain text they are."""
-        if len(text) < 24:
+        if len(text) < _MIN_CACHED_CHARACTERS:
             return len(self._encoding.encode_ordinary(text))
         key = (hash(text), len(text))
-        known = self._cache.get(key)
-        if known is None:
-            known = len(self._encoding.encode_ordinary(text))
-            self._cache[key] = known
-            if len(self._cache) > _REMEMBERED:
+        tokens = self._cache.get(key)
+        if tokens is None:
+            tokens = len(self._encoding.encode_ordinary(text))
+            self._cache[key] = tokens
+            if len(self._cache) > _MAX_CACHED_TEXTS:
                 self._cache.popitem(last=False)
-        return known
+        return tokens
 
     def count_document(self, text: str) -> TokenBreakdown:
         """Tokens of context.md per section; unchanged sections are read from the cache."""
@@ -63,4 +66,4 @@ def _encoding(vocabulary: Path) -> tiktoken.Encoding:
     if sha256(data).hexdigest() != VOCABULARY_SHA256:
         raise ConfigurationError(f"{vocabulary}: not the cl100k vocabulary (sha256 differs)")
     ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in data.splitlines() if line)}
-    return tiktoken.Encoding(name="cl100k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
+    return tiktoken.Encoding(name="cl100k_base", pat_str=_SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens={})

@@ -129,7 +129,9 @@ def test_the_folder_is_updated_of_seconds_now_and_then(tmp_path: Path) -> None:
     folder = ServingFolder(tmp_path)
     folder.path.mkdir()
     one = services(load_endpoints(World(tmp_path, {"first": {}}).write().root / "runtime.yaml"), python="python3")
-    supervisor = ServingSupervisor(one, folder, command=lambda service: service.command, environ={}, pace=SupervisionTiming(rewrite_s=0.3))
+    supervisor = ServingSupervisor(
+        one, folder, command=lambda service: service.command, environ={}, timing=SupervisionTiming(status_interval_s=0.3)
+    )
 
     def output(state: ServerState, says: str) -> ServerStatus:
         supervisor.report("first", ServerStatus(state=state, says=says))

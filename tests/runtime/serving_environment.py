@@ -24,8 +24,8 @@ PROGRAM = Path(__file__).with_name("serving_program.py")
 LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 FAST = (
     "from pandora_dagster.runtime.serving import server_supervisor; Timing = server_supervisor.SupervisionTiming; "
-    "server_supervisor.SupervisionTiming = lambda: Timing(look_s=0.1, look_while_starting_s=0.05, first_pause_s=0.05, "
-    "longest_pause_s=0.1, grace_s=1.0, silence_s=3.0, rewrite_s=0.2); "
+    "server_supervisor.SupervisionTiming = lambda: Timing(check_interval_s=0.1, start_check_interval_s=0.05, first_restart_delay_s=0.05, "
+    "max_restart_delay_s=0.1, grace_s=1.0, max_silence_s=3.0, status_interval_s=0.2); "
 )
 """The same supervisor, less patient: a test does not wait for minutes."""
 

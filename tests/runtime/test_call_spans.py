@@ -161,8 +161,8 @@ def test_spans_reach_a_collector_before_the_process_ends(collector: tuple[str, l
     address, got = collector
     code = (
         "import sys; from pandora_dagster.contracts.model_calls import CallRecord\n"
-        "from pandora_dagster.runtime.call_spans import exporting_spans\n"
-        "exporting_spans().call(CallRecord.model_validate_json(sys.stdin.read()))"
+        "from pandora_dagster.runtime.call_spans import open_call_spans\n"
+        "open_call_spans().call(CallRecord.model_validate_json(sys.stdin.read()))"
     )
     _process(code, {"OTEL_EXPORTER_OTLP_ENDPOINT": address}, RECORD.model_dump_json())
     ((path, body),) = got

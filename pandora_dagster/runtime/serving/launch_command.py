@@ -1,4 +1,4 @@
-"""A server of `runtime.yaml` -> the command that starts it. Pure: knows SGLang's arguments; starts nothing.
+"""The command and the environment that start a server of `runtime.yaml` with SGLang; nothing is started here.
 
 Measured on SGLang 0.5.23: without --constrained-json-disable-any-whitespace a weak model fills its answer with white space, without
 --enable-cache-report `usage` reports no cached tokens, and a thinking budget holds under --enable-strict-thinking alone.
@@ -11,18 +11,18 @@ from pathlib import Path
 from pandora_dagster.documents.redaction.credentials import names_secret
 from pandora_dagster.runtime.sglang.endpoints import Endpoints, Launch, Server
 
-_QUIET = ("--uvicorn-access-log-exclude-prefixes", "/health", "/metrics")
-"""Who keeps it up asks for these every few seconds; its log is for other things."""
-_ALWAYS = ("--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace")
-_NOT_FOR_A_SERVER = ("PYTHON", "PANDORA_", "DAGSTER_", "VIRTUAL_ENV")
-"""What is meant for this process's own interpreter and settings."""
-_FOR_MODELS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
-"""The one credential that a server has a use for: a model that Hugging Face gives only to known users is loaded with it."""
+_ACCESS_LOG_OPTIONS = ("--uvicorn-access-log-exclude-prefixes", "/health", "/metrics")
+"""Keep the requests out of the log that the supervisor makes every few seconds."""
+_GENERATION_OPTIONS = ("--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace")
+_WITHHELD_PREFIXES = ("PYTHON", "PANDORA_", "DAGSTER_", "VIRTUAL_ENV")
+"""Prefixes of variables that concern this process's own interpreter and settings."""
+_PASSED_CREDENTIALS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
+"""The credential with which a server loads a model that Hugging Face gives only to registered users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One server that is started here. `command` lacks the memory fraction, which is added when it starts."""
+    """One server that is started on this machine. `command` lacks the memory fraction, which is added when it starts."""
 
     name: str
     server: Server
@@ -31,7 +31,7 @@ class Service:
     gpus: tuple[int, ...]
     command: tuple[str, ...]
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What it finds in its environment besides this process's."""
+    """Variables that are added to the environment of this process."""
 
 
 def services(
@@ -39,7 +39,7 @@ def services(
 ) -> tuple[Service, ...]:
     """The servers of the chosen preset that have a `launch` block, in the file's order.
 
-    `python`: the default interpreter, and what it runs; `first_gpu`: the GPU of a server that names none.
+    `python` and `program`: the default interpreter and what it runs; `first_gpu`: the GPU of a server that names none.
     """
     return tuple(
         _service(name, server, server.launch, endpoints, (python, *program), first_gpu)
@@ -49,32 +49,33 @@ def services(
 
 
 def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, program: tuple[str, ...], first_gpu: int) -> Service:
-    uses = endpoints.layers_of(name)
-    embeds = not uses and endpoints.embeddings is not None and endpoints.embeddings.server == server
-    purpose = ("--is-embedding",) if embeds else (*_ALWAYS, *_thinking(launch, any(use.thinking for use in uses)))
+    layer_endpoints = endpoints.layers_of(name)
+    is_embedding = not layer_endpoints and endpoints.embeddings is not None and endpoints.embeddings.server == server
+    may_think = any(endpoint.thinking for endpoint in layer_endpoints)
+    purpose_options = ("--is-embedding",) if is_embedding else (*_GENERATION_OPTIONS, *_thinking_options(launch, may_think))
     command = (
-        *_program(launch, program),
+        *_program_words(launch, program),
         f"--model-path={_expand_home(launch.model_path or server.model)}",
         f"--served-model-name={server.model}",
         f"--host={server.host}",
         f"--port={server.port}",
         f"--context-length={server.context_length}",
-        *_QUIET,
-        *purpose,
+        *_ACCESS_LOG_OPTIONS,
+        *purpose_options,
         *((f"--tp-size={len(launch.gpus)}",) if len(launch.gpus) > 1 else ()),
         *launch.options,
     )
-    layers = tuple(use.layer.value for use in uses) or (("embeddings",) if embeds else ())
-    return Service(name, server, launch, layers, launch.gpus or (first_gpu,), command, _variables(launch))
+    layers = tuple(endpoint.layer.value for endpoint in layer_endpoints) or (("embeddings",) if is_embedding else ())
+    return Service(name, server, launch, layers, launch.gpus or (first_gpu,), command, _gpu_variables(launch))
 
 
-def _program(launch: Launch, program: tuple[str, ...]) -> tuple[str, ...]:
+def _program_words(launch: Launch, program: tuple[str, ...]) -> tuple[str, ...]:
     if launch.command is not None:
         return tuple(_expand_home(word) for word in launch.command)
     return (_expand_home(launch.python or program[0]), *program[1:])
 
 
-def _thinking(launch: Launch, may_think: bool) -> tuple[str, ...]:
+def _thinking_options(launch: Launch, may_think: bool) -> tuple[str, ...]:
     """The options that separate thoughts from the answer and bound them; without a named parser SGLang finds the model's."""
     if not may_think:
         return ()
@@ -82,29 +83,30 @@ def _thinking(launch: Launch, may_think: bool) -> tuple[str, ...]:
     return ("--enable-strict-thinking", *(() if has_parser else ("--reasoning-parser=auto",)))
 
 
-def _variables(launch: Launch) -> dict[str, str]:
+def _gpu_variables(launch: Launch) -> dict[str, str]:
+    """The variables that limit the server to its GPUs."""
     if not launch.gpus:
         return {}
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, launch.gpus))}
 
 
 def _expand_home(word: str) -> str:
-    """`~/models/x` as the shell would read it."""
+    """The word with `~/` expanded to the home folder: `~/models/x` -> `/home/ann/models/x`."""
     return str(Path(word).expanduser()) if word.startswith("~/") else word
 
 
 def full_command(service: Service, fraction: float | None) -> tuple[str, ...]:
-    """The whole command; SGLang's fraction is one of the memory that is free when it starts."""
+    """The whole command; `fraction`: of the memory that is free when the server starts, None for SGLang's own choice."""
     return service.command if fraction is None else (*service.command, f"--mem-fraction-static={fraction:.3f}")
 
 
-def environment(service: Service, own: Mapping[str, str]) -> dict[str, str]:
-    """What the server finds in its environment: no credential of another service, nothing of this interpreter's."""
-    kept = {name: value for name, value in own.items() if name in _FOR_MODELS or not _is_withheld(name)}
+def server_environment(service: Service, process_environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the server: without credentials of other services and variables of this interpreter."""
+    passed = {name: value for name, value in process_environment.items() if name in _PASSED_CREDENTIALS or not _is_withheld(name)}
     program = Path(service.command[0])
-    beside = [str(program.parent)] if program.is_absolute() else []
-    return {**kept, "PATH": ":".join([*beside, kept.get("PATH", "")]).strip(":"), **service.variables}
+    program_folder = [str(program.parent)] if program.is_absolute() else []
+    return {**passed, "PATH": ":".join([*program_folder, passed.get("PATH", "")]).strip(":"), **service.variables}
 
 
 def _is_withheld(variable: str) -> bool:
-    return variable.startswith(_NOT_FOR_A_SERVER) or names_secret(variable)
+    return variable.startswith(_WITHHELD_PREFIXES) or names_secret(variable)

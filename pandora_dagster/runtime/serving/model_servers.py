@@ -28,7 +28,7 @@ class ModelServers:
     environ: Mapping[str, str]
 
     def command(self, service: Service) -> tuple[str, ...]:
-        """The full command, with the memory that is free on its GPU now."""
+        """The full command, by the memory that was free on the service's GPU when the plan was made."""
         return _command(service, self.gpus)
 
     def run(self, on_change: Callable[[Mapping[str, ServerStatus]], None]) -> None:
@@ -46,15 +46,18 @@ class ModelServers:
 def open_model_servers(runtime_file: Path, root: Path, *, python: str, environ: Mapping[str, str]) -> ModelServers:
     """The servers of the chosen preset and their plan; `python` runs SGLang, `root` is the store.
 
-    Raises ConfigurationError for a preset without servers to start."""
+    Raises ConfigurationError for a preset without servers to start.
+    """
     endpoints = load_endpoints(runtime_file)
-    chosen = services(endpoints, python=python, first_gpu=_first_visible(environ.get("CUDA_VISIBLE_DEVICES", "")))
-    if not chosen:
+    preset_services = services(endpoints, python=python, first_gpu=_first_visible(environ.get("CUDA_VISIBLE_DEVICES", "")))
+    if not preset_services:
         fault = f"{runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
         raise ConfigurationError(fault, hint=_LAUNCH_HINT)
-    found = gpus()
-    sizes = {service.name: model_size(service, home=Path.home(), variables=environ) for service in chosen}
-    return ModelServers(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(root), environ)
+    machine_gpus = gpus()
+    sizes = {service.name: model_size(service, home=Path.home(), variables=environ) for service in preset_services}
+    return ModelServers(
+        endpoints, preset_services, machine_gpus, memory_plan(preset_services, sizes, machine_gpus), ServingFolder(root), environ
+    )
 
 
 def _first_visible(devices: str) -> int:
@@ -63,7 +66,8 @@ def _first_visible(devices: str) -> int:
     return int(first) if first.isdigit() else 0
 
 
-def _command(service: Service, found: tuple[Gpu, ...]) -> tuple[str, ...]:
-    own = [gpu for gpu in found if gpu.index in service.gpus]
-    least_free = min(own, key=lambda gpu: gpu.free, default=None)
+def _command(service: Service, machine_gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
+    """The full command, whose memory fraction follows from the GPU of the service with the least free memory."""
+    service_gpus = [gpu for gpu in machine_gpus if gpu.index in service.gpus]
+    least_free = min(service_gpus, key=lambda gpu: gpu.free, default=None)
     return full_command(service, static_memory_fraction(service.launch.memory_fraction, least_free))

@@ -1,4 +1,4 @@
-"""A call to a server that is not running: requests its start from `pandora serve` and waits until it is ready. Starts nothing itself."""
+"""The start of a cold server for a call: `pandora serve` is asked to start it, and the call waits until it is ready."""
 
 import asyncio
 
@@ -10,13 +10,13 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
 
 class OnDemandStart:
-    """`ServerStarter` of `runtime.sglang.sglang_runtime` over the store's serving folder."""
+    """The `ServerStarter` of `runtime.sglang.sglang_runtime`, which communicates through the store's serving folder."""
 
     def __init__(self, folder: ServingFolder, *, poll_s: float = 0.3) -> None:
         self._folder, self._poll_s = folder, poll_s
 
     async def ensure_started(self, endpoint: Endpoint) -> None:
-        """Returns when the endpoint's server is ready, within its `start_s`; raises RuntimeUnreachableError."""
+        """Wait until the endpoint's server is ready, at most its `start_s`; raises RuntimeUnreachableError."""
         launch = endpoint.server.launch
         if launch is None or not launch.cold:
             return
@@ -25,22 +25,23 @@ class OnDemandStart:
             return
         try:
             async with asyncio.timeout(launch.start_s):
-                await self._ready(endpoint)
+                await self._wait_until_ready(endpoint)
         except TimeoutError:
             raise RuntimeUnreachableError(
                 f"{endpoint}: was not ready {launch.start_s:g} s after the call that needed it: expected it to start",
                 hint=f"See {self._folder.log(endpoint.name)}, or raise start_s in its launch block.",
             ) from None
 
-    async def _ready(self, endpoint: Endpoint) -> None:
+    async def _wait_until_ready(self, endpoint: Endpoint) -> None:
         while True:
             self._check_statuses(endpoint, self._folder.statuses())
             await asyncio.sleep(self._poll_s)
             if await is_ready(endpoint.server):
                 return
-            self._request_start(endpoint)  # a start that failed in between is asked for again
+            self._request_start(endpoint)  # requested again, since a start may have failed in between
 
     def _check_statuses(self, endpoint: Endpoint, statuses: "dict[str, ServerStatus] | None") -> None:
+        """Raise RuntimeUnreachableError where no `pandora serve` runs for the server, or starts it no more."""
         if statuses is None or endpoint.name not in statuses:
             raise RuntimeUnreachableError(
                 f"{endpoint}: is started by the first call, and no pandora serve runs for it over {self._folder.path.parent}: expected one",

@@ -1,4 +1,4 @@
-"""`<root>/serving`: the files through which `pandora serve` and calls communicate. Starts nothing.
+"""`<root>/serving`: the files through which `pandora serve` and the processes that make calls communicate.
 
 serving.json      the serving process and the status of each server; rewritten at each change
 <name>.log        the output of the server since its start; `<name>.log.1` the output before
@@ -17,25 +17,29 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pandora_dagster.errors import StoreError
 from pandora_dagster.runtime.serving.process_guard import end_group, is_group_alive, process_identity
 
-_MAX_BYTES = 1_000_000
-_TAIL = 32_768
+_MAX_FILE_CHARACTERS = 1_000_000
+_LOG_TAIL_BYTES = 32_768
 
 
 class ServerStatus(BaseModel):
-    """The status of one server. `state` is a value of `ServerState`."""
+    """The status of one server: `state` is a value of `ServerState`, `says` the details for the user."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     state: str
     says: str = ""
 
 
-class _Process(BaseModel):
+class _ProcessRecord(BaseModel):
+    """A process on disk; `identity` distinguishes it from a later process with the same number."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
     pid: int
     identity: str
 
 
-class _Serving(_Process):
+class _ServingRecord(_ProcessRecord):
+    """The content of `serving.json`."""
+
     servers: dict[str, ServerStatus]
 
 
@@ -55,50 +59,51 @@ class ServingFolder:
         """The last lines of a server's log."""
         try:
             with self.log(name).open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
                 text = file.read().decode(errors="replace")
         except OSError:
             return ()
         return tuple(line.rstrip() for line in text.splitlines() if line.strip())[-lines:]
 
     def lock(self) -> FileLock:
-        """The lock of serving, held until it is released or the process ends. Raises StoreError where another one serves it."""
+        """The lock of serving, held until it is released or the process ends. Raises StoreError where another process holds it."""
         lock = FileLock(self.path / ".lock", timeout=0)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
-            found = self._serving()
-            who = f" (process {found.pid})" if found else ""
-            raise StoreError(f"{self.path}: pandora serve runs over this store already{who}", hint="End it first, or use it.") from None
+            serving = self._serving_record()
+            holder = f" (process {serving.pid})" if serving else ""
+            raise StoreError(f"{self.path}: pandora serve runs over this store already{holder}", hint="End it first, or use it.") from None
         except OSError as fault:
             raise StoreError(f"{self.path}: cannot lock: {fault.strerror or fault}") from fault
         return lock
 
     def write_statuses(self, statuses: Mapping[str, ServerStatus]) -> None:
         """Write this process and the statuses of all servers."""
-        record = _Serving(pid=os.getpid(), identity=process_identity(os.getpid()), servers=dict(statuses))
+        record = _ServingRecord(pid=os.getpid(), identity=process_identity(os.getpid()), servers=dict(statuses))
         path = self.path / "serving.json"
-        part = path.with_name("serving.json.part")
+        temporary = path.with_name("serving.json.part")
         try:
-            part.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            part.replace(path)
+            temporary.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            temporary.replace(path)
         except OSError as fault:
             raise StoreError(f"{path}: cannot write: {fault.strerror or fault}") from fault
 
     def clear(self) -> None:
-        """Remove the statuses: no process serves any more."""
+        """Remove the statuses when no process serves the store any more."""
         (self.path / "serving.json").unlink(missing_ok=True)
 
     def statuses(self) -> dict[str, ServerStatus] | None:
         """The statuses of the servers, None where no `pandora serve` runs over this store."""
-        found = self._serving()
-        return found.servers if found and _is_same_process(found.pid, found.identity) else None
+        serving = self._serving_record()
+        return serving.servers if serving and _is_same_process(serving.pid, serving.identity) else None
 
-    def _serving(self) -> _Serving | None:
+    def _serving_record(self) -> _ServingRecord | None:
+        """The content of `serving.json`; None where there is none, or it is damaged."""
         text = _read(self.path / "serving.json")
         try:
-            return _Serving.model_validate_json(text) if text else None
+            return _ServingRecord.model_validate_json(text) if text else None
         except ValidationError:
             return None
 
@@ -112,7 +117,7 @@ class ServingFolder:
             raise StoreError(f"{path}: cannot touch: {fault.strerror or fault}") from fault
 
     def start_requested_at(self, name: str) -> float:
-        """When a call last needed it, in seconds since 1970; 0 for never."""
+        """When a call last needed this server, in seconds since 1970; 0 for never."""
         try:
             return (self.path / f"{name}.wanted").stat().st_mtime
         except OSError:
@@ -133,30 +138,31 @@ class ServingFolder:
         self.process(name).unlink(missing_ok=True)
 
 
-def _running_group(record: Path) -> int | None:
+def _running_group(record_path: Path) -> int | None:
     """The process group of a recorded server, None where none of its processes runs."""
     try:
-        known = _Process.model_validate_json(_read(record))
+        process = _ProcessRecord.model_validate_json(_read(record_path))
     except ValidationError:
         return None
-    runs_still = known.pid > 1 and (_is_same_process(known.pid, known.identity) or _has_leftovers(known))
-    return known.pid if runs_still else None
+    is_running = process.pid > 1 and (_is_same_process(process.pid, process.identity) or _has_leftovers(process))
+    return process.pid if is_running else None
 
 
-def _is_same_process(pid: int, known: str) -> bool:
+def _is_same_process(pid: int, identity: str) -> bool:
     """Whether the recorded process still runs; a later one with its number does not count."""
-    return bool(known) and process_identity(pid) == known
+    return bool(identity) and process_identity(pid) == identity
 
 
-def _has_leftovers(process: _Process) -> bool:
-    """Whether processes of its group still run without it; while they do, the kernel gives its number to no other process."""
+def _has_leftovers(process: _ProcessRecord) -> bool:
+    """Whether the process has exited and others of its group run; while they do, the kernel gives its number to no other process."""
     this_boot = process_identity(os.getpid()).partition("/")[0]
-    gone = not Path(f"/proc/{process.pid}").exists()
-    return gone and process.identity.partition("/")[0] == this_boot and is_group_alive(process.pid)
+    has_exited = not Path(f"/proc/{process.pid}").exists()
+    return has_exited and process.identity.partition("/")[0] == this_boot and is_group_alive(process.pid)
 
 
 def _read(path: Path) -> str:
+    """The beginning of a file; "" where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")[:_MAX_BYTES]
+        return path.read_text(encoding="utf-8", errors="replace")[:_MAX_FILE_CHARACTERS]
     except OSError:
         return ""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pandora_dagster.runtime.serving.launch_command import Service, environment, full_command, services
+from pandora_dagster.runtime.serving.launch_command import Service, full_command, server_environment, services
 from pandora_dagster.runtime.serving.machine_inventory import model_folder, model_size, parse_gpus, token_bytes
 from pandora_dagster.runtime.serving.memory_plan import GB, Gpu, ModelSize, memory_plan, static_memory_fraction
 from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad, parse_load
@@ -69,7 +69,7 @@ def test_thinking_and_embeddings() -> None:
 def test_the_environment_of_a_server() -> None:
     """It inherits the machine's, and neither this interpreter's nor anybody's key; the interpreter's folder comes first."""
     own = {"PATH": "/usr/bin", "HOME": "/h", "HF_TOKEN": "t", "PYTHONPATH": "/x", "PANDORA_ROOT": "/r", "OPENAI_API_KEY": "secret"}
-    assert environment(made(), own) == {"PATH": "/sg/bin:/usr/bin", "HOME": "/h", "HF_TOKEN": "t"}
+    assert server_environment(made(), own) == {"PATH": "/sg/bin:/usr/bin", "HOME": "/h", "HF_TOKEN": "t"}
 
 
 def test_no_credential_of_another_service_reaches_a_server() -> None:
@@ -80,7 +80,7 @@ def test_no_credential_of_another_service_reaches_a_server() -> None:
     secrets += " GOOGLE_APPLICATION_CREDENTIALS SMTP_PASS SSH_PASSPHRASE"
     kept = "PWD OLDPWD TOKENIZERS_PARALLELISM MAX_TOKENS KEYBOARD HF_HOME HF_TOKEN HUGGING_FACE_HUB_TOKEN CUDA_HOME HTTPS_PROXY LANG"
     own = dict.fromkeys(f"{secrets} {kept}".split(), "x")
-    assert set(environment(made(), own)) == {"PATH", *kept.split()}
+    assert set(server_environment(made(), own)) == {"PATH", *kept.split()}
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -129,7 +129,7 @@ def test_models_that_fit() -> None:
     """Their shares, weights and room are reported: what the weights leave of a share, in tokens."""
     plan = planned({"memory_fraction": 0.5}, {"memory_fraction": 0.25})
     assert plan.faults == () and plan.notes == ()
-    assert [row.room for row in plan.rows] == [300_000, 100_000]
+    assert [row.cache_tokens for row in plan.rows] == [300_000, 100_000]
 
 
 TOO_MUCH: dict[str, tuple[Any, str]] = {
@@ -169,7 +169,7 @@ def test_what_is_not_known_is_reported() -> None:
 
 def test_two_gpus_hold_one_model() -> None:
     """A model on two GPUs has both shares."""
-    assert planned({"gpus": [0, 1], "memory_fraction": 0.5}, gpus=(CARD, Gpu(1, "Card", 80 * GB, 80 * GB))).rows[0].room == 700_000
+    assert planned({"gpus": [0, 1], "memory_fraction": 0.5}, gpus=(CARD, Gpu(1, "Card", 80 * GB, 80 * GB))).rows[0].cache_tokens == 700_000
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], dict[str, int], int | None]] = {
     "plain": (QWEN, {}, 2 * 36 * 8 * 128 * 2),
     "inside": ({"text_config": QWEN}, {}, 2 * 36 * 8 * 128 * 2),
     "no head_dim": ({k: v for k, v in QWEN.items() if k not in ("head_dim", "num_key_value_heads")}, {}, 2 * 36 * 32 * 128 * 2),
-    "eight bits": (QWEN, {"kv_bytes": 1}, 2 * 36 * 8 * 128),
+    "eight bits": (QWEN, {"value_bytes": 1}, 2 * 36 * 8 * 128),
     "more GPUs than heads": (QWEN, {"gpus": 16}, 2 * 36 * 16 * 128 * 2),
     "latent": (QWEN | {"kv_lora_rank": 512}, {}, None),
     "hybrid": (QWEN | {"layer_types": ["full_attention", "linear_attention"]}, {}, None),

@@ -143,7 +143,7 @@ def _regression_check(comparisons: Sequence[VersionComparison]) -> dg.AssetCheck
     """The check that no version is worse than its predecessor, with one row for each compared share."""
     worse = [comparison for comparison in comparisons if comparison.verdict == "worse"]
     judged = [comparison for comparison in comparisons if comparison.verdict in ("worse", "not worse")]
-    waiting = [comparison for comparison in comparisons if comparison.verdict == "not enough data"]
+    undecided = [comparison for comparison in comparisons if comparison.verdict == "not enough data"]
     description = "; ".join(comparison.summary for comparison in worse) or ("" if judged else "not enough data")
     rows = [
         dg.TableRecord(
@@ -161,7 +161,7 @@ def _regression_check(comparisons: Sequence[VersionComparison]) -> dg.AssetCheck
         for comparison in comparisons
         for share in comparison.rows
     ]
-    metadata: dict[str, Any] = {"compared": len(judged), "not_enough_data": ", ".join(comparison.recipe for comparison in waiting)}
+    metadata: dict[str, Any] = {"compared": len(judged), "not_enough_data": ", ".join(comparison.recipe for comparison in undecided)}
     if rows:
         metadata["shares"] = dg.MetadataValue.table(rows)
     return dg.AssetCheckResult(asset_key=SCORES, check_name=CHECK, passed=not worse, description=description or None, metadata=metadata)

@@ -1,1 +1,1 @@
-"""How one recipe runs: the only caller of a model (000 section 15)."""
+"""How one recipe runs: the only caller of a model (specification 000, section 15)."""

@@ -7,21 +7,21 @@ from pandora_dagster.contracts.enums import InterventionType
 
 @dataclass(frozen=True, slots=True)
 class CallFault:
-    """One failed attempt. `feedback` is the message to the model on the next attempt, "" where the model is not the cause."""
+    """Why one attempt failed. `feedback`: the message to the model on the next attempt, "" where the model is not the cause."""
 
     type: InterventionType
     message: str
     retryable: bool = False
     feedback: str = ""
-    wait: bool = False
+    needs_pause: bool = False
     """Pause before the next attempt: the endpoint, not the answer, was at fault."""
-    wait_s: float = 0.0
+    requested_pause_s: float = 0.0
     """The pause that the server requested, in seconds."""
-    away: bool = False
-    """The endpoint was unreachable: retried in addition to the recipe's own retries."""
+    is_unreachable: bool = False
+    """The endpoint was unreachable: such retries do not count among the recipe's own."""
     hint: str = ""
-    wider: bool = False
-    """A layer with a larger budget may take the call (DECISIONS 3)."""
+    suits_larger_layer: bool = False
+    """A layer with a larger budget may take the call (decision 3: docs/decisions/03-a-query-over-its-limits.md)."""
     deferred: bool = False
     """The rate limit of the session deferred the call; it was not made."""
 
@@ -34,6 +34,6 @@ class CallFaultError(Exception):
         self.fault = fault
 
 
-def unrecoverable_fault(type: InterventionType, message: str, *, hint: str = "", wider: bool = False) -> CallFaultError:
+def unrecoverable_fault(type: InterventionType, message: str, *, hint: str = "", suits_larger_layer: bool = False) -> CallFaultError:
     """The exception for a fault that no further attempt on this layer can repair."""
-    return CallFaultError(CallFault(type, message, hint=hint, wider=wider))
+    return CallFaultError(CallFault(type, message, hint=hint, suits_larger_layer=suits_larger_layer))

@@ -1,10 +1,10 @@
-"""Step 2 of 000 section 15: the documents, sections and variables of one call. Counts nothing.
+"""The inputs of one call: its documents, sections and variables, before any budget (specification 000, section 15, step 2).
 
-A document the recipe names and the request does not offer is left out: it has no content (no earlier turns, no tool ran).
+A document that the recipe names and the request does not offer has no content (no earlier turns, no tool ran) and is left out.
 `context.md` is the exception: a recipe that reads sections cannot run without it.
 
-The query travels once per call: the pack's query part IS section 0 (000 section 12.2), so `context.md` goes without the copy of it, and so
-does a document that contains only the query (`raw_query`): it would take a small layer's budget twice.
+The query is in a pack once: the query part of the pack is section 0 (specification 000, section 12.2). So `context.md` goes without its
+copy of the query, and a document that contains only the query (`raw_query`) is left out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,23 +34,23 @@ class CallInputs:
 
 
 def gather_inputs(request: CallRequest, loaded: LoadedRecipe, tools: tuple[str, ...]) -> CallInputs:
-    """Resolve everything the recipe names; raises CallFaultError with all missing variable names at once."""
+    """Resolve everything that the recipe names; raises CallFaultError with all missing variable names at once."""
     recipe = loaded.recipe
-    chosen = select_prompts(loaded, mode=request.mode, intent=request.intent, policy=request.policy)
-    known = {**_call_variables(request, tools), **request.variables}
-    _require_variables(recipe, chosen, known)
-    shown = {name: fill_variables(text, known) for name, text in recipe.variables.items()}
-    prompts = tuple(fill_variables(text, {**known, **shown}) for text in chosen)
-    return CallInputs(prompts, _variable_lines(shown), _input_documents(request, recipe), request.query)
+    prompt_texts = select_prompts(loaded, mode=request.mode, intent=request.intent, policy=request.policy)
+    values = {**_call_variables(request, tools), **request.variables}
+    _require_variables(recipe, prompt_texts, values)
+    shown_variables = {name: fill_variables(text, values) for name, text in recipe.variables.items()}
+    prompts = tuple(fill_variables(text, {**values, **shown_variables}) for text in prompt_texts)
+    return CallInputs(prompts, _variable_lines(shown_variables), _input_documents(request, recipe), request.query)
 
 
-def _require_variables(recipe: Recipe, prompts: Sequence[str], known: Mapping[str, str]) -> None:
-    needed = dict.fromkeys(
+def _require_variables(recipe: Recipe, prompts: Sequence[str], values: Mapping[str, str]) -> None:
+    names = dict.fromkeys(
         (*_variable_names(recipe.variables.values()), *(n for n in _variable_names(prompts) if n not in recipe.variables))
     )
-    if missing := [f"{{{{{name}}}}}" for name in needed if name not in known]:
+    if missing_names := [f"{{{{{name}}}}}" for name in names if name not in values]:
         raise unrecoverable_fault(
-            InterventionType.CONFIG_ERROR, f"{recipe.name}: variables without a value: {', '.join(missing)}: expected all to be given"
+            InterventionType.CONFIG_ERROR, f"{recipe.name}: variables without a value: {', '.join(missing_names)}: expected all to be given"
         )
 
 
@@ -59,9 +59,9 @@ def _variable_names(texts: Iterable[str]) -> list[str]:
 
 
 def _call_variables(request: CallRequest, tools: tuple[str, ...]) -> dict[str, str]:
-    """Variables that every call has."""
-    own = {"mode": request.mode, "intent": request.intent, "policy": request.policy, "tools": ", ".join(tools)}
-    return own | request.site.fields
+    """The variables that every call has."""
+    common = {"mode": request.mode, "intent": request.intent, "policy": request.policy, "tools": ", ".join(tools)}
+    return common | request.site.fields
 
 
 def _variable_lines(variables: Mapping[str, str]) -> str:
@@ -70,18 +70,19 @@ def _variable_lines(variables: Mapping[str, str]) -> str:
 
 
 def _input_documents(request: CallRequest, recipe: Recipe) -> tuple[InputDocument, ...]:
+    """The offered documents that the recipe names, in its order, without copies of the query and without empty ones."""
     offered = {document.name: document for document in request.documents}
     names = dict.fromkeys(recipe.input_docs)
     if recipe.input_sections and CONTEXT_DOCUMENT not in names:
         names = dict.fromkeys((CONTEXT_DOCUMENT, *names))
     if CONTEXT_DOCUMENT in names:
         offered[CONTEXT_DOCUMENT] = _context_document(offered.get(CONTEXT_DOCUMENT), recipe)
-    found = (_without_query_copy(offered[name], request.query) for name in names if name in offered)
-    return tuple(document for document in found if document.text.strip() or document.items)
+    documents = (_without_query_copy(offered[name], request.query) for name in names if name in offered)
+    return tuple(document for document in documents if document.text.strip() or document.items)
 
 
 def _context_document(document: InputDocument | None, recipe: Recipe) -> InputDocument:
-    """context.md with the sections that the recipe reads; section 0 always (000 section 12.2), in the end as the query part."""
+    """context.md with the sections that the recipe reads; section 0 always, which becomes the query part of the pack."""
     if document is None:
         raise unrecoverable_fault(
             InterventionType.MISSING_DOCUMENT, f"{recipe.name}: {CONTEXT_DOCUMENT}: expected it among the documents of the call"
@@ -104,5 +105,5 @@ def _without_query_copy(document: InputDocument, query: str) -> InputDocument:
     parsed = ContextDocument.parse(document.text)
     if parsed.query().strip() != query.strip():
         return document
-    rest = ContextDocument(parsed.preamble, tuple(s for s in parsed.sections if s.number))
-    return replace(document, text=rest.render().rstrip("\n"))
+    other_sections = ContextDocument(parsed.preamble, tuple(s for s in parsed.sections if s.number))
+    return replace(document, text=other_sections.render().rstrip("\n"))

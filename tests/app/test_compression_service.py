@@ -45,7 +45,7 @@ def test_compression_enabled_switches_the_turns_compression(opened):
     """On: phases report to it and calls are fitted; off: neither, and a call over its budget halts."""
     assert opened().dependencies.summarizer is not None
     off = opened(COMPRESSION_ENABLED="false")
-    assert off.dependencies.summarizer is None and off.dependencies.execution._fitting.fitter is None
+    assert off.dependencies.summarizer is None and off.dependencies.execution._input_fitter.fitter is None
 
 
 @pytest.mark.parametrize(("share", "target"), [("0.9", 1_800), ("0.5", 1_000)])

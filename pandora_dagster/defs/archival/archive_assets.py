@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from pandora_dagster.app.archive_service import ArchiveService
-from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedTurn, ArchiveReport, DayCheck
+from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedDayRow, ArchivedTurn, ArchiveReport, DayCheck
 from pandora_dagster.contracts.lineage import document_id
 from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.instance import due_days, remove_turn_partitions
@@ -52,6 +52,7 @@ _CHECKS: dict[str, str] = {
 def archive_asset(settings: Settings) -> dg.AssetsDefinition:
     """`archived_turns`, partitioned by day; a range of days is one run."""
 
+    # the graph shows the dependency on turns; no partition of a turn belongs to one of a day
     summary_dep = dg.AssetDep(phase_in_role(PhaseRole.SUMMARY), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
 
     @checked_asset(ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[summary_dep], partitions=due_days(settings), single_run=True)
@@ -101,7 +102,7 @@ def day_metadata(day: ArchivedDay, service: ArchiveService) -> dict[str, dg.Meta
     links = "\n".join(f"- [{document}]({service.lineage_page(document)})" for document in documents)
     stays = "\n".join(f"- {turn.key}: {turn.reason}" for turn in day.unarchived_turns[:_MAX_LISTED_TURNS])
     counts = ("turns", "documents", "compressed", "tokens_before", "tokens_after", "facts", "facts_kept", "cold_bytes")
-    records = [dg.TableRecord(_table_row(row.key, row)) for row in day.rows]
+    records = [dg.TableRecord(_table_row(row)) for row in day.rows]
     return {
         "documents_table": dg.MetadataValue.table(records, dg.TableSchema(_COLUMNS)),
         **({"lineage": dg.MetadataValue.url(page)} if page else {}),
@@ -114,12 +115,12 @@ def day_metadata(day: ArchivedDay, service: ArchiveService) -> dict[str, dg.Meta
     }
 
 
-def _table_row(key: object, row: Any) -> dict[str, str | int | float | bool]:
+def _table_row(row: ArchivedDayRow) -> dict[str, str | int | float | bool]:
     document = row.document
     ratio = round(document.tokens_after / document.tokens_before, 3) if document.tokens_before else 1.0
     numbers = {name: getattr(document, name) for name in ("tokens_before", "tokens_after", "facts_kept", "facts")}
     texts = {"runtime": document.runtime, "original": document.original, "cold": row.cold, "whole": document.whole}
-    return {"turn": str(key), "document": document.name, **numbers, "ratio": ratio, **texts}
+    return {"turn": str(row.key), "document": document.name, **numbers, "ratio": ratio, **texts}
 
 
 def _check_result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult:

@@ -1,4 +1,4 @@
-"""Parser of model answers by output format (000 section 13.1), with repair of common format errors. Schemas are checked elsewhere.
+"""Parser of model answers by output format (specification 000, section 13.1), with repair of common format errors.
 
 An answer that is empty, truncated, refused or in another format raises BadAnswerError with a message that the model can act on.
 """
@@ -15,50 +15,55 @@ from pandora_dagster.documents.model_json import FENCED, read_json
 from pandora_dagster.errors import BadAnswerError
 from pandora_dagster.recipes.micro_tags import read_tagged
 
-_WRAPPED = re.compile(r"\A```(?:markdown|md)[ \t]*\n(.*)\n```\Z", re.DOTALL | re.IGNORECASE)
+_OUTER_FENCE = re.compile(r"\A```(?:markdown|md)[ \t]*\n(.*)\n```\Z", re.DOTALL | re.IGNORECASE)
 _FENCE_LINE = re.compile(r"^[ \t]*```[ \t]*(\S*)", re.MULTILINE)
-_NOT = r"(?:can(?:no|['’])t|can not|am (?:not able|unable) to|won['’]t|will not)"
-_LOOKED = r"(?! (?:find|see|locate|tell|say|determine|confirm|verify)\b)"
+_CANNOT = r"(?:can(?:no|['’])t|can not|am (?:not able|unable) to|won['’]t|will not)"
+_NOT_A_SEARCH_RESULT = r"(?! (?:find|see|locate|tell|say|determine|confirm|verify)\b)"
 _REFUSAL = re.compile(
-    rf"\A(?:(?:I['’]?m|I am|we['’]?re)? ?(?:very |so |truly )?(?:sorry|afraid)\b[^.\n]{{0,20}}?\bI {_NOT}{_LOOKED}"
-    rf"|(?:unfortunately, |sorry, )?I {_NOT} (?:help|assist|comply|fulfil|fulfill|do that|discuss|engage|continue|process|generate)\b"
+    rf"\A(?:(?:I['’]?m|I am|we['’]?re)? ?(?:very |so |truly )?(?:sorry|afraid)\b[^.\n]{{0,20}}?\bI {_CANNOT}{_NOT_A_SEARCH_RESULT}"
+    rf"|(?:unfortunately, |sorry, )?I {_CANNOT} (?:help|assist|comply|fulfil|fulfill|do that|discuss|engage|continue|process|generate)\b"
     r"|as an? (?:AI|artificial intelligence|(?:large )?language model)\b)",
     re.IGNORECASE,
 )
-_LONGEST_REFUSAL = 600
-_CUT_REASONS = {"length": "it ran into the output limit", "abort": "the server aborted it"}
+_MAX_REFUSAL_CHARACTERS = 600
+_MAX_ERROR_CHARACTERS = 120
+_INCOMPLETE_REASONS = {"length": "it ran into the output limit", "abort": "the server aborted it"}
 
 
 def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = "stop", mapping: bool = True) -> Any:
-    """The value of a raw answer: a dict for json and yaml (any value where `mapping` is False), the text for markdown and text, the parts
-    of `micro_tags.TaggedAnswer` for tagged.
+    """The value of a raw answer, by its format.
 
-    Raises BadAnswerError. A repaired JSON answer still has to pass its schema: repair guesses.
+    json and yaml: a dict, or any value where `mapping` is False; markdown and text: the text; tagged: the parts of
+    `micro_tags.TaggedAnswer`.
+
+    Raises BadAnswerError. A repaired JSON answer still has to pass its schema, since repair guesses.
     """
-    if finish_reason in _CUT_REASONS:
-        raise BadAnswerError(f"answer: cut off after {len(text)} characters, {_CUT_REASONS[finish_reason]}: expected a complete answer")
-    plain = text.strip()
-    if not plain:
-        raise BadAnswerError("answer: empty: expected " + _expected(output_format, mapping))
+    if finish_reason in _INCOMPLETE_REASONS:
+        raise BadAnswerError(
+            f"answer: cut off after {len(text)} characters, {_INCOMPLETE_REASONS[finish_reason]}: expected a complete answer"
+        )
+    answer = text.strip()
+    if not answer:
+        raise BadAnswerError("answer: empty: expected " + _expected_form(output_format, mapping))
     if output_format is OutputFormat.TAGGED:
-        return _read_tagged(plain)
-    if is_refusal(plain):
-        raise BadAnswerError("answer: a refusal: expected " + _expected(output_format, mapping))
+        return _read_tagged(answer)
+    if is_refusal(answer):
+        raise BadAnswerError("answer: a refusal: expected " + _expected_form(output_format, mapping))
     if output_format in (OutputFormat.MARKDOWN, OutputFormat.TEXT):
-        return _unwrapped(plain) if output_format is OutputFormat.MARKDOWN else plain
-    value = read_json(plain) if output_format is OutputFormat.JSON else _read_yaml(plain)
+        return _remove_outer_fence(answer) if output_format is OutputFormat.MARKDOWN else answer
+    value = read_json(answer) if output_format is OutputFormat.JSON else _read_yaml(answer)
     if mapping and not isinstance(value, dict):
-        raise BadAnswerError(f"answer: {type(value).__name__} instead of an object: expected {_expected(output_format, mapping)}")
+        raise BadAnswerError(f"answer: {type(value).__name__} instead of an object: expected {_expected_form(output_format, mapping)}")
     return cast("Any", value)
 
 
 def is_refusal(text: str) -> bool:
     """Whether a short answer without citations begins like a refusal; "I cannot find it in the documents" is not a refusal."""
-    return len(text) <= _LONGEST_REFUSAL and bool(_REFUSAL.match(text)) and not cited_labels(text)
+    return len(text) <= _MAX_REFUSAL_CHARACTERS and bool(_REFUSAL.match(text)) and not cited_labels(text)
 
 
 def strings(value: object) -> Iterator[str]:
-    """Every string in a parsed answer, at any depth, keys left out."""
+    """Every string in a parsed answer, at any depth, without the keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (dict, list)):
@@ -78,13 +83,16 @@ _PlainLoader.yaml_implicit_resolvers = {
 
 
 def _read_yaml(text: str) -> object:
-    fenced = next((body for language, body in FENCED.findall(text) if language.lower() in ("", "yaml", "yml")), text)
+    """The value of the first YAML fence, or of the whole text."""
+    source = next((body for language, body in FENCED.findall(text) if language.lower() in ("", "yaml", "yml")), text)
     try:
-        if _has_aliases(fenced):
+        if _has_aliases(source):
             raise BadAnswerError("answer: YAML with anchors or aliases: expected plain YAML")
-        return cast("object", yaml.load(fenced, Loader=_PlainLoader))  # noqa: S506 - a SafeLoader with one resolver less
+        return cast("object", yaml.load(source, Loader=_PlainLoader))  # noqa: S506 - a SafeLoader with one resolver less
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadAnswerError(f"answer: not YAML ({str(error).splitlines()[0][:120]}): expected one YAML mapping") from error
+        raise BadAnswerError(
+            f"answer: not YAML ({str(error).splitlines()[0][:_MAX_ERROR_CHARACTERS]}): expected one YAML mapping"
+        ) from error
 
 
 def _has_aliases(text: str) -> bool:
@@ -98,23 +106,24 @@ def _read_tagged(text: str) -> dict[str, Any]:
     if not parts.text:
         raise BadAnswerError("answer: no text for the user, only tags: expected the answer after them")
     if is_refusal(parts.text):
-        raise BadAnswerError("answer: a refusal: expected " + _expected(OutputFormat.TAGGED, mapping=True))
+        raise BadAnswerError("answer: a refusal: expected " + _expected_form(OutputFormat.TAGGED, mapping=True))
     return parts.as_parsed()
 
 
-def _unwrapped(text: str) -> str:
-    """Markdown without a fence around the whole of it, which some models add; fences within must open with a language."""
-    wrapped = _WRAPPED.match(text)
-    within: list[str] = _FENCE_LINE.findall(wrapped.group(1)) if wrapped else []
-    if not wrapped or len(within) % 2 or not all(within[::2]) or any(within[1::2]):
+def _remove_outer_fence(text: str) -> str:
+    """Markdown without a fence around the whole answer, which some models add; fences inside it must open with a language."""
+    outer = _OUTER_FENCE.match(text)
+    inner_fences: list[str] = _FENCE_LINE.findall(outer.group(1)) if outer else []
+    if not outer or len(inner_fences) % 2 or not all(inner_fences[::2]) or any(inner_fences[1::2]):
         return text
-    inner = wrapped.group(1).strip()
-    if not inner:
+    content = outer.group(1).strip()
+    if not content:
         raise BadAnswerError("answer: an empty code fence: expected Markdown")
-    return inner
+    return content
 
 
-def _expected(output_format: OutputFormat, mapping: bool) -> str:
+def _expected_form(output_format: OutputFormat, mapping: bool) -> str:
+    """The expected form of an answer, for messages."""
     shape = {OutputFormat.JSON: "JSON object", OutputFormat.YAML: "YAML mapping"}.get(output_format)
     if shape:
         return f"one {shape if mapping else shape.split()[0] + ' value'}"

@@ -1,4 +1,4 @@
-"""The running account of one call, and the record it becomes (000 section 27). Knows numbers and ids; writes nothing."""
+"""The running account of one call, from which its record is made (specification 000, section 27)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from pandora_dagster.execution.fit.compression_log import record_identity
 
 @dataclass(slots=True)
 class CallAccount:
-    """What happened so far; the numbers are those of the last attempt, `retries`, `spent`, `queue_ms` and `cost` are of all of them."""
+    """What happened in a call so far: `retries`, `spent`, `queue_ms` and `cost` of all attempts, all else of the last one."""
 
     call_id: str
     started: datetime
@@ -44,33 +44,36 @@ class CallAccount:
     pack_ref: str = ""
     answer_ref: str = ""
     request_ref: str = ""
-    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    context_sizes: dict[str, int] = field(default_factory=dict[str, int])
     spent: Usage = field(default_factory=Usage)
     queue_ms: float = 0.0
     cost: float = 0.0
     routed: tuple[str, ...] = ()
     thinking: str = ""
 
-    def begin_attempt(self, packable: PackContents, pack: PromptPack, pack_ref: str, model: str) -> None:
+    def begin_attempt(self, contents: PackContents, pack: PromptPack, pack_ref: str, model: str) -> None:
         """Begin an attempt: reset what the attempt before it recorded about its answer."""
         feedback_tokens = sum(part.tokens for part in pack.parts if part.kind == "feedback")
-        self.layer, self.model, self.pack_ref, self.answer_ref = packable.layer, model, pack_ref, ""
-        self.prompt, self.input = packable.prompt_tokens, packable.input_tokens + feedback_tokens
-        self.left_out, self.tokens_saved = packable.left_out, packable.tokens_saved
-        self.compressions = packable.compressions
+        self.layer, self.model, self.pack_ref, self.answer_ref = contents.layer, model, pack_ref, ""
+        self.prompt, self.input = contents.prompt_tokens, contents.input_tokens + feedback_tokens
+        self.left_out, self.tokens_saved = contents.left_out, contents.tokens_saved
+        self.compressions = contents.compressions
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
         self.schema_valid, self.confidence, self.answered, self.thinking = None, None, None, ""
         self.gates.clear()
-        self.sizes = part_sizes(pack)
+        self.context_sizes = part_sizes(pack)
 
     def add_usage(self, usage: Usage, queued_ms: float, price: Price | None) -> None:
-        """What one attempt cost, failed or not, as the server counted it."""
+        """Add the usage of one attempt, failed or not, as the server counted it."""
         self.spent += usage
         self.queue_ms += queued_ms
         self.cost += price.cost(usage) if price else 0.0
 
     def record_answer(self, answer: ModelAnswer, answer_ref: str, output_tokens: int) -> None:
-        """Take in a raw answer. The runtime in the record is the one that answered (DECISIONS 25)."""
+        """Record a raw answer; the runtime of the record is the one that answered.
+
+        See decision 25: docs/decisions/25-the-embedded-runtime.md.
+        """
         self.runtime, self.model, self.answer_ref = answer.runtime, answer.model or self.model, answer_ref
         self.output, self.finish_reason = output_tokens, answer.finish_reason
         self.served, self.cached = answer.usage.prompt, answer.usage.cached
@@ -79,7 +82,7 @@ class CallAccount:
         self.gates[verdict.gate] = verdict.passed
 
     def record(self, now: datetime, *, success: bool, error: str = "") -> CallRecord:
-        """The one record of the call; latency is the whole call's, pauses and retries included."""
+        """The record of the call; its latency includes pauses and retries."""
         return CallRecord(
             **record_identity(self.call_id, self.request.site, self.loaded, self.started),
             model_layer=self.layer,
@@ -105,13 +108,13 @@ class CallAccount:
             queue_ms=round(self.queue_ms, 3),
             spent=self.spent,
             cost=round(self.cost, 9),
-            context_sizes=dict(self.sizes),
+            context_sizes=dict(self.context_sizes),
             routed=self.routed,
             thinking=self.thinking,
         )
 
     def intervention_fields(self) -> Mapping[str, str]:
-        """What an intervention says about the call."""
+        """The fields of an intervention that identify the call."""
         site = self.request.site
         return {
             **site.fields,
@@ -136,7 +139,7 @@ class CallAccount:
 
 
 def part_sizes(pack: PromptPack) -> dict[str, int]:
-    """Tokens of a pack by where they come from: each document under its name, everything else by its kind."""
+    """Tokens of a pack by source: each document under its name, every other part under its kind."""
     sizes: dict[str, int] = {}
     for part in pack.parts:
         source = part.name if part.kind == "document" else part.kind

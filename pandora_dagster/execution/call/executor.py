@@ -1,7 +1,8 @@
-"""The executor: runs one recipe call in the seven steps of 000 section 15, and is the only caller of a model.
+"""The executor, the only caller of a model: it runs one recipe call in the seven steps of specification 000, section 15.
 
-It is what 000 section 21.4 calls SmartSummarizer: every call is budgeted here, and compressed where it must be, without its caller's
-doing. It knows recipes, budgets and gates; it knows no phase, no disk and no server.
+1 load the recipe, 2 gather its inputs, 3 fit them into the budget, 4 build the pack, 5 call the model, 6 parse and judge the answer,
+7 log the call. Every call is budgeted here, and its documents are compressed where they must be (`SmartSummarizer`). A failed attempt is
+tried again by the retry policy, then once on the next larger layer; then the call halts with an intervention.
 """
 
 import logging
@@ -22,7 +23,7 @@ from pandora_dagster.errors import ConfigurationError, DeferredError, DocumentEr
 from pandora_dagster.execution.call.attempts import RetryBudget, attempt_call, fault_of, manual_answer
 from pandora_dagster.execution.call.call_account import CallAccount
 from pandora_dagster.execution.call.input_budget import InputFitter, PackTarget
-from pandora_dagster.execution.call.layer_routing import Routing, routed_layer
+from pandora_dagster.execution.call.layer_routing import Routing, choose_layer
 from pandora_dagster.execution.call.prompt_packs import PackContents, build_pack, pack_text
 from pandora_dagster.execution.call.quality_gates import AnswerJudgement, confidence_of, judge_answer, states_only_absence
 from pandora_dagster.execution.call.recorded_inputs import recorded_case_text
@@ -33,12 +34,14 @@ from pandora_dagster.execution.call_inputs import CallInputs, gather_inputs
 from pandora_dagster.execution.fit.call_budget import CallLimit, TokenRatioEstimator, observed_ratio, served_tokens_if_over
 
 LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
-"""Layer -> the next larger one, asked once where confidence is too low; MIND and EYES have none (DECISIONS 13)."""
+"""Layer -> the next larger one, asked once where confidence is too low (decision 13: docs/decisions/13-escalation.md)."""
+_MIN_RATIO_GROWTH = 1.02
+"""Growth of the planning ratio between two rounds of fitting, so that they come to an end."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call under way."""
+    """The state of one running call."""
 
     request: CallRequest
     loaded: LoadedRecipe
@@ -49,7 +52,7 @@ class _Call:
 
 
 class Executor:
-    """Fills the `RecipeExecutor` port. It holds only what it learned about tokenizers."""
+    """Implements the port `RecipeExecutor`. Between calls it keeps only the token ratios that it learned."""
 
     def __init__(
         self,
@@ -77,21 +80,25 @@ class Executor:
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._rate_limit = tools, counter.count, limit, rate_limit
         self._prices, self._routing, self._versions = prices, routing, versions
-        self._correction, self._fitting = TokenRatioEstimator(ratios), InputFitter(counter.count, fitter)
+        self._token_ratios, self._input_fitter = TokenRatioEstimator(ratios), InputFitter(counter.count, fitter)
 
     def use_fitter(self, fitter: DocumentFitter) -> None:
-        """Give the executor its compression, which itself calls through this executor (DECISIONS 8)."""
-        self._fitting = InputFitter(self._count, fitter)
+        """Set the compression of documents, which itself makes calls through this executor.
+
+        See decision 8: docs/decisions/08-when-compression-runs.md.
+        """
+        self._input_fitter = InputFitter(self._count, fitter)
 
     async def call(self, request: CallRequest) -> CallResult:
         """Run one recipe; raises HaltError after writing the intervention. One record is logged, failures included.
 
-        Raises DeferredError where the limits of a live session put a summarisation call off (DECISIONS 7).
+        Raises DeferredError where the rate limit of a live session defers a summarization call
+        (decision 7: docs/decisions/07-levels-link-every-fact.md).
         """
         loaded = self._load_recipe(request)
         call = self._open_call(request, loaded)
         try:
-            judged = await self._answer(call)
+            judged = await self._answer_call(call)
         except CallFaultError as fault:
             if fault.fault.deferred:
                 self._log_record(call.account.record(self._clock(), success=False, error=fault.fault.message))
@@ -103,20 +110,20 @@ class Executor:
         return self._result(call, judged)
 
     async def attempt(self, request: CallRequest) -> CallResult | CallFault:
-        """`call` for compression, which has other ways: a failed call is logged and comes back; no intervention is opened."""
+        """`call` for compression, which can do without a model: a failed call is logged and returned as a fault; nothing halts."""
         try:
             call = self._open_call(request, self._recipes.get(request.recipe, request.mode))
         except ConfigurationError as error:
             return CallFault(InterventionType.CONFIG_ERROR, str(error), hint=error.hint)
         try:
-            judged = await self._answer(call)
+            judged = await self._answer_call(call)
         except CallFaultError as fault:
             self._log_record(call.account.record(self._clock(), success=False, error=fault.fault.message))
             return fault.fault
         return self._result(call, judged)
 
     def _load_recipe(self, request: CallRequest) -> LoadedRecipe:
-        """Step 1. A recipe that cannot be loaded never ran: its intervention is its only record (000 section 18.1)."""
+        """Step 1. A recipe that cannot be loaded halts the call; the intervention is the only record (specification 000, section 18.1)."""
         try:
             return self._recipes.get(request.recipe, request.mode)
         except ConfigurationError as error:
@@ -125,49 +132,49 @@ class Executor:
             raise HaltError(str(error), intervention_id=opened.id, hint=error.hint) from error
 
     def _open_call(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
+        """Choose the layer, and store the recipe version, the images and the inputs of the call."""
         self._keep_version(loaded)
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
-        layer, reasons = routed_layer(self._routing, request, loaded.path, loaded.layer)
+        layer, reasons = choose_layer(self._routing, request, loaded.path, loaded.layer)
         request = replace(request, images=tuple(self._keep_image(request.site.user, image) for image in request.images))
         account = CallAccount(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
         account.request_ref = self._keep_text(account, "request", recorded_case_text(request))
-        hearing = CallStream(request.listener, loaded.recipe.output_format)
-        return _Call(request, loaded, account, tools, RetryBudget(account.call_id, loaded.recipe.quality_gates), hearing)
+        stream = CallStream(request.listener, loaded.recipe.output_format)
+        return _Call(request, loaded, account, tools, RetryBudget(account.call_id, loaded.recipe.quality_gates), stream)
 
-    async def _answer(self, call: _Call) -> AnswerJudgement:
-        """Steps 2 to 6: an answer that passes, or one whose low confidence the caller handles; raises CallFaultError."""
+    async def _answer_call(self, call: _Call) -> AnswerJudgement:
+        """Steps 2 to 6, on the larger layer too where it can help: a usable answer. Raises CallFaultError."""
         call = replace(call, request=replace(call.request, images=tuple(self._load_image(image) for image in call.request.images)))
         inputs = gather_inputs(call.request, call.loaded, call.tools)
         recipe, layer = call.loaded.recipe, call.account.layer
         larger = LARGER_LAYER.get(layer)
         try:
-            first = await self._try_layer(call, inputs, layer, "")
+            first_answer = await self._attempt_on_layer(call, inputs, layer, "")
         except CallFaultError as fault:
-            wider = self._limit.larger_budget(recipe.token_budget) if larger and fault.fault.wider else None
-            if larger is None or wider is None:
+            larger_budget = self._limit.larger_budget(recipe.token_budget) if larger and fault.fault.suits_larger_layer else None
+            if larger is None or larger_budget is None:
                 raise
-            call.account.escalated, call.account.budget = True, wider.total
-            return _require_confidence(call, await self._try_layer(call, inputs, larger, "", wider))
-        if first.low_confidence is None or larger is None or not call.retry_budget.attempt_ms:
-            return _require_confidence(call, first)
+            call.account.escalated, call.account.budget = True, larger_budget.total
+            return _require_confidence(call, await self._attempt_on_layer(call, inputs, larger, "", larger_budget))
+        if first_answer.low_confidence is None or larger is None or not call.retry_budget.attempt_ms:
+            return _require_confidence(call, first_answer)
         call.account.escalated = True
-        call.stream.withdraw(first.low_confidence.reason)
+        call.stream.withdraw(first_answer.low_confidence.reason)
         return _require_confidence(
-            call, await self._try_layer(call, inputs, larger, f"{layer.value} answered: {first.low_confidence.reason}.")
+            call, await self._attempt_on_layer(call, inputs, larger, f"{layer.value} answered: {first_answer.low_confidence.reason}.")
         )
 
-    async def _try_layer(
+    async def _attempt_on_layer(
         self, call: _Call, inputs: CallInputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None
     ) -> AnswerJudgement:
-        """Attempts on one layer, each with the last error as feedback, until one passes or the retry policy is exhausted."""
+        """Attempts on one layer, each with the last error as feedback, until an answer passes or the retry policy allows no more."""
         target = self._target(call, layer, budget)
-        packable = await self._pack_contents(call, inputs, target)
+        contents = await self._pack_contents(call, inputs, target)
         outcome: AnswerJudgement | CallFault | None = None
         while True:
-            was_unreachable = isinstance(outcome, CallFault) and outcome.away  # then the attempt is still to be made
-            outcome = (None if was_unreachable else await self._rate_limit_fault(call)) or await self._attempt_once(
-                call, packable, feedback, target
-            )
+            was_unreachable = isinstance(outcome, CallFault) and outcome.is_unreachable  # then the rate limit counted the attempt already
+            rate_limit_fault = None if was_unreachable else await self._rate_limit_fault(call)
+            outcome = rate_limit_fault or await self._attempt_once(call, contents, feedback, target)
             if isinstance(outcome, AnswerJudgement):
                 return outcome
             call.stream.withdraw(outcome.message)
@@ -180,45 +187,47 @@ class Executor:
                 await self._sleep(pause)
 
     def _target(self, call: _Call, layer: ModelLayer, budget: TokenBudget | None) -> PackTarget:
-        own = call.loaded.recipe.temperature
-        temperature = self._runtime.temperature(layer) if own is None else own
-        ratio = self._correction.ratio(layer, self._runtime.model(layer))
+        """The layer as it is served; `budget` replaces the recipe's own where it is not None."""
+        recipe_temperature = call.loaded.recipe.temperature
+        temperature = self._runtime.temperature(layer) if recipe_temperature is None else recipe_temperature
+        ratio = self._token_ratios.ratio(layer, self._runtime.model(layer))
         return PackTarget(layer, self._runtime.context_limit(layer), ratio, temperature, call.tools, budget)
 
     async def _pack_contents(self, call: _Call, inputs: CallInputs, target: PackTarget) -> PackContents:
-        """What surely fits the served model: where its own count is over, the plan is made again with the ratio that this prompt has.
+        """Step 3: contents that fit the served model. Where its own count is over, they are fitted again with the ratio of this prompt.
 
-        Ends: each plan has fewer tokens than the one before, and one without room for the fixed parts halts.
+        The loop ends, because each round plans with fewer tokens, and one without space for the fixed parts raises CallFaultError.
         """
         while True:
-            packable = await self._fitting.pack_contents(call.request, call.loaded, inputs, target)
-            pack = build_pack(packable, call.account.call_id, "", self._count)
-            served = await served_tokens_if_over(self._runtime, pack, room=_served_room(call, target))
-            if served is None:
-                return packable
-            target = replace(target, ratio=max(observed_ratio(packable.prompt_tokens + packable.input_tokens, served), target.ratio * 1.02))
+            contents = await self._input_fitter.pack_contents(call.request, call.loaded, inputs, target)
+            pack = build_pack(contents, call.account.call_id, "", self._count)
+            served_tokens = await served_tokens_if_over(self._runtime, pack, limit=_served_limit(call, target))
+            if served_tokens is None:
+                return contents
+            ratio = observed_ratio(contents.prompt_tokens + contents.input_tokens, served_tokens)
+            target = replace(target, ratio=max(ratio, target.ratio * _MIN_RATIO_GROWTH))
 
-    async def _attempt_once(self, call: _Call, packable: PackContents, feedback: str, target: PackTarget) -> AnswerJudgement | CallFault:
-        """Steps 4 to 6 once. Feedback that the served model has no room for is left out."""
+    async def _attempt_once(self, call: _Call, contents: PackContents, feedback: str, target: PackTarget) -> AnswerJudgement | CallFault:
+        """Steps 4 to 6 once. Feedback for which the served model has no space is left out."""
         rate_limit = self._rate_limit_of(call)
-        pack = build_pack(packable, call.account.call_id, feedback, self._count)
-        if feedback and await served_tokens_if_over(self._runtime, pack, room=_served_room(call, target)):
-            pack = build_pack(packable, call.account.call_id, "", self._count)
+        pack = build_pack(contents, call.account.call_id, feedback, self._count)
+        if feedback and await served_tokens_if_over(self._runtime, pack, limit=_served_limit(call, target)):
+            pack = build_pack(contents, call.account.call_id, "", self._count)
         call.account.begin_attempt(
-            packable, pack, self._keep_text(call.account, "pack", pack_text(pack)), self._runtime.model(packable.layer)
+            contents, pack, self._keep_text(call.account, "pack", pack_text(pack)), self._runtime.model(contents.layer)
         )
-        began = self._clock()
+        started_at = self._clock()
         try:
-            given = call.request.manual_answer
+            manual_text = call.request.manual_answer
             answer = (
-                manual_answer(given)
-                if given
+                manual_answer(manual_text)
+                if manual_text
                 else await attempt_call(self._runtime, pack, timeout_ms=call.retry_budget.attempt_ms, on_words=call.stream.begin())
             )
         except ModelError as error:
-            call.retry_budget.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000
+            call.retry_budget.spent_s += (self._clock() - started_at).total_seconds() - error.queued_ms / 1_000
             prompt, output, cached = error.tokens
-            call.account.add_usage(Usage(prompt=prompt, output=output, cached=cached), error.queued_ms, self._prices.get(packable.layer))
+            call.account.add_usage(Usage(prompt=prompt, output=output, cached=cached), error.queued_ms, self._prices.get(contents.layer))
             if rate_limit and isinstance(error, RateLimitedError):
                 rate_limit.record_refusal(call.request.site)
             fault = fault_of(error)
@@ -226,43 +235,44 @@ class Executor:
                 call.account.record_verdict(GateVerdict("timeout_ms", False, fault.message))
             return fault
         call.retry_budget.spent_s += answer.latency_ms / 1_000
-        call.account.add_usage(answer.usage, answer.queued_ms, self._prices.get(packable.layer))
+        call.account.add_usage(answer.usage, answer.queued_ms, self._prices.get(contents.layer))
         if rate_limit:
             rate_limit.record_success(call.request.site)
         return self._judge(call, pack, answer)
 
     async def _rate_limit_fault(self, call: _Call) -> CallFault | None:
-        """Why the limits of the session put the next attempt off; None where they do not."""
+        """The fault that defers the next attempt by the rate limit of the session; None where the attempt is admitted."""
         rate_limit = self._rate_limit_of(call)
         reason = await rate_limit.admit(call.request.site) if rate_limit else ""
         return CallFault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True) if reason else None
 
     def _rate_limit_of(self, call: _Call) -> SessionRateLimit | None:
-        """The rate limit of the call: only summarising calls of live sessions have one. Archival runs have their own."""
+        """The rate limit of the call; None but for summarizing calls of live sessions. Archival runs have limits of their own."""
         site = call.request.site
         is_live = bool(site.session) and site.priority is not Priority.BATCH
         return self._rate_limit if is_live and call.loaded.recipe.role in SUMMARIZING_ROLES else None
 
     def _judge(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> AnswerJudgement | CallFault:
+        """Step 6: record an answer, learn its token ratio, and judge it."""
         account, recipe = call.account, call.loaded.recipe
         account.record_answer(answer, self._keep_text(account, "answer", answer.text), answer.usage.output or self._count(answer.text))
-        if self._runtime.context_limit(pack.layer) is not None and not pack.images:  # the estimate of an image teaches nothing about words
-            counted, served = account.prompt + account.input, answer.usage.prompt
-            self._correction.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served)
+        if self._runtime.context_limit(pack.layer) is not None and not pack.images:  # the tokens of images are estimates
+            counted, served_tokens = account.prompt + account.input, answer.usage.prompt
+            self._token_ratios.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served_tokens)
         judged = judge_answer(answer, recipe, call.request.sources, intent=call.request.intent)
         for verdict in judged.verdicts:
             account.record_verdict(verdict)
-        checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
-        account.schema_valid = account.gates["schema_validation"] if checked else None
+        is_schema_checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
+        account.schema_valid = account.gates["schema_validation"] if is_schema_checked else None
         account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
         if recipe.output_format.is_prose and call.request.sources:
             account.answered = not states_only_absence(judged.text)
         if judged.fault and call.request.manual_answer:
-            return replace(judged.fault, retryable=False)  # the same words again would be no other answer
+            return replace(judged.fault, retryable=False)  # a user's answer would be the same again
         return judged.fault or judged
 
     def _keep_version(self, loaded: LoadedRecipe) -> None:
-        """Every version that runs is kept; a store that fails costs that, not the call, and the next call tries again."""
+        """Store the recipe version; a failure of the store is logged, and the next call tries again."""
         try:
             if self._versions:
                 self._versions.keep(loaded)
@@ -270,7 +280,7 @@ class Executor:
             _warn(f"{loaded.path}: version {loaded.version} was not kept: {error}")
 
     def _keep_text(self, account: CallAccount, kind: str, text: str) -> str:
-        """A vault that fails costs the copy, not the call."""
+        """Store a text of the call and return its reference; "" where the vault fails, which is logged and does not stop the call."""
         try:
             return self._vault.keep(account.request.site.user, kind, text)
         except StoreError as error:
@@ -278,7 +288,7 @@ class Executor:
             return ""
 
     def _keep_image(self, user: str, image: ImagePart) -> ImagePart:
-        """The image with the reference of its stored bytes; a vault that fails costs the copy, not the call."""
+        """The image with the reference of its stored bytes; a failure of the vault is logged and does not stop the call."""
         try:
             return image if image.reference else replace(image, reference=self._vault.keep_image(user, image.data))
         except StoreError as error:
@@ -293,10 +303,10 @@ class Executor:
             raise unrecoverable_fault(InterventionType.MISSING_DOCUMENT, f"image {image.name}: {error}") from error
 
     def _result(self, call: _Call, judged: AnswerJudgement) -> CallResult:
-        """Step 7. A failure of the log is reported, also in the result's record; the answer stays valid."""
-        doubt = judged.low_confidence
+        """Step 7. A failure of the log is in the result's record; the answer stays valid."""
+        low_confidence = judged.low_confidence
         call.stream.finish(judged.text)
-        record = call.account.record(self._clock(), success=doubt is None, error=doubt.reason if doubt else "")
+        record = call.account.record(self._clock(), success=low_confidence is None, error=low_confidence.reason if low_confidence else "")
         return CallResult(judged.text, judged.parsed, self._log_record(record), judged.verdicts, call.account.compressions)
 
     def _log_record(self, record: CallRecord) -> CallRecord:
@@ -308,7 +318,7 @@ class Executor:
         return record
 
     def _halt(self, call: _Call, fault: CallFault) -> HaltError:
-        """Log the failure, write the intervention, and give the exception that names it."""
+        """Log the failure, open the intervention, and return the exception that names it."""
         message = fault.message if fault.message.startswith(call.loaded.name) else f"{call.loaded.name}: {fault.message}"
         if call.account.retries:
             message += f" (after {call.account.retries} {'retry' if call.account.retries == 1 else 'retries'})"
@@ -317,14 +327,14 @@ class Executor:
         return HaltError(message, intervention_id=opened.id, hint=fault.hint)
 
 
-def _served_room(call: _Call, target: PackTarget) -> int | None:
-    """The served model's tokens for the two messages; None where it is unbounded."""
+def _served_limit(call: _Call, target: PackTarget) -> int | None:
+    """Tokens of the served model for the two messages; None where its context is unbounded."""
     budget = target.budget or call.loaded.recipe.token_budget
     return None if target.served is None else target.served - budget.output - budget.response_reserve
 
 
 def _require_confidence(call: _Call, judged: AnswerJudgement) -> AnswerJudgement:
-    """The answer itself, unless its confidence is too low for its caller to go on."""
+    """The answer; raises CallFaultError where its confidence is too low and the caller cannot continue with it."""
     if judged.low_confidence is not None and call.request.halt_on_low_confidence:
         call.stream.withdraw(judged.low_confidence.reason)
         raise CallFaultError(CallFault(InterventionType.LOW_CONFIDENCE, judged.low_confidence.reason))
@@ -332,5 +342,5 @@ def _require_confidence(call: _Call, judged: AnswerJudgement) -> AnswerJudgement
 
 
 def _warn(message: str) -> None:
-    """Standard logging: it goes to stderr unless the process sets it up otherwise."""
+    """Log a warning, which goes to stderr unless the process configures logging otherwise."""
     logging.getLogger(__name__).warning(message)

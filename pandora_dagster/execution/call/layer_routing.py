@@ -1,6 +1,7 @@
-"""Which of two layers takes a call, by a score over what is known of it (002 section 7). Knows a declared policy; nothing is built in.
+"""The routing policy: a score over the request decides which of two layers takes a call (specification 002, section 7).
 
-Without a policy, and for recipes that it does not name, a recipe's layer is its layer (000 section 15).
+The runtime file declares the policy. Without one, and for recipes that it does not name, a call goes to the layer that its recipe names
+(specification 000, section 15).
 """
 
 import re
@@ -16,20 +17,20 @@ _CONDITIONS = ("policy", "mode", "intents", "words", "query_over", "ambiguous")
 
 
 class Factor(BaseModel):
-    """One reason for the larger layer, or against it. It holds where all its conditions do."""
+    """A reason for the larger layer (positive score) or against it; it applies where all its conditions hold."""
 
     model_config = _STRICT
     name: Annotated[str, Field(min_length=1, max_length=60)]
     score: Annotated[int, Field(ge=-100, le=100, strict=True)]
     policy: str | None = None
-    """PANDORA_POLICY."""
+    """The value of PANDORA_POLICY."""
     mode: Literal["chat", "code"] | None = None
     intents: tuple[str, ...] | None = None
     """Intents of the query analysis."""
     words: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
-    """Whole words of the query, one of which is there."""
+    """Whole words, one of which is in the query."""
     query_over: Annotated[int, Field(ge=0, strict=True)] | None = None
-    """Characters of the query."""
+    """The query has more characters than this."""
     ambiguous: Annotated[bool, Field(strict=True)] | None = None
     """Whether the query refers to something that its analysis could not resolve."""
 
@@ -40,6 +41,7 @@ class Factor(BaseModel):
         return self
 
     def holds(self, request: CallRequest) -> bool:
+        """Whether the factor applies to the request."""
         query_words = {word.casefold() for word in re.findall(r"\w+", request.query)}
         return (
             self.policy in (None, request.policy)
@@ -69,12 +71,14 @@ class Routing(BaseModel):
         return self
 
 
-def routed_layer(routing: Routing | None, request: CallRequest, recipe: str, own: ModelLayer) -> tuple[ModelLayer, tuple[str, ...]]:
-    """The layer of a call of `recipe`, whose own layer is `own`, and the reasons where the policy chose it."""
+def choose_layer(
+    routing: Routing | None, request: CallRequest, recipe: str, recipe_layer: ModelLayer
+) -> tuple[ModelLayer, tuple[str, ...]]:
+    """The layer of a call of `recipe`, which names `recipe_layer`, and the reasons where the policy chose the layer."""
     if request.layer is not None or routing is None or recipe not in routing.recipes:
-        return request.layer or own, ()
-    held = [factor for factor in routing.factors if factor.holds(request)]
-    score = sum(factor.score for factor in held)
+        return request.layer or recipe_layer, ()
+    applicable = [factor for factor in routing.factors if factor.holds(request)]
+    score = sum(factor.score for factor in applicable)
     chosen = routing.larger if score >= routing.threshold else routing.smaller
     sign = ">=" if chosen is routing.larger else "<"
-    return chosen, (*(f"{f.name} {f.score:+d}" for f in held), f"score {score} {sign} {routing.threshold}: {chosen.value}")
+    return chosen, (*(f"{f.name} {f.score:+d}" for f in applicable), f"score {score} {sign} {routing.threshold}: {chosen.value}")

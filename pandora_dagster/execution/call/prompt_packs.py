@@ -1,4 +1,4 @@
-"""Step 4 of 000 section 15: the prompt pack. Knows parts and their order; decides nothing about budgets."""
+"""The prompt pack of a call: its parts in their order (specification 000, section 15, step 4)."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,15 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction, document_text
 from pandora_dagster.recipes.static_prompts import io_schema
 
-LONGEST_FEEDBACK = 480
-"""Characters of an error that a retry gets as feedback; enough for three schema faults, about 120 tokens."""
+MAX_FEEDBACK_CHARACTERS = 480
+"""A longer error is shortened in the feedback of a retry; enough for three schema faults, about 120 tokens."""
+_FEEDBACK_END_CHARACTERS = 200
 SHORT_FEEDBACK = "Your last answer was not accepted. Answer again in the form asked for."
 
 
 @dataclass(frozen=True, slots=True)
 class PackContents:
-    """Everything a pack of one call on one layer is made of, each part within its budget."""
+    """The contents of the pack of one call on one layer, each part within its budget; feedback is added for each attempt."""
 
     request: CallRequest
     loaded: LoadedRecipe
@@ -30,67 +31,72 @@ class PackContents:
     input: tuple[Part, ...]
     prompt_tokens: int
     input_tokens: int
-    feedback_room: int
-    """Tokens that prompt and input leave of the call's room."""
+    feedback_limit: int
+    """Tokens that prompt and input leave of the call's budget."""
     left_out: tuple[str, ...] = ()
     tokens_saved: int = 0
     compressions: tuple[CompressionReport, ...] = ()
 
 
 def counted_part(kind: PartKind, name: str, text: str, count: TokenCountFunction) -> Part:
-    """A part with its tokens, counted as in its message and with the blank line that follows it.
+    """A part with its tokens, counted in its frame with the blank line after it.
 
-    The frame ends in a sign and line breaks and the next one begins with `<`: cl100k never merges across that border, so the
-    parts' tokens add up to the message's.
+    A frame ends in a punctuation mark and line breaks, and the next one begins with `<`. cl100k never merges characters across that
+    border, so the tokens of the parts add up to those of the message.
     """
     return Part(kind, name, text, count(frame_text(kind, name, text) + "\n\n"))
 
 
 def input_parts(variables: str, documents: Iterable[InputDocument], query: str, count: TokenCountFunction) -> tuple[Part, ...]:
-    """Variables, documents, and the query last (000 section 6)."""
+    """The parts of the input: variables, documents, and the query last (specification 000, section 6)."""
     parts = [counted_part("variables", "variables", variables, count)] if variables else []
     parts += [counted_part("document", d.name, text, count) for d in documents if (text := document_text(d))]
     return (*parts, counted_part("query", "query", query, count))
 
 
-def build_pack(packable: PackContents, call_id: str, feedback: str, count: TokenCountFunction) -> PromptPack:
+def build_pack(contents: PackContents, call_id: str, feedback: str, count: TokenCountFunction) -> PromptPack:
     """The pack of one attempt; `feedback` is the last error, shortened or left out where it does not fit."""
-    recipe = packable.loaded.recipe
-    feedback_parts = _fitting_feedback(feedback, packable.feedback_room, count)
+    recipe = contents.loaded.recipe
+    feedback_parts = _fit_feedback(feedback, contents.feedback_limit, count)
     return PromptPack(
         call_id=call_id,
-        recipe=packable.loaded.name,
-        recipe_version=packable.loaded.version,
+        recipe=contents.loaded.name,
+        recipe_version=contents.loaded.version,
         role=recipe.role or recipe.name,
-        layer=packable.layer,
-        mode=packable.request.mode,
+        layer=contents.layer,
+        mode=contents.request.mode,
         output_format=recipe.output_format,
         output_schema=recipe.output_schema,
-        temperature=packable.temperature,
+        temperature=contents.temperature,
         max_output_tokens=recipe.token_budget.output,
         thinking_tokens=recipe.token_budget.thinking,
-        parts=(*packable.shared, *packable.input, *feedback_parts),
-        sources=packable.request.sources,
-        tools=packable.tools,
-        priority=packable.request.site.priority,
-        images=packable.request.images,
+        parts=(*contents.shared, *contents.input, *feedback_parts),
+        sources=contents.request.sources,
+        tools=contents.tools,
+        priority=contents.request.site.priority,
+        images=contents.request.images,
     )
 
 
-def _fitting_feedback(error: str, room: int, count: TokenCountFunction) -> Sequence[Part]:
+def _fit_feedback(error: str, limit: int, count: TokenCountFunction) -> Sequence[Part]:
+    """The feedback part with the error, or without it, whichever fits into `limit` tokens; none where neither does."""
     if not error:
         return ()
-    message = error if len(error) <= LONGEST_FEEDBACK else f"{error[: LONGEST_FEEDBACK - 200]} ... {error[-200:]}"
+    message = (
+        error
+        if len(error) <= MAX_FEEDBACK_CHARACTERS
+        else f"{error[: MAX_FEEDBACK_CHARACTERS - _FEEDBACK_END_CHARACTERS]} ... {error[-_FEEDBACK_END_CHARACTERS:]}"
+    )
     for text in (f"Your last answer was not accepted: {message}\nAnswer again, completely and in the form asked for.", SHORT_FEEDBACK):
         candidate = counted_part("feedback", "feedback", text, count)
-        if candidate.tokens <= room:
+        if candidate.tokens <= limit:
             return (candidate,)
     return ()
 
 
 def pack_text(pack: PromptPack) -> str:
-    """A pack as the vault keeps it: what was sent, and to which layer; a JSON object of one line a field."""
-    sent = {
+    """A pack as the vault stores it: what is sent, and to which layer, as a JSON object with one line for each field."""
+    fields = {
         "recipe": pack.recipe,
         "recipe_version": pack.recipe_version,
         "layer": pack.layer.value,
@@ -103,18 +109,18 @@ def pack_text(pack: PromptPack) -> str:
         "system": pack.system,
         "user": pack.user,
     }
-    # every call asks for it: json.dumps with an indent takes six times as long
-    lines = (f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in sent.items())
+    # built for every call: json.dumps with an indent takes six times as long
+    lines = (f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def _image_fields(image: ImagePart) -> dict[str, object]:
-    """An image as a stored pack names it; the bytes are stored under the reference."""
+    """The fields of an image in a stored pack; its bytes are stored under the reference."""
     return {"name": image.name, "media_type": image.media_type, "tokens": image.tokens, "reference": image.reference}
 
 
 def shared_parts(loaded: LoadedRecipe, prompts: Iterable[str], count: TokenCountFunction) -> tuple[tuple[Part, ...], int]:
-    """Policy, role prompts and IO schema, in this order (000 section 6), and their tokens with the blank line after them."""
+    """Policy, role prompts and IO schema, in this order (specification 000, section 6), and their tokens with the blank line after them."""
     texts: list[tuple[PartKind, str, str]] = [("policy", "policy", loaded.policy)]
     texts.extend(("role", "role", text) for text in prompts)
     texts.append(("schema", "schema", io_schema(loaded.recipe)))

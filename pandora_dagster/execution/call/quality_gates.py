@@ -1,4 +1,4 @@
-"""The quality gates of 000 section 14: verdicts on one parsed answer."""
+"""The quality gates (specification 000, section 14): verdicts on one answer, and the fault that a failed gate becomes."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,27 +21,28 @@ from pandora_dagster.language.no_result_phrases import is_no_result
 
 LABEL_LISTS = ("checked_citations", "evidence")
 """Array properties of an answer that hold citation labels."""
-_SHOWN_FAULTS = 3
-_LONGEST_FAULT = 160
-_CODE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_MAX_SHOWN_FAULTS = 3
+_MAX_FAULT_CHARACTERS = 160
+_MAX_LABEL_CHARACTERS = 40
+_CODE_SPAN = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"\[?(\d{1,4})\]?")
-_LONGEST_ABSENCE = 400
+_MAX_ABSENCE_CHARACTERS = 400
 """Longest answer, in characters, that may state only what is missing."""
-_ABSENCE = re.compile(
+_ABSENCE_PHRASE = re.compile(
     r"\b(?:(?:did|do|does|could|can|was|were) ?n[o']t (?:find|know|see|have|contain|say|mention|tell|answer)"
     r"|(?:can|could) ?not (?:be )?(?:find|found|say|tell|answer)"
     r"|found (?:nothing|no)|nothing (?:was|is|about|on)|no (?:information|record|mention|source|result|answer|document|earlier turn)s?"
     r"|not (?:know|known|found|mentioned)|unable to|unknown)\b",
     re.IGNORECASE,
 )
-"""Words of a sentence that states a gap: those of the prompts and of the embedded runtime's templates."""
-_POLITE = re.compile(
+"""Phrases of a sentence that states what was not found, as the prompts and the templates of the embedded runtime word it."""
+_COURTESY = re.compile(
     r"^(?:sorry|please|you (?:could|can|may)|could you|can you|would you|shall i|should i|do you|if you|let me know|i can)\b", re.IGNORECASE
 )
-_FIRM = re.compile(r"\d|[$€£¥%]|https?://|www\.")
-"""Numbers, dates, money and addresses: a sentence with one of them makes a claim, which needs a source."""
+_CHECKABLE_CLAIM = re.compile(r"\d|[$€£¥%]|https?://|www\.")
+"""A number, date, amount or address: a sentence with one of them makes a claim, which needs a source."""
 _CITATION_OR_QUOTATION = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
-"""Citations and quotations: without other words they answer nothing."""
+"""Citations and quotations, which alone answer nothing."""
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
@@ -49,12 +50,12 @@ def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> 
     """Whether the answer fits `output_schema`; with a confidence threshold, `confidence` must be a number from 0 to 1."""
     faults = list(_schema_faults(parsed, validator) if validator else ())
     if recipe.quality_gates.confidence_threshold is not None and confidence_of(parsed) is None:
-        given = cast("dict[str, object]", parsed).get("confidence") if isinstance(parsed, dict) else None
-        faults.append(f"$.confidence: {_shorten_message(repr(given))}: expected a number from 0 to 1")
+        confidence = cast("dict[str, object]", parsed).get("confidence") if isinstance(parsed, dict) else None
+        faults.append(f"$.confidence: {_shorten_message(repr(confidence))}: expected a number from 0 to 1")
     if not faults:
         return GateVerdict("schema_validation", True)
-    more = f"; and {len(faults) - _SHOWN_FAULTS} more" if len(faults) > _SHOWN_FAULTS else ""
-    return GateVerdict("schema_validation", False, "answer: " + "; ".join(dict.fromkeys(faults[:_SHOWN_FAULTS])) + more)
+    remainder = f"; and {len(faults) - _MAX_SHOWN_FAULTS} more" if len(faults) > _MAX_SHOWN_FAULTS else ""
+    return GateVerdict("schema_validation", False, "answer: " + "; ".join(dict.fromkeys(faults[:_MAX_SHOWN_FAULTS])) + remainder)
 
 
 def _schema_faults(parsed: object, validator: Validator) -> Iterator[str]:
@@ -64,8 +65,8 @@ def _schema_faults(parsed: object, validator: Validator) -> Iterator[str]:
 
 def _shorten_message(message: str) -> str:
     """Shorten a message of jsonschema, which quotes the whole faulty value, to its beginning and end."""
-    half = _LONGEST_FAULT // 2
-    return message if len(message) <= _LONGEST_FAULT else f"{message[:half]} ... {message[-half:]}"
+    half = _MAX_FAULT_CHARACTERS // 2
+    return message if len(message) <= _MAX_FAULT_CHARACTERS else f"{message[:half]} ... {message[-half:]}"
 
 
 def confidence_of(parsed: object) -> float | None:
@@ -89,14 +90,16 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
 
     A greeting makes no claim, nor does a short answer that states only what was not found.
     """
-    given = {source.label for source in sources}
-    labels = _labels(parsed, recipe.output_schema)
-    if unknown := [label for label in labels if label not in given]:
-        known = ", ".join(f"[{label}]" for label in sorted(given, key=_numerically)) or "no source"
-        return GateVerdict("evidence_required", False, f"answer: cites {_bracketed(unknown)}: expected only what was given: {known}")
-    if recipe.output_format.is_prose and given and not labels and not _makes_no_claim(str(parsed), intent):
+    source_labels = {source.label for source in sources}
+    cited = _cited_labels(parsed, recipe.output_schema)
+    if unknown_labels := [label for label in cited if label not in source_labels]:
+        expected = ", ".join(f"[{label}]" for label in sorted(source_labels, key=_label_order)) or "no source"
+        return GateVerdict(
+            "evidence_required", False, f"answer: cites {_format_labels(unknown_labels)}: expected only what was given: {expected}"
+        )
+    if recipe.output_format.is_prose and source_labels and not cited and not _makes_no_claim(str(parsed), intent):
         return GateVerdict("evidence_required", False, "answer: no citation: expected at least one, e.g. [1]")
-    return GateVerdict("evidence_required", True, value=float(len(labels)))
+    return GateVerdict("evidence_required", True, value=float(len(cited)))
 
 
 def states_only_absence(text: str) -> bool:
@@ -105,28 +108,28 @@ def states_only_absence(text: str) -> bool:
 
 
 def _makes_no_claim(text: str, intent: str) -> bool:
-    """Whether an answer is a greeting, or states a gap in every sentence that is more than courtesy."""
-    if len(text) > _LONGEST_ABSENCE:
+    """Whether an answer is a greeting, or states in every sentence but those of courtesy that something was not found."""
+    if len(text) > _MAX_ABSENCE_CHARACTERS:
         return False
     if is_no_result(text):
         return True
-    if _FIRM.search(text):
+    if _CHECKABLE_CLAIM.search(text):
         return False
     if intent == "greeting":
         return True
     sentences = [s.strip() for s in _SENTENCE.findall(text) if s.strip()]
-    statements = [s for s in sentences if not (_POLITE.match(s) or s.endswith("?"))]
-    return bool(statements) and all(_ABSENCE.search(s) for s in statements)
+    statements = [s for s in sentences if not (_COURTESY.match(s) or s.endswith("?"))]
+    return bool(statements) and all(_ABSENCE_PHRASE.search(s) for s in statements)
 
 
-def _labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Labels that an answer cites, each once: `[n]` in its strings, code left out, and the lists that hold labels."""
-    found = [label for text in strings(parsed) for label in cited_labels(_CODE.sub("", text))]
+def _cited_labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The labels that an answer cites, each once: `[n]` in its strings outside code, and the entries of lists that hold labels."""
+    labels = [label for text in strings(parsed) for label in cited_labels(_CODE_SPAN.sub("", text))]
     if isinstance(parsed, dict):
         for name in _label_lists(schema or {}):
             listed = cast("dict[str, object]", parsed).get(name)
-            found += [label for value in cast("list[object]", listed) if (label := _label(value))] if isinstance(listed, list) else []
-    return tuple(dict.fromkeys(found))
+            labels += [label for value in cast("list[object]", listed) if (label := _list_label(value))] if isinstance(listed, list) else []
+    return tuple(dict.fromkeys(labels))
 
 
 def _label_lists(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -134,28 +137,28 @@ def _label_lists(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in LABEL_LISTS if properties.get(name, {}).get("type") == "array")
 
 
-def _label(value: object) -> str:
-    """The label in an entry of a label list; "" for a sentence or an object, whose `[n]` are found like all others."""
+def _list_label(value: object) -> str:
+    """The label that an entry of a label list is; "" for a sentence or an object, whose `[n]` are found among the strings."""
     if isinstance(value, (dict, list)) or (cited_labels(str(value)) and not _LABEL.fullmatch(str(value).strip())):
         return ""
-    found = _LABEL.fullmatch(str(value).strip())
-    return found.group(1) if found else repr(value)[:40]
+    match = _LABEL.fullmatch(str(value).strip())
+    return match.group(1) if match else repr(value)[:_MAX_LABEL_CHARACTERS]
 
 
-def _bracketed(labels: Iterable[str]) -> str:
+def _format_labels(labels: Iterable[str]) -> str:
     return ", ".join(f"[{label}]" for label in labels)
 
 
-def _numerically(label: str) -> tuple[int, str]:
+def _label_order(label: str) -> tuple[int, str]:
     return (int(label) if label.isdigit() else 0, label)
 
 
-# Step 6 of 000 section 15: parse and judge a raw answer; the result is an answer or a fault.
+# Step 6 of a call: parse and judge a raw answer (specification 000, section 15).
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerJudgement:
-    """One answer after its gates: usable where `fault` is None, though its confidence may still be too low."""
+    """One answer after its gates: usable where `fault` is None, although its confidence may be too low."""
 
     text: str
     parsed: Any
@@ -165,12 +168,12 @@ class AnswerJudgement:
 
     @property
     def thinking(self) -> str:
-        """The text in the thinking tags of an answer, which is not part of it."""
+        """The text in the thinking tags of a tagged answer."""
         return str(cast("dict[str, object]", self.parsed)["thinking"]) if self.tagged else ""
 
     @property
     def low_confidence(self) -> GateVerdict | None:
-        """The failed confidence verdict of an otherwise good answer."""
+        """The failed verdict on confidence of an otherwise usable answer; None where the confidence suffices."""
         return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
 
 
@@ -180,20 +183,23 @@ def judge_answer(answer: ModelAnswer, recipe: Recipe, sources: Sequence[Source],
     try:
         parsed = read_answer(answer.text, recipe.output_format, finish_reason=answer.finish_reason, mapping=_wants_mapping(recipe))
     except BadAnswerError as error:
-        unreadable = GateVerdict("schema_validation", False, str(error))
-        return AnswerJudgement(answer.text, None, (unreadable, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error)))
+        schema_verdict = GateVerdict("schema_validation", False, str(error))
+        return AnswerJudgement(
+            answer.text, None, (schema_verdict, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error))
+        )
     tagged = recipe.output_format is OutputFormat.TAGGED
-    written: object = parsed["text"] if tagged else parsed
-    verdicts = tuple(_verdicts(written, recipe, sources, intent))
-    text = written if isinstance(written, str) and recipe.output_format is not OutputFormat.JSON else answer.text
+    content: object = parsed["text"] if tagged else parsed
+    verdicts = tuple(_gate_verdicts(content, recipe, sources, intent))
+    text = content if isinstance(content, str) and recipe.output_format is not OutputFormat.JSON else answer.text
     return AnswerJudgement(text, parsed, (*verdicts, in_time), _first_fault(verdicts), tagged)
 
 
 def _wants_mapping(recipe: Recipe) -> bool:
+    """Whether the output schema describes an object."""
     return (recipe.output_schema or {}).get("type", "object") == "object"
 
 
-def _verdicts(parsed: object, recipe: Recipe, sources: Sequence[Source], intent: str) -> list[GateVerdict]:
+def _gate_verdicts(parsed: object, recipe: Recipe, sources: Sequence[Source], intent: str) -> list[GateVerdict]:
     """The verdicts of the recipe's gates; an answer that breaks its schema is not judged further."""
     gates, schema = recipe.quality_gates, recipe.output_schema
     validator = validator_for(schema, default=Draft202012Validator)(dict(schema)) if schema and gates.schema_validation else None

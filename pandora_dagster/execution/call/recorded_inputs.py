@@ -1,4 +1,4 @@
-"""A call's inputs as they are kept, and the call made of them again. Knows both shapes; keeps nothing."""
+"""The recorded inputs of a call: a request as a case to store, and a stored case as a request to replay."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +27,7 @@ def recorded_case(request: CallRequest) -> CallCase:
 
 
 def recorded_case_text(request: CallRequest) -> str:
-    """The case as JSON, credentials taken out of each of its texts, so that what is left is JSON."""
+    """The case as JSON with the credentials in its texts redacted, each text by itself, so that the JSON stays valid."""
     text = recorded_case(request).model_dump_json(exclude_defaults=True)
     if not holds_secret(text):
         return text
@@ -36,7 +36,7 @@ def recorded_case_text(request: CallRequest) -> str:
 
 
 def replay_request(case: CallInput, recipe: str, *, user: str, session: str = "", layer: ModelLayer | None = None) -> CallRequest:
-    """The call of `{category}/{name}` that a case describes. A low confidence comes back as a verdict: it is looked at, not acted on."""
+    """The request of recipe `{category}/{name}` that a case describes; a low confidence is returned as a verdict and does not halt."""
     return CallRequest(
         recipe=recipe,
         query=case.query,

@@ -1,7 +1,7 @@
-"""The rate limit of summarisation calls in a live session (003 "SummarizationRateLimiter", DECISIONS 7).
+"""The rate limit of summarization calls in a live session (specification 003, "SummarizationRateLimiter").
 
-A call with a short wait waits; one with a long wait, or beyond the calls of its session, is deferred with its reason. No text is cut
-instead (DECISIONS 1).
+A call with a short wait waits; a call with a long wait, or over the number of its session, is deferred with a reason
+(decision 7: docs/decisions/07-levels-link-every-fact.md). No text is cut in its place.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,19 +15,22 @@ from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.errors import DocumentError, StoreError
 
 SUMMARIZING_ROLES = frozenset({"compressor", "meaning_checker", "session_summarizer", "digest_builder", "conversation_summarizer"})
-"""Roles whose calls are additional to those of the turn itself."""
-LONGEST_WAIT_S = 20.0
-"""The user waits for the answer: a call with a longer wait is deferred."""
+"""Roles of recipes whose calls are limited; the calls of the turn itself are not."""
+MAX_WAIT_S = 20.0
+"""A call with a longer wait is deferred, since the user waits for the answer."""
 
 
 class RateLimitStates(Protocol):
-    """Storage of the limiter state of sessions; `update` excludes other processes."""
+    """Storage of the limiter states of sessions; `update` excludes other processes."""
 
     def update(self, user: UserId, session: SessionId, change: Callable[[LimiterState | None], LimiterState], /) -> LimiterState: ...
 
 
 class SessionRateLimit:
-    """Admits the calls of `SUMMARIZING_ROLES`: 10 a minute and 200 a session (003's defaults), less while the server asks for a pause."""
+    """Admits the calls of `SUMMARIZING_ROLES`: 10 a minute and 200 a session (the defaults of specification 003).
+
+    It admits fewer while the server asks for a pause.
+    """
 
     def __init__(
         self,
@@ -43,36 +46,36 @@ class SessionRateLimit:
         self._states, self._clock, self._sleep = states, clock, sleep
 
     async def admit(self, site: CallSite) -> str:
-        """ "" when the call may be made, after it has waited and been counted; else why it is deferred."""
-        left = LONGEST_WAIT_S
+        """Wait until the call may be made, and count it; return why it is deferred, "" where it is admitted."""
+        remaining_s = MAX_WAIT_S
         while True:
             try:
-                wait = self._take_slot(site)
+                wait_s = self._take_slot(site)
             except (StoreError, DocumentError) as error:
                 return f"deferred: the limits of session {site.session} cannot be stored: {error}"
-            if wait == 0.0:
+            if wait_s == 0.0:
                 return ""
-            if wait is None:
-                return f"deferred: session {site.session} has made its {self._per_session} summarisation calls"
-            if wait > left:
-                return f"deferred: session {site.session} may make its next summarisation call in {wait:.0f} s"
-            left -= wait
-            await self._sleep(wait)
+            if wait_s is None:
+                return f"deferred: session {site.session} has made its {self._per_session} summarization calls"
+            if wait_s > remaining_s:
+                return f"deferred: session {site.session} may make its next summarization call in {wait_s:.0f} s"
+            remaining_s -= wait_s
+            await self._sleep(wait_s)
 
     def record_refusal(self, site: CallSite) -> None:
-        """The server refused a call as one too many: the session pauses, twice as long each time."""
+        """Record that the server refused a call (429): the session pauses, twice as long each time."""
         self._update_limiter(site, lambda limiter: limiter.record_rate_limit_error())
 
     def record_success(self, site: CallSite) -> None:
-        """The server answered a call: its earlier request for a pause is over."""
+        """Record that the server answered a call, which ends a pause."""
         self._update_limiter(site, lambda limiter: limiter.reset_backoff(), only_after_errors=True)
 
     def _take_slot(self, site: CallSite) -> float | None:
-        """Count one call where it is allowed now (0.0); else the seconds until one is, None where the session has none left."""
+        """Count a call that is allowed now, and return 0.0; else the seconds until one is, None where the session has no calls left."""
         waits: list[float | None] = []
 
-        def change(known: LimiterState | None) -> LimiterState:
-            limiter, now = self._limiter(known)
+        def change(stored: LimiterState | None) -> LimiterState:
+            limiter, now = self._limiter(stored)
             waits.append(limiter.seconds_until_allowed())
             if waits[-1] == 0.0:
                 limiter.record_call()
@@ -82,14 +85,14 @@ class SessionRateLimit:
         return waits[-1]
 
     def _update_limiter(
-        self, site: CallSite, note: Callable[[SummarizationRateLimiter], object], *, only_after_errors: bool = False
+        self, site: CallSite, change_limiter: Callable[[SummarizationRateLimiter], object], *, only_after_errors: bool = False
     ) -> None:
-        """Store what the server answered where the disk allows it; the call itself is valid either way."""
+        """Change the stored limiter of the session; a failure of the store has no effect on the call."""
 
-        def change(known: LimiterState | None) -> LimiterState:
-            limiter, now = self._limiter(known)
-            if not only_after_errors or (known and known.consecutive_errors):
-                note(limiter)
+        def change(stored: LimiterState | None) -> LimiterState:
+            limiter, now = self._limiter(stored)
+            if not only_after_errors or (stored and stored.consecutive_errors):
+                change_limiter(limiter)
             return limiter.state(wall=now)
 
         try:
@@ -97,7 +100,8 @@ class SessionRateLimit:
         except (StoreError, DocumentError):
             return
 
-    def _limiter(self, known: LimiterState | None) -> tuple[SummarizationRateLimiter, float]:
+    def _limiter(self, stored: LimiterState | None) -> tuple[SummarizationRateLimiter, float]:
+        """The limiter in its stored state, and the present time in seconds since 1970."""
         now = self._clock().timestamp()
         limits = (self._per_window, self._per_session, self._window_s)
-        return SummarizationRateLimiter.from_state(known or LimiterState(), *limits, clock=lambda: now, wall=now), now
+        return SummarizationRateLimiter.from_state(stored or LimiterState(), *limits, clock=lambda: now, wall=now), now

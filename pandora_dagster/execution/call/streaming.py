@@ -1,6 +1,6 @@
 """The stream of one call to its listener, over all attempts, as the text that the user reads.
 
-Words go to the listener as they arrive; a failed attempt withdraws them; at the end the listener has exactly the text of the result.
+Pieces go to the listener as they arrive; a failed attempt withdraws them; at the end the listener has exactly the text of the result.
 """
 
 import re
@@ -10,19 +10,19 @@ from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.recipes.micro_tags import TaggedAnswerReader
 
-_FENCE = re.compile(
+_OUTER_FENCE = re.compile(
     r"```(?:m(?:a(?:r(?:k(?:d(?:o(?:w(?:n[ \t]*)?)?)?)?)?)?|d[ \t]*)?)?\Z|```(?:markdown|md)[ \t]*\n|`{1,2}\Z", re.IGNORECASE
 )
-"""The beginning of an answer that may be, or is, a fence around the whole of it: that is taken off once its end is seen."""
+"""The beginning of an answer that is, or may become, a fence around the whole answer; it is buffered, and removed at the end."""
 
 
 class CallStream:
-    """One call's listener, if it has one."""
+    """Sends the answer of one call to its listener; without a listener nothing is sent."""
 
     def __init__(self, listener: AnswerListener | None, output_format: OutputFormat) -> None:
         self._listener = listener if output_format.is_prose else None
         self._format = output_format
-        self._reading: TaggedAnswerReader | None = None
+        self._tag_reader: TaggedAnswerReader | None = None
         self._sent: list[str] = []
         self._buffer = ""
 
@@ -30,32 +30,32 @@ class CallStream:
         """The callback for the words of a new attempt; None without a listener."""
         if self._listener is None:
             return None
-        self._reading, self._buffer = TaggedAnswerReader() if self._format is OutputFormat.TAGGED else None, ""
+        self._tag_reader, self._buffer = TaggedAnswerReader() if self._format is OutputFormat.TAGGED else None, ""
         return self._receive
 
     def withdraw(self, reason: str) -> None:
-        """Withdraw the words sent so far: they are not the answer."""
+        """Withdraw the text that was sent so far, which is not the answer."""
         self._buffer = ""
         if self._listener is not None and self._sent:
             self._sent.clear()
             self._listener.on_withdrawal(reason)
 
     def finish(self, text: str) -> None:
-        """Send the rest of the result `text`; where it differs from the words sent so far, withdraw them and send all of it."""
+        """Send the rest of the result `text`; where it does not continue the text sent so far, withdraw that and send all of it."""
         if self._listener is None:
             return
         sent = "".join(self._sent)
         if not text.startswith(sent):
-            self.withdraw("its form was put right")
+            self.withdraw("its form was corrected")
             sent = ""
         self._emit(text[len(sent) :])
 
     def _receive(self, piece: str) -> None:
-        """Send a piece. White space at both ends is not part of the answer: it is buffered until words follow it."""
-        text = self._buffer + (self._reading.feed(piece) if self._reading else piece)
+        """Send a piece. White space at both ends is not part of the answer: it is buffered until more text follows."""
+        text = self._buffer + (self._tag_reader.feed(piece) if self._tag_reader else piece)
         if not self._sent:
             text = text.lstrip()
-        if not self._sent and self._format is OutputFormat.MARKDOWN and _FENCE.match(text):
+        if not self._sent and self._format is OutputFormat.MARKDOWN and _OUTER_FENCE.match(text):
             self._buffer = text
             return
         ready = text.rstrip()

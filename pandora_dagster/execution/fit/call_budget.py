@@ -1,6 +1,7 @@
-"""Step 3 of 000 section 15: how many tokens a call has, and which items fit. Knows numbers and items; knows no recipe file.
+"""The token budget of a call, the selection of items that fit it, and the ratio of a served model's tokens to cl100k tokens.
 
-Recipe budgets are planned in cl100k tokens; `plannable_tokens` says how many of them the served model takes (DECISIONS 22).
+This is step 3 of specification 000, section 15. Recipe budgets are in cl100k tokens; `plannable_tokens` converts a served model's context
+into them (decision 22: docs/decisions/22-token-counts.md).
 """
 
 import logging
@@ -18,12 +19,13 @@ from pandora_dagster.errors import DocumentError, StoreError
 
 TokenCountFunction = Callable[[str], int]
 TEMPLATE_TOKENS = 64
-"""Allowed for a chat template around two messages; Qwen3 and Llama 3 templates take 10 to 40."""
+"""Reserve for a chat template around two messages; the templates of Qwen3 and Llama 3 take 10 to 40."""
 FIRST_RATIO = 1.1
 """Served tokens per cl100k token until a layer's model has answered once."""
-_SMALLEST_SAMPLE = 200
+_MIN_SAMPLE_TOKENS = 200
+"""A smaller prompt says too little about the ratio."""
 _MAX_SAMPLES = 64
-"""Calls whose highest ratio holds: one odd prompt does not narrow a layer for ever."""
+"""The highest ratio of this many newest calls holds, so that one odd prompt does not narrow a layer for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +33,22 @@ class MessageBudget:
     """Tokens for the two messages of one call on one layer."""
 
     prompt: int
-    """For the shared parts."""
+    """Limit of the shared parts."""
     both: int
-    """For shared parts and input together; feedback may use what they leave."""
+    """Limit of shared parts and input together; feedback may use what they leave."""
     input: int
-    """Largest input the recipe allows, whatever the prompt takes."""
+    """Limit of the input, whatever the prompt takes."""
 
     def input_tokens_beside(self, prompt_tokens: int) -> int:
-        """What is left for the input beside a prompt of `prompt_tokens`; negative where nothing is."""
+        """The limit of the input beside a prompt of `prompt_tokens`; negative where the prompt alone is too large."""
         return min(self.input, self.both - prompt_tokens)
 
 
 def message_budget(budget: TokenBudget, *, served: int | None, ratio: float) -> MessageBudget:
-    """The room of a call: prompt + input + output + reserve stays within `total` and the served context (DECISIONS 21).
+    """The message budget of a call: prompt + input + output + reserve stays within `total` and the served context.
 
-    `served`: the context in the model's own tokens, None where it is unbounded; `ratio`: of them for one cl100k token.
+    `served`: the context in the model's own tokens, None where it is unbounded; `ratio`: the model's tokens for one cl100k token.
+    See decision 21: docs/decisions/21-response-reserve.md.
     """
     both = budget.total - budget.output - budget.response_reserve
     if served is not None:
@@ -55,104 +58,114 @@ def message_budget(budget: TokenBudget, *, served: int | None, ratio: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class CallLimit:
-    """The budget of a call that its recipe's own does not bound (000 "Configuration"): a larger layer took it for its size."""
+    """The budget of a call that a larger layer takes because of its size (specification 000, "Configuration")."""
 
     total: int = 12_000
     reserve: int = 2_000
 
-    def larger_budget(self, own: TokenBudget) -> TokenBudget | None:
-        """The budget on the larger layer; None where it gives no more input than `own`."""
-        kept = max(self.reserve, own.output + own.response_reserve)
-        room = self.total - own.prompt - kept
-        if room <= own.input:
+    def larger_budget(self, recipe_budget: TokenBudget) -> TokenBudget | None:
+        """The budget on the larger layer; None where it gives no more input than `recipe_budget`."""
+        reserved = max(self.reserve, recipe_budget.output + recipe_budget.response_reserve)
+        input_tokens = self.total - recipe_budget.prompt - reserved
+        if input_tokens <= recipe_budget.input:
             return None
-        return own.model_copy(update={"total": self.total, "input": room, "response_reserve": kept - own.output})
+        return recipe_budget.model_copy(
+            update={"total": self.total, "input": input_tokens, "response_reserve": reserved - recipe_budget.output}
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ItemSelection:
-    """Documents with the items that fit, and the names of those that stay out (DECISIONS 2)."""
+    """Documents with the items that fit, and the names of those left out.
+
+    See decision 2: docs/decisions/02-selection-then-compression.md.
+    """
 
     documents: tuple[InputDocument, ...]
     left_out: tuple[str, ...] = ()
 
 
 def document_text(document: InputDocument) -> str:
-    """A document as its part says it: header, text, items; "" for a header alone.
+    """The text of a document in its part: header, text, items; "" for a header alone.
 
-    Items that are single lines (JSON lines) are joined line under line, others with a blank line between.
+    Items of one line each (JSON lines) are joined by line breaks, others by blank lines.
     """
-    between = "\n\n" if any("\n" in item.text for item in document.items) else "\n"
-    items = between.join(item.text for item in document.items)
-    said = [piece for piece in (document.text, items) if piece]
-    return "\n\n".join([document.header, *said] if document.header and said else said)
+    separator = "\n\n" if any("\n" in item.text for item in document.items) else "\n"
+    items = separator.join(item.text for item in document.items)
+    pieces = [piece for piece in (document.text, items) if piece]
+    return "\n\n".join([document.header, *pieces] if document.header and pieces else pieces)
 
 
 def framed_tokens(document: InputDocument, count: TokenCountFunction) -> int:
-    """Tokens of a document in its frame with the blank line after it; 0 for one that says nothing."""
+    """Tokens of a document in its frame with the blank line after it; 0 for one without text."""
     text = document_text(document)
     return count(frame_text("document", document.name, text) + "\n\n") if text else 0
 
 
 def without_items(document: InputDocument) -> InputDocument:
-    """The part of a document that is no choice: its text, under its header."""
+    """The document without its items, which are selected separately."""
     return replace(document, items=()) if document.items else document
 
 
-def select_items(documents: Sequence[InputDocument], *, room: int, count: TokenCountFunction) -> ItemSelection:
-    """As many whole items as `room` tokens let in: highest priority first, ties as given; order in the documents stays as given.
+def select_items(documents: Sequence[InputDocument], *, limit: int, count: TokenCountFunction) -> ItemSelection:
+    """The documents with as many whole items as fit into `limit` tokens: by priority, highest first, then in the given order.
 
-    An item too large for what is left is passed over and the next one tried. The documents' own texts must fit already.
+    An item that does not fit is left out, and the next one tried. The documents' own texts must fit already. Items stay in their order.
     """
-    if sum(framed_tokens(d, count) for d in documents) <= room:
+    if sum(framed_tokens(d, count) for d in documents) <= limit:
         return ItemSelection(tuple(documents))
-    return _ItemSelector(documents, room, count).selection()
+    return _ItemSelector(documents, limit, count).selection()
 
 
 class _ItemSelector:
-    """One choice in the making. Items are added by what each counts alone; the whole is then counted."""
+    """One selection. Items are added by the tokens of each alone; then the whole is counted, and the last ones are removed if it is over.
 
-    def __init__(self, documents: Sequence[InputDocument], room: int, count: TokenCountFunction) -> None:
-        self._documents, self._count, self._room = documents, count, room
-        self._in: list[set[int]] = [set() for _ in documents]
-        self._taken: list[tuple[int, int]] = []
-        self._left = room - self._cost()
+    An item is addressed by its document and its position there, both from 0.
+    """
+
+    def __init__(self, documents: Sequence[InputDocument], limit: int, count: TokenCountFunction) -> None:
+        self._documents, self._count, self._limit = documents, count, limit
+        self._selected: list[set[int]] = [set() for _ in documents]
+        self._selection_order: list[tuple[int, int]] = []
+        self._remaining_tokens = limit - self._cost()
 
     def selection(self) -> ItemSelection:
-        order = sorted((-item.priority, d, i) for d, document in enumerate(self._documents) for i, item in enumerate(document.items))
-        for _, d, i in order:
-            self._take_item(d, i)
-        while self._taken and self._cost() > self._room:
-            d, i = self._taken.pop()
-            self._in[d].remove(i)
-        names = [self._item_name(d, i) for d, i in sorted((d, i) for _, d, i in order if i not in self._in[d])]
-        return ItemSelection(tuple(self._selected_document(d) for d in range(len(self._documents))), tuple(names))
+        """The documents with the selected items."""
+        items = [(doc, pos) for doc, document in enumerate(self._documents) for pos in range(len(document.items))]
+        for doc, pos in sorted(items, key=lambda at: -self._documents[at[0]].items[at[1]].priority):
+            self._take_item(doc, pos)
+        while self._selection_order and self._cost() > self._limit:
+            doc, pos = self._selection_order.pop()
+            self._selected[doc].remove(pos)
+        left_out = [self._item_name(doc, pos) for doc, pos in items if pos not in self._selected[doc]]
+        return ItemSelection(tuple(self._selected_document(doc) for doc in range(len(self._documents))), tuple(left_out))
 
-    def _take_item(self, d: int, i: int) -> None:
-        document = self._documents[d]
-        cost = self._count(document.items[i].text + "\n\n")
-        if not self._in[d]:
+    def _take_item(self, doc: int, pos: int) -> None:
+        """Add an item where it fits into the remaining tokens; the first item of a document without text adds its frame."""
+        document = self._documents[doc]
+        cost = self._count(document.items[pos].text + "\n\n")
+        if not self._selected[doc]:
             cost += 0 if document.text else self._count(frame_text("document", document.name, document.header + "\n\n") + "\n\n")
-        if cost <= self._left:
-            self._left -= cost
-            self._in[d].add(i)
-            self._taken.append((d, i))
+        if cost <= self._remaining_tokens:
+            self._remaining_tokens -= cost
+            self._selected[doc].add(pos)
+            self._selection_order.append((doc, pos))
 
     def _cost(self) -> int:
-        return sum(framed_tokens(self._selected_document(d), self._count) for d in range(len(self._documents)))
+        return sum(framed_tokens(self._selected_document(doc), self._count) for doc in range(len(self._documents)))
 
-    def _item_name(self, d: int, i: int) -> str:
-        return self._documents[d].items[i].name or f"{self._documents[d].name}#{i + 1}"
+    def _item_name(self, doc: int, pos: int) -> str:
+        return self._documents[doc].items[pos].name or f"{self._documents[doc].name}#{pos + 1}"
 
-    def _selected_document(self, d: int) -> InputDocument:
-        document = self._documents[d]
+    def _selected_document(self, doc: int) -> InputDocument:
+        document = self._documents[doc]
         if not document.items:
             return document
-        items = tuple(item for i, item in enumerate(document.items) if i in self._in[d])
+        items = tuple(item for pos, item in enumerate(document.items) if pos in self._selected[doc])
         return replace(document, items=items)
 
 
-# Served tokens per cl100k token: learned from what the servers count, and stored over restarts (DECISIONS 22).
+# Served tokens per cl100k token: learned from the counts of the servers, and stored over restarts.
 
 
 def plannable_tokens(served: int, ratio: float) -> int:
@@ -161,64 +174,64 @@ def plannable_tokens(served: int, ratio: float) -> int:
 
 
 def observed_ratio(counted: int, served: int) -> float:
-    """What one prompt says: `served` tokens, its template's among them, for `counted` of cl100k; never below 1."""
+    """The ratio of one prompt: `served` tokens, including those of its template, for `counted` cl100k tokens; never below 1."""
     return max(1.0, (served - TEMPLATE_TOKENS) / max(1, counted))
 
 
 class TokenRatioEstimator:
-    """The highest of a layer's last ratios, for the model that answers there. What was kept counts as one of them.
+    """Estimates the ratio of a layer's model as the highest of its last ratios; a stored ratio counts as one of them.
 
-    A store that fails costs the memory, not the call: it is said, and learned again.
+    A failure of the store is logged and does not affect the call: the ratio is learned again.
     """
 
-    def __init__(self, kept: TokenRatios | None = None) -> None:
-        self._kept = kept
-        self._recent: dict[tuple[ModelLayer, str], deque[float]] = {}
+    def __init__(self, store: TokenRatios | None = None) -> None:
+        self._store = store
+        self._samples_of_model: dict[tuple[ModelLayer, str], deque[float]] = {}
 
     def ratio(self, layer: ModelLayer, model: str) -> float:
-        """What to plan with."""
+        """The ratio to plan with."""
         return max(self._samples(layer, model), default=FIRST_RATIO)
 
     def learn(self, layer: ModelLayer, model: str, *, counted: int, served: int) -> None:
-        """Take in one answer's usage; small prompts say too little."""
-        if counted < _SMALLEST_SAMPLE or served <= 0:
+        """Add the ratio of one answer, unless its prompt is too small."""
+        if counted < _MIN_SAMPLE_TOKENS or served <= 0:
             return
-        recent = self._samples(layer, model)
-        before = max(recent, default=0.0)
-        recent.append(round(observed_ratio(counted, served), 4))
-        if self._kept and max(recent) != before:
+        samples = self._samples(layer, model)
+        previous = max(samples, default=0.0)
+        samples.append(round(observed_ratio(counted, served), 4))
+        if self._store and max(samples) != previous:
             try:
-                self._kept.keep(layer, model, max(recent))
+                self._store.keep(layer, model, max(samples))
             except (StoreError, DocumentError) as error:
                 _warn(f"the token ratio of {layer} was not kept: {error}")
 
     def _samples(self, layer: ModelLayer, model: str) -> deque[float]:
-        if (layer, model) not in self._recent:
-            self._recent[layer, model] = deque(self._stored_ratio(layer, model), maxlen=_MAX_SAMPLES)
-        return self._recent[layer, model]
+        if (layer, model) not in self._samples_of_model:
+            self._samples_of_model[layer, model] = deque(self._stored_ratio(layer, model), maxlen=_MAX_SAMPLES)
+        return self._samples_of_model[layer, model]
 
     def _stored_ratio(self, layer: ModelLayer, model: str) -> tuple[float, ...]:
-        if self._kept is None:
+        if self._store is None:
             return ()
         try:
-            found = self._kept.find(layer, model)
+            ratio = self._store.find(layer, model)
         except DocumentError as error:
             _warn(f"the token ratio of {layer} is learned again: {error}")
             return ()
-        return () if found is None else (found,)
+        return () if ratio is None else (ratio,)
 
 
 def _warn(message: str) -> None:
     logging.getLogger(__name__).warning(message)
 
 
-async def served_tokens_if_over(runtime: ModelRuntime, pack: PromptPack, *, room: int | None) -> int | None:
-    """The served model's tokens of `pack` where they are over `room`; None where it fits, and where the runtime cannot count.
+async def served_tokens_if_over(runtime: ModelRuntime, pack: PromptPack, *, limit: int | None) -> int | None:
+    """The served model's tokens of `pack` where they are over `limit`; None where it fits, and where the runtime cannot count.
 
-    Asks the runtime only where the pack could be over: no tokenizer has more tokens than bytes.
+    The runtime counts only where the pack could be over: no tokenizer makes more tokens than there are bytes.
     """
-    most = sum(len(text.encode(errors="surrogatepass")) for text in (pack.system, pack.user)) + image_tokens(pack.images)
-    if room is None or most + TEMPLATE_TOKENS <= room:
+    max_tokens = sum(len(text.encode(errors="surrogatepass")) for text in (pack.system, pack.user)) + image_tokens(pack.images)
+    if limit is None or max_tokens + TEMPLATE_TOKENS <= limit:
         return None
-    served = await runtime.count(pack)
-    return served if served is not None and served > room else None
+    served_tokens = await runtime.count(pack)
+    return served_tokens if served_tokens is not None and served_tokens > limit else None

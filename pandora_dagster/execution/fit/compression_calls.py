@@ -1,4 +1,4 @@
-"""The model calls of one compression, side by side and bounded."""
+"""The model calls of one compression: concurrent, bounded in number, and stopped when the model is down."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -10,18 +10,18 @@ from pandora_dagster.contracts.model_calls import CallRequest, CallResult
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError
 
 MAX_CALLS = 48
-"""Pieces of one text at most; a longer text is compressed without a model."""
+"""A text of more pieces is compressed without a model."""
 MAX_CONCURRENT_CALLS = 4
 FRAME_TOKENS = 60
 """Tokens of the frames around document, query and variables."""
 _RUNTIME_DOWN = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.TIMEOUT, InterventionType.CONFIG_ERROR})
-"""Faults that the next piece would meet too: the compression stops, and its caller HALTs."""
+"""Faults that the next piece would meet too: the compression stops, and its caller halts."""
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class PieceTexts:
-    """A text put together from its pieces, and how many of them the model and the structural selection shortened."""
+    """A text joined from its pieces, and the numbers of pieces that the model and the structural selection shortened."""
 
     text: str
     by_model: int
@@ -31,18 +31,18 @@ class PieceTexts:
 
 
 class AttemptExecutor(Protocol):
-    """The executor, as it is asked here: a failed call comes back as a fault."""
+    """The executor as compressions use it: a failed call is returned as a fault."""
 
     async def attempt(self, request: CallRequest) -> CallResult | CallFault: ...
 
 
 class CompressionCalls:
-    """The calls of one compression. `deferred` says why the limits of the session put calls off: none is made after that."""
+    """The calls of one compression. `deferred`: why the rate limit of the session deferred a call; no call is made after that."""
 
     def __init__(self, executor: AttemptExecutor) -> None:
         self._executor = executor
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
-        self._down: CallFault | None = None
+        self._down_fault: CallFault | None = None
         self.deferred = ""
 
     async def ask(self, request: CallRequest) -> CallResult | None:
@@ -50,20 +50,20 @@ class CompressionCalls:
         async with self._slots:
             if self.deferred:
                 return None
-            outcome = self._down or await self._executor.attempt(request)
+            outcome = self._down_fault or await self._executor.attempt(request)
             if not isinstance(outcome, CallFault):
                 return outcome
             if outcome.deferred:
                 self.deferred = self.deferred or outcome.message
             elif outcome.type in _RUNTIME_DOWN:
-                self._down = outcome
+                self._down_fault = outcome
                 raise CallFaultError(outcome)
         return None
 
 
-async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
     """The results in order; the first error cancels the others and is raised."""
-    tasks = [asyncio.ensure_future(one) for one in work]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         return list(await asyncio.gather(*tasks))
     finally:

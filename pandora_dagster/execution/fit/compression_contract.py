@@ -1,6 +1,6 @@
-"""The CompressionContract: what a shortened text, or a piece of one, must meet before it replaces its original.
+"""The CompressionContract: the conditions that a shortened text, or a piece of one, must meet before it replaces its original.
 
-Knows ledger, source, target and a candidate; makes no calls.
+A candidate is compared with the ledger of its original's facts, checked for its form, and counted. No model is called.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,6 +20,7 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionOutcome
 
 _MAX_REASONS = 5
+_MAX_REASON_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,10 @@ class CompressionJudgement:
 
     text: str
     verification: Verification
-    check: tuple[str, ...]
-    """Why it is no condensed text."""
+    form_faults: tuple[str, ...]
+    """Faults of form: why the candidate is not a condensed text."""
     reasons: tuple[str, ...]
+    """Faults of form, and the facts that were changed or invented."""
     fits: bool = True
     """Whether it is within its target."""
 
@@ -55,60 +57,62 @@ class CompressionContract:
         return build_ledger(self.request.source)
 
     def judge(self, candidate: str) -> CompressionJudgement:
-        """Every verdict on a candidate. What it leaves out does not refuse it, what it changes or invents does."""
+        """The verdicts on a candidate: a fact that it leaves out is no reason against it, one that it changes or invents is."""
         reference = reference_line(self.request.name, self.content_type)
-        found = verify(self.ledger, candidate, reference=reference)
-        check = check_summary(candidate, self.ledger, self.request.target, self.counter, reference=reference)
+        verification = verify(self.ledger, candidate, reference=reference)
+        form_faults = check_summary(candidate, self.ledger, self.request.target, self.counter, reference=reference)
         fits = self.counter.count(candidate) <= self.request.target
-        return CompressionJudgement(candidate, found, check, (*check, *_untrue(found)), fits)
+        return CompressionJudgement(candidate, verification, form_faults, (*form_faults, *_fact_faults(verification)), fits)
 
 
-def compression_gates(found: Verification, check: tuple[str, ...], tokens: int, target: int) -> tuple[GateVerdict, ...]:
-    """The three checks of a text that a compression made, from what was found about it."""
-    over = "" if tokens <= target else f"{tokens} tokens: expected at most {target}"
+def compression_gates(verification: Verification, form_faults: tuple[str, ...], tokens: int, target: int) -> tuple[GateVerdict, ...]:
+    """The three checks of a compressed text."""
+    fact_faults = "; ".join(_fact_faults(verification)[:_MAX_REASONS])
+    over_target = "" if tokens <= target else f"{tokens} tokens: expected at most {target}"
     return (
-        GateVerdict("no_fact_changed", found.no_fact_changed, "; ".join(_untrue(found)[:_MAX_REASONS]), float(found.counts["total"])),
-        GateVerdict("within_budget", not over, over, float(tokens)),
-        GateVerdict("is_a_summary", not check, "; ".join(check)),
+        GateVerdict("no_fact_changed", verification.no_fact_changed, fact_faults, float(verification.counts["total"])),
+        GateVerdict("within_budget", not over_target, over_target, float(tokens)),
+        GateVerdict("is_a_summary", not form_faults, "; ".join(form_faults)),
     )
 
 
-def _untrue(found: Verification) -> list[str]:
-    """What a text changes and invents, each in a few words."""
-    return [_described(verdict) for verdict in (*found.changed, *found.invented)]
+def _fact_faults(verification: Verification) -> list[str]:
+    """The facts that a text changes and invents, each in a few words."""
+    return [_describe_verdict(verdict) for verdict in (*verification.changed, *verification.invented)]
 
 
-def _described(verdict: Verdict) -> str:
-    return f"{verdict.outcome.value}: {describe_change(verdict)[:160]}"
+def _describe_verdict(verdict: Verdict) -> str:
+    return f"{verdict.outcome.value}: {describe_change(verdict)[:_MAX_REASON_CHARACTERS]}"
 
 
 def with_original_margins(text: str, original: str) -> str:
-    """A shortened piece with the blank lines around it, so that its neighbours keep their distance."""
+    """A shortened piece with the blank lines that its original has around it."""
     before = original[: len(original) - len(original.lstrip("\n"))]
     return before + text.strip("\n") + original[len(original.rstrip()) :]
 
 
 StructuralCompressor = Callable[[CompressionContract, int], Awaitable[CompressionOutcome]]
-"""Shortens what a contract holds, of so many tokens, without a model."""
+"""Shortens the text of a contract without a model; the number is the tokens of the text."""
 
 
 async def compress_in_process(contract: CompressionContract, tokens: int) -> CompressionOutcome:
-    """In this process, at once."""
+    """`compress_structurally` in this process."""
     return compress_structurally(contract, tokens)
 
 
 def compress_structurally(contract: CompressionContract, tokens: int) -> CompressionOutcome:
-    """Whole units of a text of so many tokens, or a HALT with its reason. Raises InputError for a target under 1."""
-    made = compress(contract.request, contract.counter)
-    if made.text is None or made.check is None:
-        return CompressionOutcome(made.text, made.tokens, tokens, halted=made.halted or "", runtime=EMBEDDED)
-    return verified_outcome(CompressionJudgement(made.text, made.verification, made.check, ()), contract, tokens, runtime=EMBEDDED)
+    """The whole units of a text of `tokens` tokens that fit its target, or a HALT. Raises InputError for a target under 1."""
+    condensed = compress(contract.request, contract.counter)
+    if condensed.text is None or condensed.check is None:
+        return CompressionOutcome(condensed.text, condensed.tokens, tokens, halted=condensed.halted or "", runtime=EMBEDDED)
+    judgement = CompressionJudgement(condensed.text, condensed.verification, condensed.check, ())
+    return verified_outcome(judgement, contract, tokens, runtime=EMBEDDED)
 
 
 def verified_outcome(
-    judged: CompressionJudgement, contract: CompressionContract, tokens: int, *, runtime: str, deferred: str = ""
+    judgement: CompressionJudgement, contract: CompressionContract, tokens: int, *, runtime: str, deferred: str = ""
 ) -> CompressionOutcome:
-    """A shortened text with its verdicts and its three checks."""
-    after = contract.counter.count(judged.text)
-    gates = compression_gates(judged.verification, judged.check, after, contract.request.target)
-    return CompressionOutcome(judged.text, after, tokens, judged.verification, runtime=runtime, deferred=deferred, gates=gates)
+    """The outcome of a shortened text, with its verdicts and its three checks; `tokens`: those of the original."""
+    tokens_after = contract.counter.count(judgement.text)
+    gates = compression_gates(judgement.verification, judgement.form_faults, tokens_after, contract.request.target)
+    return CompressionOutcome(judgement.text, tokens_after, tokens, judgement.verification, runtime=runtime, deferred=deferred, gates=gates)

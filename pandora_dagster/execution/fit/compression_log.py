@@ -1,4 +1,4 @@
-"""What a compression leaves behind: a call record and one JSON line (000 section 27)."""
+"""The records of a compression: a call record and one JSON line (specification 000, section 27)."""
 
 import logging
 from collections.abc import Callable
@@ -19,10 +19,10 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import StoreError
 
 EMBEDDED = "extractive"
-"""What a compression without a model is recorded under (DECISIONS 25)."""
-_NO_TEXT: dict[Gate, bool] = dict.fromkeys(("no_fact_changed", "within_budget", "is_a_summary"), False)
+"""The runtime of a compression without a model (decision 25: docs/decisions/25-the-embedded-runtime.md)."""
+_FAILED_GATES: dict[Gate, bool] = dict.fromkeys(("no_fact_changed", "within_budget", "is_a_summary"), False)
 EventLogger = Callable[..., Any]
-"""`say(event, **fields)`: one structured line."""
+"""`log_event(event, **fields)` writes one structured line."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class CompressionOutcome:
     verification: Verification | None = None
     halted: str = ""
     runtime: str = ""
-    """Who shortened it; both names with a `+` where a model shortened some pieces and verbatim spans replace the others."""
+    """The runtime that shortened the text; both names with a `+` where a model shortened some pieces and whole units replace others."""
     deferred: str = ""
-    """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
+    """Why the rate limit deferred model calls (decision 7: docs/decisions/07-levels-link-every-fact.md)."""
     gates: tuple[GateVerdict, ...] = ()
     """The three checks of the compressed text; empty after a HALT."""
     unchecked: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class CompressionOutcome:
 
 
 def json_lines() -> EventLogger:
-    """Says each event as one JSON line through standard logging: shown where the process turns INFO on."""
+    """The logger that writes each event as one JSON line through standard logging; shown where the process enables INFO."""
     logger = structlog.wrap_logger(
         logging.getLogger("pandora_dagster.compression"),
         processors=[structlog.processors.JSONRenderer()],
@@ -61,14 +61,14 @@ def json_lines() -> EventLogger:
 
 
 class CompressionLog:
-    """Writes the line and the record of each compression; `pandora doctor` sums up the records."""
+    """Writes the line and the call record of each compression; `pandora doctor` sums up the records."""
 
-    def __init__(self, calls: CallLog, clock: Clock, new_call_id: Callable[[], str], say: EventLogger) -> None:
-        self._calls, self._clock, self._new_call_id, self._say = calls, clock, new_call_id, say
+    def __init__(self, calls: CallLog, clock: Clock, new_call_id: Callable[[], str], log_event: EventLogger) -> None:
+        self._calls, self._clock, self._new_call_id, self._log_event = calls, clock, new_call_id, log_event
 
     def record_compression(
         self,
-        made: CompressionOutcome,
+        outcome: CompressionOutcome,
         content_type: ContentType,
         *,
         site: CallSite,
@@ -76,30 +76,32 @@ class CompressionLog:
         layer: ModelLayer,
         started: datetime,
     ) -> str:
-        """Record a compression, also one that HALTed; returns the id of its call record, whose checks distinguish it from the records of
-        the model calls that it made."""
+        """Record a compression, also one that halted; return the id of its call record.
+
+        Its gates distinguish the record from those of the model calls that the compression made.
+        """
         record = CallRecord(
             **record_identity(self._new_call_id(), site, loaded, started),
             model_layer=layer,
-            runtime=made.runtime,
-            model=made.runtime,
-            tokens=_tokens(made),
+            runtime=outcome.runtime,
+            model=outcome.runtime,
+            tokens=_tokens(outcome),
             latency_ms=round((self._clock() - started).total_seconds() * 1_000, 3),
-            success=not made.halted,
-            error=made.halted or made.deferred,
-            gates=_NO_TEXT | {verdict.gate: verdict.passed for verdict in made.gates},
-            finish_reason="" if made.halted else "stop",
-            compression_applied=not made.halted,
-            compression_savings=0 if made.halted else made.original_tokens - made.tokens,
+            success=not outcome.halted,
+            error=outcome.halted or outcome.deferred,
+            gates=_FAILED_GATES | {verdict.gate: verdict.passed for verdict in outcome.gates},
+            finish_reason="" if outcome.halted else "stop",
+            compression_applied=not outcome.halted,
+            compression_savings=0 if outcome.halted else outcome.original_tokens - outcome.tokens,
         )
-        self._say("smart_summarization", **_event(made, content_type, record))
-        self._record(record)
+        self._log_event("smart_summarization", **_event_fields(outcome, content_type, record))
+        self._append(record)
         return record.call_id
 
     def record_overflow(self, where: str, over: int, *, site: CallSite, loaded: LoadedRecipe) -> None:
-        """Something stays over its budget; `loaded` is the recipe that would have helped, or whose call does not fit."""
-        self._say("overflow", where=where, tokens_over=over)
-        unfit = CallRecord(
+        """Record that `where` stays `over` tokens over its budget; `loaded`: the recipe of the compression, or of the unfit call."""
+        self._log_event("overflow", where=where, tokens_over=over)
+        record = CallRecord(
             **record_identity(self._new_call_id(), site, loaded, self._clock()),
             model_layer=loaded.layer,
             runtime="",
@@ -109,32 +111,32 @@ class CompressionLog:
             error=f"{where}: {over} tokens over budget",
             gates={"within_budget": False},
         )
-        self._record(unfit)
+        self._append(record)
 
-    def _record(self, record: CallRecord) -> None:
-        """A log that fails is said; the compressed text stays."""
+    def _append(self, record: CallRecord) -> None:
+        """Append a call record; a failure of the log is an event, and the compressed text stays valid."""
         try:
             self._calls.append(record)
         except StoreError as error:
-            self._say("not_logged", call_id=record.call_id, error=str(error))
+            self._log_event("not_logged", call_id=record.call_id, error=str(error))
 
 
-def _event(made: CompressionOutcome, content_type: ContentType, record: CallRecord) -> dict[str, Any]:
-    """The fields of 000 section 27's example; `outcome` holds its `event`, a name that the logger uses for the line."""
-    ratio = round(made.tokens / made.original_tokens, 4) if made.original_tokens else 1.0
+def _event_fields(outcome: CompressionOutcome, content_type: ContentType, record: CallRecord) -> dict[str, Any]:
+    """The fields of the line, as in specification 000, section 27; `outcome` is its `event`, a name that the logger uses itself."""
+    ratio = round(outcome.tokens / outcome.original_tokens, 4) if outcome.original_tokens else 1.0
     return {
-        "outcome": "halted" if made.halted else "compressed",
-        "original_tokens": made.original_tokens,
-        "compressed_tokens": made.tokens,
+        "outcome": "halted" if outcome.halted else "compressed",
+        "original_tokens": outcome.original_tokens,
+        "compressed_tokens": outcome.tokens,
         "compression_ratio": ratio,
         "content_type": content_type.value,
         "recipe": record.recipe,
         "model_layer": record.model_layer.value,
-        "runtime": made.runtime,
+        "runtime": outcome.runtime,
         "latency_ms": record.latency_ms,
-        **({"reason": made.halted} if made.halted else {}),
-        **({"deferred": made.deferred} if made.deferred else {}),
-        **({"unchecked": list(made.unchecked)} if made.unchecked else {}),
+        **({"reason": outcome.halted} if outcome.halted else {}),
+        **({"deferred": outcome.deferred} if outcome.deferred else {}),
+        **({"unchecked": list(outcome.unchecked)} if outcome.unchecked else {}),
     }
 
 
@@ -152,9 +154,9 @@ def record_identity(call_id: str, site: CallSite, loaded: LoadedRecipe, at: date
     }
 
 
-def _tokens(made: CompressionOutcome) -> CallTokens:
+def _tokens(outcome: CompressionOutcome) -> CallTokens:
     """Tokens of a compression without a model, with its own total as budget; zero where model calls have records of their own."""
-    if made.runtime != EMBEDDED:
+    if outcome.runtime != EMBEDDED:
         return CallTokens()
-    total = made.original_tokens + made.tokens
-    return CallTokens(input=made.original_tokens, output=made.tokens, total=total, budget=total)
+    total = outcome.original_tokens + outcome.tokens
+    return CallTokens(input=outcome.original_tokens, output=outcome.tokens, total=total, budget=total)

@@ -1,7 +1,10 @@
-"""Compression by a model that writes (`compression.mode: rewrite`), in calls of 500 tokens (DECISIONS 9), each piece verified.
+"""Compression by a model that rewrites (`compression.mode: rewrite`).
 
-Code checks values, names, dates, links, errors and force words; whether the meaning was turned is asked of a model, for statements that
-are not verbatim. A piece that the model does not shorten soundly keeps whole units of itself.
+1 divide the text at structural borders into chunks of one call each (decision 9: docs/decisions/09-compression-calls-and-their-window.md)
+2 let the model rewrite each chunk to its share of the target
+3 compare each answer with its chunk: code checks values, names, dates, links, errors and force words (such as must, not, only)
+4 ask a model whether statements that are not verbatim mean the same as their source
+5 where an answer fails, keep whole units of its chunk instead; join the chunks
 """
 
 import re
@@ -21,9 +24,11 @@ from pandora_dagster.execution.fit.compression_calls import FRAME_TOKENS, MAX_CA
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, with_original_margins
 from pandora_dagster.execution.fit.text_stretches import text_stretches
 
-_LEAST_ROOM = 80
-_SMALLEST = 40
-"""Tokens below which a piece stays unchanged: a call would not make it shorter."""
+_MIN_CHUNK_TOKENS = 80
+_OUTPUT_SHARE = 0.9
+"""Share of the output budget that a shortened chunk may take."""
+_MIN_MODEL_TOKENS = 40
+"""A smaller chunk stays unchanged: a call would not shorten it."""
 ChunkMethod = Literal["verbatim", "model", "structure"]
 _FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1[ \t]*(?:\n|\Z)|\Z)", re.MULTILINE | re.DOTALL)
 _PARAGRAPH = re.compile(r".*?(?:\n[ \t]*\n+|\Z)", re.DOTALL)
@@ -33,88 +38,92 @@ _SENTENCE = re.compile(r".+?(?:[.!?]\s+|\Z)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One piece of a text and its method of compression: the one it is for, or once it is shortened, the one that was used."""
+    """One chunk of a text, and the method of compression that is planned for it, or that was used once it is shortened."""
 
     text: str
     tokens: int
-    """Before it is shortened."""
-    way: ChunkMethod
+    """Tokens before it is shortened."""
+    method: ChunkMethod
     unchecked: tuple[str, ...] = ()
     """Rewritten statements whose meaning was not judged."""
 
 
 class ModelRewriting:
-    """The rewriting of one text by calls of a compression recipe; `call` is what all its calls share, `meaning` the recipe that judges
-    what they wrote."""
+    """Rewrites one text by calls of a compression recipe.
+
+    `call`: the request that all its calls share; `meaning`: the recipe that judges what they wrote.
+    """
 
     def __init__(self, calls: CompressionCalls, call: CallRequest, loaded: LoadedRecipe, counter: TokenMeasure, meaning: str) -> None:
         self._calls, self._call, self._loaded, self._counter = calls, call, loaded, counter
         self._meaning = MeaningCheck(calls, meaning, call.site)
 
     async def compress(self, contract: CompressionContract) -> PieceTexts | None:
-        """The whole; None where the model shortened nothing. Raises CallFaultError where the model is down."""
+        """The shortened text; None where the model shortened nothing. Raises CallFaultError where the model is down."""
         chunks = self._chunks(contract)
-        if not 0 < sum(c.way == "model" for c in chunks) <= MAX_CALLS:
+        if not 0 < sum(c.method == "model" for c in chunks) <= MAX_CALLS:
             return None
-        fixed = sum(c.tokens for c in chunks if c.way == "verbatim")
-        loose = sum(c.tokens for c in chunks if c.way != "verbatim")
-        share = max(0.0, contract.request.target - fixed) / max(1, loose)
-        pieces = await gather_or_cancel(self._shortened(contract, chunk, int(chunk.tokens * share)) for chunk in chunks)
-        ways = [piece.way for piece in pieces]
-        if "model" not in ways:
+        verbatim_tokens = sum(c.tokens for c in chunks if c.method == "verbatim")
+        other_tokens = sum(c.tokens for c in chunks if c.method != "verbatim")
+        share = max(0.0, contract.request.target - verbatim_tokens) / max(1, other_tokens)
+        shortened = await gather_or_cancel(self._shorten(contract, chunk, int(chunk.tokens * share)) for chunk in chunks)
+        methods = [chunk.method for chunk in shortened]
+        if "model" not in methods:
             return None
-        text = "".join(piece.text for piece in pieces)
-        return PieceTexts(text, ways.count("model"), ways.count("structure"), tuple(s for piece in pieces for s in piece.unchecked))
+        text = "".join(chunk.text for chunk in shortened)
+        unchecked = tuple(statement for chunk in shortened for statement in chunk.unchecked)
+        return PieceTexts(text, methods.count("model"), methods.count("structure"), unchecked)
 
     def _chunks(self, contract: CompressionContract) -> Sequence[Chunk]:
-        """Pieces for one call each; none of a text that would take too many calls."""
+        """Chunks for one call each; none where the text would take too many calls."""
         budget, text = self._loaded.recipe.token_budget, contract.request.text
-        hints = self._counter.count("; ".join(contract.request.preserve))
-        room = budget.input - FRAME_TOKENS - hints - self._counter.count(self._call.query)
+        hint_tokens = self._counter.count("; ".join(contract.request.preserve))
+        input_tokens = budget.input - FRAME_TOKENS - hint_tokens - self._counter.count(self._call.query)
         tokens = self._counter.count(text)
         share = contract.request.target / max(1, tokens)
-        size = max(_LEAST_ROOM, min(room, int(budget.output * 0.9 / share)))
+        size = max(_MIN_CHUNK_TOKENS, min(input_tokens, int(budget.output * _OUTPUT_SHARE / share)))
         return split_text(text, size=size, count=self._counter.count) if tokens <= 2 * MAX_CALLS * size else ()
 
-    async def _shortened(self, whole: CompressionContract, chunk: Chunk, target: int) -> Chunk:
-        if chunk.way == "verbatim" or chunk.tokens <= target:
-            return replace(chunk, way="verbatim")
-        # a piece of context.md is no context.md: its section 0 is elsewhere
-        kind = ContentType.GENERIC if whole.content_type is ContentType.CONTEXT_DOC else whole.content_type
-        request = CompressionRequest(chunk.text, content_type=kind, query=whole.request.query, target=max(1, target))
-        own = CompressionContract(request, self._counter)
-        if chunk.way == "model" and (written := await self._sound_answer(chunk, own, whole.request.preserve)):
-            return written
-        text = compress(own.request, self._counter).text
+    async def _shorten(self, contract: CompressionContract, chunk: Chunk, target: int) -> Chunk:
+        """The chunk within `target`: rewritten by the model, else in whole units, else unchanged."""
+        if chunk.method == "verbatim" or chunk.tokens <= target:
+            return replace(chunk, method="verbatim")
+        # a chunk of context.md lacks section 0, so it is treated as any other text
+        content_type = ContentType.GENERIC if contract.content_type is ContentType.CONTEXT_DOC else contract.content_type
+        request = CompressionRequest(chunk.text, content_type=content_type, query=contract.request.query, target=max(1, target))
+        chunk_contract = CompressionContract(request, self._counter)
+        if chunk.method == "model" and (rewritten := await self._rewrite(chunk, chunk_contract, contract.request.preserve)):
+            return rewritten
+        text = compress(chunk_contract.request, self._counter).text
         if text is None:
-            return replace(chunk, way="verbatim")
-        return replace(chunk, text=with_original_margins(text, chunk.text), way="structure")
+            return replace(chunk, method="verbatim")
+        return replace(chunk, text=with_original_margins(text, chunk.text), method="structure")
 
-    async def _sound_answer(self, chunk: Chunk, own: CompressionContract, preserve: Sequence[str]) -> Chunk | None:
-        """The chunk as an answer that neither changes nor invents anything, and of which no statement was found to be turned."""
+    async def _rewrite(self, chunk: Chunk, contract: CompressionContract, preserve: Sequence[str]) -> Chunk | None:
+        """The chunk as the model rewrote it; None where the answer changes or invents a fact, or changes the meaning of a statement."""
         recipe = self._loaded.recipe
-        document = InputDocument(recipe.input_docs[0], own.request.text)
-        variables = {"target_tokens": str(own.request.target), "preserve": "; ".join(preserve) or "nothing more"}
+        document = InputDocument(recipe.input_docs[0], contract.request.text)
+        variables = {"target_tokens": str(contract.request.target), "preserve": "; ".join(preserve) or "nothing more"}
         result = await self._calls.ask(replace(self._call, documents=(document,), variables=variables))
         if result is None:
             return None
-        judged = own.judge(result.text)
-        if not judged.ok:
+        judgement = contract.judge(result.text)
+        if not judgement.ok:
             return None
-        statements = judged.verification.for_review
+        statements = judgement.verification.for_review
         verdicts = await self._meaning.verdicts(statements)
         if "changed" in verdicts:
             return None
-        unchecked = tuple(one.text for one, verdict in zip(statements, verdicts, strict=True) if verdict == "unclear")
+        unchecked = tuple(statement.text for statement, verdict in zip(statements, verdicts, strict=True) if verdict == "unclear")
         return replace(chunk, text=with_original_margins(result.text, chunk.text), unchecked=unchecked)
 
 
-# A text in pieces that fit a compression call, split at structural borders only (DECISIONS 9). Joined again, it is the text. No section,
-# fence, paragraph, line or sentence is cut: a larger piece without a border inside keeps whole units, without a model.
+# Division of a text at structural borders: no section, fence, paragraph, line or sentence is cut. A larger chunk without a border inside
+# keeps whole units, without a model. Joined again, the chunks are the text.
 
 
 def split_text(text: str, *, size: int, count: TokenCountFunction) -> tuple[Chunk, ...]:
-    """`text` in chunks of at most `size` tokens where it has borders; what must stay verbatim is a chunk of its own."""
+    """`text` in chunks of at most `size` tokens where it has borders; each verbatim stretch is a chunk of its own."""
     chunks: list[Chunk] = []
     for stretch in text_stretches(text):
         if stretch.is_fixed:
@@ -125,7 +134,7 @@ def split_text(text: str, *, size: int, count: TokenCountFunction) -> tuple[Chun
 
 
 def _split_at_borders(text: str, size: int, count: TokenCountFunction) -> Iterator[str]:
-    """Paragraphs with their fences whole; of those over `size` the lines, of lines over `size` the sentences."""
+    """Paragraphs and whole fences; paragraphs over `size` as lines, lines over `size` as sentences."""
     for paragraph in _paragraphs(text):
         if count(paragraph) <= size or paragraph.lstrip().startswith(("```", "~~~")):
             yield paragraph
@@ -135,54 +144,57 @@ def _split_at_borders(text: str, size: int, count: TokenCountFunction) -> Iterat
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    at = 0
+    """The paragraphs of a text, each with the blank lines after it; a fence is one paragraph."""
+    position = 0
     for fence in _FENCE.finditer(text):
-        yield from (p for p in _PARAGRAPH.findall(text[at : fence.start()]) if p)
+        yield from (p for p in _PARAGRAPH.findall(text[position : fence.start()]) if p)
         yield fence.group()
-        at = fence.end()
-    yield from (p for p in _PARAGRAPH.findall(text[at:]) if p)
+        position = fence.end()
+    yield from (p for p in _PARAGRAPH.findall(text[position:]) if p)
 
 
 def _merge_neighbours(parts: Iterator[str], size: int, count: TokenCountFunction) -> list[Chunk]:
-    """Neighbours together as long as they fit."""
+    """Chunks of neighbouring parts, joined as long as they fit into `size` tokens."""
     chunks: list[Chunk] = []
     joined, tokens = "", 0
     for part in parts:
-        cost = count(part)
-        if joined and tokens + cost > size:
+        part_tokens = count(part)
+        if joined and tokens + part_tokens > size:
             chunks.append(_text_chunk(joined, tokens, size))
             joined, tokens = "", 0
-        joined, tokens = joined + part, tokens + cost
+        joined, tokens = joined + part, tokens + part_tokens
     return [*chunks, _text_chunk(joined, tokens, size)] if joined else chunks
 
 
 def _text_chunk(text: str, tokens: int, size: int) -> Chunk:
-    way: ChunkMethod = "structure" if tokens > size else "verbatim" if tokens < _SMALLEST else "model"
-    return Chunk(text, tokens, way)
+    method: ChunkMethod = "structure" if tokens > size else "verbatim" if tokens < _MIN_MODEL_TOKENS else "model"
+    return Chunk(text, tokens, method)
 
 
-# Whether rewritten statements mean what their source says: asked of a model by a recipe that the caller names (DECISIONS 36). Only
-# statements that are not verbatim are asked for, a bounded number of them. What no model judged stays listed as unchecked.
+# Whether rewritten statements mean the same as their source, by a model (docs/decisions/36-form-by-code-meaning-by-a-model.md).
+# A bounded number of statements that are not verbatim is judged; the others are listed as unchecked.
 
 MAX_STATEMENTS = 8
-"""Statements of one call; one rewritten piece is one call, and its further statements stay unchecked."""
+"""Statements in one call; each rewritten chunk has one call, and its further statements stay unchecked."""
 MAX_CALLS_PER_TEXT = 12
 
 
 class MeaningCheck:
-    """Asks for verdicts, at most `MAX_CALLS_PER_TEXT` times."""
+    """Asks a model for verdicts on rewritten statements, at most `MAX_CALLS_PER_TEXT` times."""
 
     def __init__(self, calls: CompressionCalls, recipe: str, site: CallSite) -> None:
-        self._calls, self._recipe, self._site, self._left = calls, recipe, site, MAX_CALLS_PER_TEXT
+        self._calls, self._recipe, self._site, self._remaining_calls = calls, recipe, site, MAX_CALLS_PER_TEXT
 
     async def verdicts(self, statements: Sequence[Statement]) -> tuple[str, ...]:
-        """`same`, `changed` or `unclear` for each statement, in order; `unclear` also where no model judged it. Raises CallFaultError where
-        the model is down."""
-        asked = statements[:MAX_STATEMENTS] if self._left else ()
+        """`same`, `changed` or `unclear` for each statement, in order; `unclear` also where no model judged it.
+
+        Raises CallFaultError where the model is down.
+        """
+        judged = statements[:MAX_STATEMENTS] if self._remaining_calls else ()
         answers: Mapping[int, str] = {}
-        if asked:
-            self._left -= 1
-            documents = (InputDocument("pairs", _statement_pairs(asked)),)
+        if judged:
+            self._remaining_calls -= 1
+            documents = (InputDocument("pairs", _statement_pairs(judged)),)
             result = await self._calls.ask(CallRequest(recipe=self._recipe, query="", site=self._site, documents=documents))
             answers = {entry["number"]: entry["verdict"] for entry in result.parsed["verdicts"]} if result else {}
         return tuple(answers.get(number, "unclear") for number in range(1, len(statements) + 1))
@@ -191,10 +203,10 @@ class MeaningCheck:
 def _statement_pairs(statements: Sequence[Statement]) -> str:
     """The document `pairs`: each statement under its source, numbered; further lines are indented, so that no text looks like a pair."""
     return "\n".join(
-        f"[{number}] source: {_indented(' '.join(unit.text for unit in one.sources))}\n    statement: {_indented(one.text)}"
-        for number, one in enumerate(statements, start=1)
+        f"[{number}] source: {_indent(' '.join(unit.text for unit in statement.sources))}\n    statement: {_indent(statement.text)}"
+        for number, statement in enumerate(statements, start=1)
     )
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n      ".join(text.strip().splitlines())

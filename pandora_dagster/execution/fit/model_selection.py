@@ -1,8 +1,10 @@
-"""Compression by a model that chooses (`compression.mode: select`): it reads numbered units and answers with the numbers to keep.
+"""Compression by a model that selects (`compression.mode: select`): the result is verbatim, so its meaning needs no judgement.
 
-The result is verbatim: code adds what the chosen units need, leaves out what is over the target from the end of the model's order, fills
-what is left by the structural selection, and renders as the structural compressor does. Nothing has to be judged. An answer that is no
-choice leaves its piece to the structural selection.
+1 read the text as units (sentences, items, rows ...), and number them in pieces of one call each
+2 the model answers with the numbers to keep, in the order of their importance: `[4, 1, 7]`
+3 code adds the units that the selected ones need, and drops units from the end of the order while the text is over its target
+4 the structural selection fills the remaining tokens, and selects in pieces whose answer names no units
+5 the selected units are rendered in the order of the text, with marks of what was left out
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,13 +21,13 @@ from pandora_dagster.execution.fit.compression_calls import FRAME_TOKENS, MAX_CA
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, with_original_margins
 from pandora_dagster.execution.fit.text_stretches import text_stretches
 
-_SMALLEST = 40
-"""Tokens below which a stretch stays whole: marks would take what is saved."""
+_MIN_STRETCH_TOKENS = 40
+"""A smaller stretch stays whole: marks of omission would take the tokens that are saved."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A stretch of the text; without a reading it stays verbatim. `marks` are those of earlier compressions, by unit."""
+    """A stretch of the text, which stays verbatim where `reading` is None; `marks`: unit -> its marks of earlier compressions."""
 
     text: str
     tokens: int
@@ -35,55 +37,63 @@ class _Stretch:
 
 
 class ModelSelection:
-    """The choice of units in one text by calls of a compression recipe; `call` is what all its calls share."""
+    """Selects the units of one text by calls of a compression recipe; `call`: the request that all its calls share."""
 
     def __init__(self, calls: CompressionCalls, call: CallRequest, loaded: LoadedRecipe, counter: TokenMeasure) -> None:
         self._calls, self._call, self._loaded = calls, call, loaded
         self._counter, self._count = counter, counter.count
 
     async def compress(self, contract: CompressionContract) -> PieceTexts | None:
-        """The text within its target; None where the model chose nothing: no unit is to be chosen, the text is too long for it, or no
-        answer is a choice. Raises CallFaultError where the model is down."""
+        """The text within its target; None where the model selected nothing.
+
+        That is: there are no units to select, the text is too long for the model, or no answer names units. Raises CallFaultError where
+        the model is down.
+        """
         request = contract.request
         stretches = self._stretches(request.text)
-        room = request.target - sum(s.tokens for s in stretches if not s.reading)
+        available_tokens = request.target - sum(s.tokens for s in stretches if not s.reading)
         pieces = [piece for stretch in stretches for piece in stretch.pieces]
-        if not 0 < len(pieces) <= MAX_CALLS or room <= 0:
+        if not 0 < len(pieces) <= MAX_CALLS or available_tokens <= 0:
             return None
-        share = room / sum(s.tokens for s in stretches if s.reading)
-        choices = await gather_or_cancel(self._choice(piece, int(share * piece.tokens)) for piece in pieces)
+        share = available_tokens / sum(s.tokens for s in stretches if s.reading)
+        choices = await gather_or_cancel(self._ask_choice(piece, int(share * piece.tokens)) for piece in pieces)
         by_model = sum(bool(choice.orders) for choice in choices)
         if not by_model:
             return None
-        chosen = dict(zip(pieces, choices, strict=True))
-        return PieceTexts("".join(self._shortened(s, chosen, share) for s in stretches), by_model, len(pieces) - by_model)
+        choice_of_piece = dict(zip(pieces, choices, strict=True))
+        return PieceTexts("".join(self._render(s, choice_of_piece, share) for s in stretches), by_model, len(pieces) - by_model)
 
     def _stretches(self, text: str) -> tuple[_Stretch, ...]:
+        """The stretches of a text, those that may be shortened with their pieces for the model."""
         size = self._loaded.recipe.token_budget.input - FRAME_TOKENS - self._count(self._call.query)
-        found: list[_Stretch] = []
+        stretches: list[_Stretch] = []
         for stretch in text_stretches(text):
             tokens = self._count(stretch.text)
-            if stretch.is_fixed or tokens < _SMALLEST:
-                found.append(_Stretch(stretch.text, tokens))
+            if stretch.is_fixed or tokens < _MIN_STRETCH_TOKENS:
+                stretches.append(_Stretch(stretch.text, tokens))
                 continue
             plain, omissions = without_marks(stretch.text)
             reading = read_text(plain)
             pieces = unit_pieces(reading.units, size=size, count=self._count)
-            found.append(_Stretch(stretch.text, tokens, reading, pieces, omissions_by_unit(reading.units, omissions)))
-        return tuple(found)
+            stretches.append(_Stretch(stretch.text, tokens, reading, pieces, omissions_by_unit(reading.units, omissions)))
+        return tuple(stretches)
 
-    async def _choice(self, piece: UnitPiece, target: int) -> UnitChoice:
+    async def _ask_choice(self, piece: UnitPiece, target: int) -> UnitChoice:
+        """The model's choice of units in a piece."""
         document = InputDocument(self._loaded.recipe.input_docs[0], piece.text)
         variables = {"target_tokens": str(max(1, target))}
         result = await self._calls.ask(replace(self._call, documents=(document,), variables=variables))
         return read_choice(result.parsed, piece, target) if result else UnitChoice(refused="no answer")
 
-    def _shortened(self, stretch: _Stretch, chosen: dict[UnitPiece, UnitChoice], share: float) -> str:
+    def _render(self, stretch: _Stretch, choice_of_piece: dict[UnitPiece, UnitChoice], share: float) -> str:
+        """A stretch with its selected units in `share` of its tokens."""
         if not stretch.reading:
             return stretch.text
         scores = reading_salience(stretch.reading)
         tokens = {unit.order: self._count(unit.text) for unit in stretch.reading.units}
-        order = merged_order([(ranked_choice(chosen[piece].orders, scores), piece.tokens * share) for piece in stretch.pieces], tokens)
+        order = merged_order(
+            [(ranked_choice(choice_of_piece[piece].orders, scores), piece.tokens * share) for piece in stretch.pieces], tokens
+        )
         target = int(stretch.tokens * share) - 1
         text = select_units(stretch.reading, order, target, self._counter, salience=scores, earlier=stretch.marks)
         return with_original_margins(text, stretch.text)

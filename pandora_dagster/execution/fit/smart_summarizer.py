@@ -1,6 +1,7 @@
-"""The SmartSummarizer of 000 section 21.4: the documents of a call that are too large, compressed by the engine as a plan says.
+"""The SmartSummarizer of specification 000, section 21.4: it compresses the documents of a call that exceed its budget.
 
-Fills the `DocumentFitter` port: the executor calls it where a call's fixed documents exceed its budget.
+It implements the port `DocumentFitter` for the executor. A plan gives documents targets: the lowest priority first, and of these the
+largest. The engine compresses them; where critical facts need more tokens, the plan is made again with a higher floor for that document.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,18 +22,16 @@ from pandora_dagster.execution.fit.call_budget import TokenCountFunction, framed
 from pandora_dagster.execution.fit.compression_log import CompressionLog, CompressionOutcome
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 
-_LONGEST_QUERY = 200
-"""Tokens of a query by which documents are focused; a longer one is a text of its own."""
+_MAX_QUERY_TOKENS = 200
+"""A longer query does not focus the compression of documents, because it is a text by itself."""
 
 
-# Whether the documents of a call must be compressed, which of them, and to what size (000 sections 21.2 and 24).
-#
-# What is compressed first, and what never (000 section 24.2). What 000 ranks as high, addresses, prices and errors, are facts of the
-# ledger wherever they are.
+# The plan: which documents are compressed, and to what size (specification 000, sections 21.2 and 24). What the specification ranks as
+# high (addresses, prices, errors) is protected as facts of the ledger, wherever it is.
 
 
 class CompressionPriority(IntEnum):
-    """The lower, the earlier it is compressed."""
+    """The priority of a document: a lower one is compressed earlier, CRITICAL never. Rank 3, HIGH, is a rank of facts only."""
 
     LOW = 1
     MEDIUM = 2
@@ -47,21 +46,21 @@ _PRIORITIES = {
     ContentType.TOOL_RESULT: CompressionPriority.MEDIUM,
     ContentType.CONTEXT_DOC: CompressionPriority.MEDIUM,
 }
-_HISTORY = frozenset({"turn_summaries", "prior_turns", "conversation"})
-_CRITICAL = frozenset({"raw_query", "tools", "command"})
-"""Documents that a call cannot do without: the words of the user, what may be called, what is to be done."""
+_HISTORY_DOCUMENTS = frozenset({"turn_summaries", "prior_turns", "conversation"})
+_CRITICAL_DOCUMENTS = frozenset({"raw_query", "tools", "command"})
+"""Documents that a call needs whole: the query of the user, the tools it may call, the command."""
 
 
 def priority_of(name: str, content_type: ContentType, preserve: Collection[str] = ()) -> CompressionPriority:
     """The priority of a whole document; one that its recipe's compression policy names in `preserve` is never compressed."""
-    if name in preserve or name in _CRITICAL:
+    if name in preserve or name in _CRITICAL_DOCUMENTS:
         return CompressionPriority.CRITICAL
-    return CompressionPriority.LOW if name in _HISTORY else _PRIORITIES[content_type]
+    return CompressionPriority.LOW if name in _HISTORY_DOCUMENTS else _PRIORITIES[content_type]
 
 
 RATIO_FLOORS = (0.15, 0.4, 0.7, 1.0)
-"""Shares of a document below which it is not compressed; the next one holds where its critical facts needed more."""
-_SMALLEST = 40
+"""Shares of a document below which it is not compressed; the next one applies where its critical facts need more."""
+_MIN_TARGET_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class CompressionStep:
 
 @dataclass(frozen=True, slots=True)
 class CompressionPlan:
-    """What is to be compressed of documents that do not fit; `over` counts the tokens that no step can save."""
+    """The steps that make documents fit; `over`: the tokens that remain too many after all steps."""
 
     total_tokens: int
     steps: tuple[CompressionStep, ...]
@@ -84,39 +83,42 @@ class CompressionPlan:
 
 
 def plan_compression(
-    documents: Sequence[InputDocument], loaded: LoadedRecipe, floors: Mapping[str, int], *, room: int, count: TokenCountFunction
+    documents: Sequence[InputDocument], loaded: LoadedRecipe, floors: Mapping[str, int], *, budget_tokens: int, count: TokenCountFunction
 ) -> CompressionPlan | None:
-    """The plan for `documents` in `room` tokens, None where they fit: lowest priority first, of equals the largest, as little as is enough.
+    """The plan for `documents` in `budget_tokens` tokens, None where they fit; no document is shortened more than necessary.
 
-    `floors`: document -> the tokens below which it cannot go.
+    `floors`: document -> the smallest target that it may get, in tokens.
     """
     total = sum(framed_tokens(document, count) for document in documents)
-    over, steps = total - room, list[CompressionStep]()
+    over, steps = total - budget_tokens, list[CompressionStep]()
     if over <= 0:
         return None
-    for _, tokens, document, kind in _in_order(documents, loaded.recipe.compression.preserve, count):
-        target = max(floors.get(document.name, int(tokens * RATIO_FLOORS[0])), _SMALLEST, tokens - over)
+    for _, tokens, document, content_type in _compressible_documents(documents, loaded.recipe.compression.preserve, count):
+        target = max(floors.get(document.name, int(tokens * RATIO_FLOORS[0])), _MIN_TARGET_TOKENS, tokens - over)
         if over > 0 and target < tokens:
-            steps.append(CompressionStep(document.name, kind, tokens, target))
+            steps.append(CompressionStep(document.name, content_type, tokens, target))
             over -= tokens - target
     return CompressionPlan(total, tuple(steps), max(0, over))
 
 
-def _in_order(
+def _compressible_documents(
     documents: Sequence[InputDocument], preserve: Collection[str], count: TokenCountFunction
 ) -> list[tuple[CompressionPriority, int, InputDocument, ContentType]]:
-    found: list[tuple[CompressionPriority, int, InputDocument, ContentType]] = []
+    """Priority, tokens, document and content type of the documents that may be compressed, the first to compress first."""
+    entries: list[tuple[CompressionPriority, int, InputDocument, ContentType]] = []
     for document in documents:
-        kind = detect_content_type(document.name, document.text)
-        priority = priority_of(document.name, kind, preserve)
+        content_type = detect_content_type(document.name, document.text)
+        priority = priority_of(document.name, content_type, preserve)
         if document.text and priority is not CompressionPriority.CRITICAL:
-            found.append((priority, count(document.text), document, kind))
-    return sorted(found, key=lambda entry: (entry[0], -entry[1]))
+            entries.append((priority, count(document.text), document, content_type))
+    return sorted(entries, key=lambda entry: (entry[0], -entry[1]))
 
 
 class SmartSummarizer:
-    """Transparent compression of calls. `execution` is the only room that triggers it (DECISIONS 8): what 000 calls
-    `invoke_with_budget` is the executor's own `call`, which comes here by itself."""
+    """Compresses the documents of calls. Only the executor's `call` triggers it (specification 000: `invoke_with_budget`).
+
+    See decision 8: docs/decisions/08-when-compression-runs.md.
+    """
 
     def __init__(self, engine: SummarizationEngine, counter: TokenMeasure, log: CompressionLog) -> None:
         self._engine, self._counter, self._log = engine, counter, log
@@ -126,17 +128,17 @@ class SmartSummarizer:
     ) -> FittedDocuments:
         """`documents` in `budget_tokens` tokens with their frames; raises BudgetError, FactLossError where only facts prevent it.
 
-        Where a document's critical facts need more than its plan gives it, the next plan leaves it more; bounded by FLOORS.
+        Where a document's critical facts need more than its plan gives it, the next plan leaves it more; RATIO_FLOORS bounds the plans.
         """
         floors: dict[str, int] = {}
         reason = ""
-        while plan := plan_compression(documents, recipe, floors, room=budget_tokens, count=self._counter.count):
+        while plan := plan_compression(documents, recipe, floors, budget_tokens=budget_tokens, count=self._counter.count):
             if plan.over:
                 raise self._over_budget_error(plan, budget_tokens, recipe, reason, request.site)
-            made = await self._apply_plan(plan, documents, recipe, request, floors)
-            if isinstance(made, FittedDocuments):
-                return made
-            reason = made
+            result = await self._apply_plan(plan, documents, recipe, request, floors)
+            if isinstance(result, FittedDocuments):
+                return result
+            reason = result
         return FittedDocuments(tuple(documents), 0)
 
     async def _apply_plan(
@@ -147,44 +149,46 @@ class SmartSummarizer:
         request: CallRequest,
         floors: dict[str, int],
     ) -> FittedDocuments | str:
-        """The documents with every step of a plan done, or why one could not be; its floor is raised then."""
-        done = {document.name: document for document in documents}
+        """The documents after every step of a plan; or why a step failed, whose floor is raised in `floors`."""
+        by_name = {document.name: document for document in documents}
         reports: list[CompressionReport] = []
         for step in plan.steps:
-            before = done[step.name].text
-            made = await self._compress_document(before, step, recipe, request)
-            if made.text is None:
+            text = by_name[step.name].text
+            outcome = await self._compress_document(text, step, recipe, request)
+            if outcome.text is None:
                 floors[step.name] = _next_floor(step)
-                return made.halted
-            done[step.name] = replace(done[step.name], text=made.text)
-            if made.verification:
+                return outcome.halted
+            by_name[step.name] = replace(by_name[step.name], text=outcome.text)
+            if outcome.verification:
                 name = f"{recipe.name}: {step.name}"
-                reports.append(self._engine.report(CompressionRequest(before, name, step.content_type, target=step.target), made))
-        fitted = tuple(done[document.name] for document in documents)
+                reports.append(self._engine.report(CompressionRequest(text, name, step.content_type, target=step.target), outcome))
+        fitted = tuple(by_name[document.name] for document in documents)
         return FittedDocuments(fitted, self._tokens(documents) - self._tokens(fitted), tuple(reports))
 
     async def _compress_document(self, text: str, step: CompressionStep, recipe: LoadedRecipe, request: CallRequest) -> CompressionOutcome:
-        """One document at its target; the sections of context.md that the recipe preserves stay verbatim."""
+        """Compress one document to its target; the sections of context.md that the recipe preserves stay verbatim."""
         preserve = recipe.recipe.compression.preserve
         query = self._focus_query(step, request)
-        kept = _preserved_sections(text, preserve) if step.name == CONTEXT_DOCUMENT else ()
-        loose = _remove_sections(text, kept)
-        target = step.target - sum(self._counter.count(s.text) for s in kept)
+        preserved = _preserved_sections(text, preserve) if step.name == CONTEXT_DOCUMENT else ()
+        other_text = _remove_sections(text, preserved)
+        target = step.target - sum(self._counter.count(s.text) for s in preserved)
         if target < 1:
             return CompressionOutcome(None, 0, step.tokens, halted=f"{step.name}: the preserved sections alone exceed {step.target} tokens")
-        made = await self._engine.compress(
-            CompressionRequest(loose, step.name, step.content_type, query=query, preserve=preserve, target=target), site=request.site
+        outcome = await self._engine.compress(
+            CompressionRequest(other_text, step.name, step.content_type, query=query, preserve=preserve, target=target), site=request.site
         )
-        return made if made.text is None else replace(made, text=_restore_sections(made.text, kept))
+        return outcome if outcome.text is None else replace(outcome, text=_restore_sections(outcome.text, preserved))
 
     def _focus_query(self, step: CompressionStep, request: CallRequest) -> str:
-        """What the document is read for. What a turn gathered and did was chosen for the query already: all of it counts."""
+        """The query that focuses a compression; "" for documents whose content was chosen for the query already."""
         is_chosen = step.content_type in (ContentType.CONTEXT_DOC, ContentType.TOOL_RESULT)
-        return "" if is_chosen or self._counter.count(request.query) > _LONGEST_QUERY else request.query
+        return "" if is_chosen or self._counter.count(request.query) > _MAX_QUERY_TOKENS else request.query
 
-    def _over_budget_error(self, plan: CompressionPlan, room: int, recipe: LoadedRecipe, reason: str, site: CallSite) -> BudgetError:
+    def _over_budget_error(
+        self, plan: CompressionPlan, budget_tokens: int, recipe: LoadedRecipe, reason: str, site: CallSite
+    ) -> BudgetError:
         self._log.record_overflow(recipe.name, plan.over, site=site, loaded=recipe)
-        message = f"{plan.total_tokens} tokens of documents are {plan.over} over even when compressed: expected at most {room}"
+        message = f"{plan.total_tokens} tokens of documents are {plan.over} over even when compressed: expected at most {budget_tokens}"
         hint = "Give the recipe a larger token_budget.input, or shorten what cannot be compressed."
         if reason:
             return FactLossError(f"{message}: {reason}", over=plan.over, hint=hint)
@@ -195,21 +199,22 @@ class SmartSummarizer:
 
 
 def _next_floor(step: CompressionStep) -> int:
+    """The smallest floor over the target of a step that failed; all tokens of the document after the last one."""
     return next((int(step.tokens * share) for share in RATIO_FLOORS if int(step.tokens * share) > step.target), step.tokens)
 
 
 def _preserved_sections(text: str, preserve: Sequence[str]) -> tuple[Section, ...]:
-    """Sections that the recipe keeps whole; section 0 is kept by every method and stays where it is."""
+    """The sections that the recipe preserves; section 0 is not among them, since every method keeps it."""
     numbers = {name.removeprefix("section_") for name in preserve if name.startswith("section_")} - {"0"}
     return tuple(s for s in ContextDocument.parse(text).sections if str(s.number) in numbers)
 
 
-def _remove_sections(text: str, kept: Sequence[Section]) -> str:
+def _remove_sections(text: str, removed: Sequence[Section]) -> str:
     parsed = ContextDocument.parse(text)
-    return ContextDocument(parsed.preamble, tuple(s for s in parsed.sections if s not in kept)).render() if kept else text
+    return ContextDocument(parsed.preamble, tuple(s for s in parsed.sections if s not in removed)).render() if removed else text
 
 
-def _restore_sections(text: str, kept: Sequence[Section]) -> str:
+def _restore_sections(text: str, preserved: Sequence[Section]) -> str:
     parsed = ContextDocument.parse(text)
-    whole = sorted((*parsed.sections, *kept), key=lambda s: s.number)
-    return ContextDocument(parsed.preamble, tuple(whole)).render() if kept else text
+    sections = sorted((*parsed.sections, *preserved), key=lambda s: s.number)
+    return ContextDocument(parsed.preamble, tuple(sections)).render() if preserved else text

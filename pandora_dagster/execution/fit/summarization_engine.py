@@ -1,7 +1,11 @@
-"""The SummarizationEngine of 000 section 21.3: one text within a target, by a model or by whole units, each fact with its verdict.
+"""The SummarizationEngine of specification 000, section 21.3: it compresses one text to a target, and gives each fact a verdict.
 
-With a model it calls NERVES through the executor; on the embedded runtime the structural methods condense the whole text. Both pass
-the same verification. It knows texts and recipes; which text needs it is decided elsewhere.
+    1 a text within its target stays unchanged
+    2 with a model: pieces of the text, in which the model selects or rewrites (`ModelSelection`, `ModelRewriting`), then verification
+    3 without a model, or where no text of the model passed: whole units of the text (`compress_structurally`), then verification
+    4 a call record of the compression, and a cache entry
+
+`SmartSummarizer` and `SectionBudgets` decide which text is compressed.
 """
 
 from collections import OrderedDict
@@ -32,16 +36,19 @@ from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionL
 from pandora_dagster.execution.fit.model_rewriting import ModelRewriting
 from pandora_dagster.execution.fit.model_selection import ModelSelection
 
-MAX_CACHED = 256
-"""Compressed texts in memory, for the time that settings give them."""
-_MAX_ROWS = 200
-_LONGEST_QUERY = 60
-"""Tokens of a query that a call on a piece carries; a longer one is a text of its own."""
+MAX_CACHED_TEXTS = 256
+"""The settings say how long a compressed text is cached."""
+_MAX_FACT_ROWS = 200
+_MAX_QUERY_TOKENS = 60
+"""A call on a piece carries the query up to this size; a longer query is a text by itself, and is left out."""
 
 
 class SummarizationEngine:
-    """Compresses documents while critical facts stay. `model` is None on the embedded runtime; `meaning` is the recipe that judges what
-    a model rewrote."""
+    """Compresses texts and verifies their facts.
+
+    `model` makes the calls, None on the embedded runtime; `meaning` is the recipe that judges what a model rewrote; `served` names the
+    model of a layer; `cache_ttl_s` is the lifetime of a cached text in seconds.
+    """
 
     def __init__(
         self,
@@ -58,77 +65,80 @@ class SummarizationEngine:
         cache_ttl_s: int = 300,
     ) -> None:
         self._recipes, self._counter, self._clock, self._log = recipes, counter, clock, log
-        self._model, self._meaning, self._runtime, self._layer, self._served = model, meaning, runtime, layer, served
-        self._lifetime = timedelta(seconds=cache_ttl_s)
+        self._model, self._meaning_recipe, self._runtime, self._layer, self._model_of_layer = model, meaning, runtime, layer, served
+        self._cache_lifetime = timedelta(seconds=cache_ttl_s)
         self._cache: OrderedDict[Hashable, tuple[datetime, CompressionOutcome]] = OrderedDict()
-        """Key -> until when the outcome holds, and the outcome; only sound texts."""
-        self._structure: StructuralCompressor = compress_in_process
+        """Key -> expiry and outcome of a sound text."""
+        self._structural_compressor: StructuralCompressor = compress_in_process
 
     @contextmanager
-    def using_compressor(self, structure: StructuralCompressor) -> Generator[None]:
-        """What shortens without a model is `structure`, for as long as this lasts."""
-        self._structure = structure
+    def using_compressor(self, compressor: StructuralCompressor) -> Generator[None]:
+        """Compress without a model by `compressor` while the context is open."""
+        self._structural_compressor = compressor
         try:
             yield
         finally:
-            self._structure = compress_in_process
+            self._structural_compressor = compress_in_process
 
     async def compress(self, request: CompressionRequest, *, site: CallSite) -> CompressionOutcome:
         """The text of `request` in at most `request.target` tokens, or a HALT with its reason; unchanged where it fits.
 
-        A repeated compression, and a text that contradicts its original, are made from the original again.
-        Credentials never reach the model. Raises CallFaultError where the model is down, and InputError for a target under 1.
+        A text that is compressed again, or contradicts its original, is compressed from the original. Credentials never reach the model.
+        Raises CallFaultError where the model is down, and InputError for a target under 1.
         """
         tokens = self._counter.count(request.text)
         request = replace(request, content_type=content_type_of(request), original=request.original if request.is_repeated else "")
         contract = CompressionContract(request, self._counter)
-        if request.target >= 1 and tokens <= request.target and (not request.original or self._is_true(contract)):
+        if request.target >= 1 and tokens <= request.target and (not request.original or self._is_faithful(contract)):
             return CompressionOutcome(request.text, tokens, tokens)
         if request.original:
             request = replace(request, text=request.original, original="")
             contract = CompressionContract(request, self._counter)
         loaded = self._recipes.compressor(contract.content_type)
         key = _cache_key(request, loaded.version)
-        if (known := self._cache.get(key)) and self._clock() < known[0]:
-            return known[1]
+        if (cached := self._cache.get(key)) and self._clock() < cached[0]:
+            return cached[1]
         contract = replace(contract, request=replace(request, text=redact(request.text)))
-        made = await self._compress_uncached(contract, tokens, loaded, site)
-        if made.text is not None and not made.deferred and self._lifetime:
-            self._cache[key] = (self._clock() + self._lifetime, made)
-            if len(self._cache) > MAX_CACHED:
+        outcome = await self._compress_uncached(contract, tokens, loaded, site)
+        if outcome.text is not None and not outcome.deferred and self._cache_lifetime:
+            self._cache[key] = (self._clock() + self._cache_lifetime, outcome)
+            if len(self._cache) > MAX_CACHED_TEXTS:
                 self._cache.popitem(last=False)
-        return made
+        return outcome
 
     @staticmethod
-    def _is_true(contract: CompressionContract) -> bool:
-        """Whether the text changes and invents nothing of its original."""
+    def _is_faithful(contract: CompressionContract) -> bool:
+        """Whether the text changes no fact of its original, and invents none."""
         return contract.judge(contract.request.text).verification.no_fact_changed
 
     async def _compress_uncached(
         self, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, site: CallSite
     ) -> CompressionOutcome:
-        started, made, deferred = self._clock(), None, ""
+        """Compress by the model where there is one, else structurally, and record the compression."""
+        started, outcome, deferred = self._clock(), None, ""
         if self._model and contract.request.target > 0:
             calls = CompressionCalls(self._model)
-            made = await self._compress_by_model(calls, contract, tokens, loaded, site)
+            outcome = await self._compress_by_model(calls, contract, tokens, loaded, site)
             deferred = calls.deferred
-        made = replace(made or await self._structure(contract, tokens), deferred=deferred)
-        call_id = self._log.record_compression(made, contract.content_type, site=site, loaded=loaded, layer=self._layer, started=started)
-        return replace(made, call_id=call_id)
+        outcome = replace(outcome or await self._structural_compressor(contract, tokens), deferred=deferred)
+        call_id = self._log.record_compression(outcome, contract.content_type, site=site, loaded=loaded, layer=self._layer, started=started)
+        return replace(outcome, call_id=call_id)
 
     async def _compress_by_model(
         self, calls: CompressionCalls, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, site: CallSite
     ) -> CompressionOutcome | None:
-        """The whole in calls of about 1,000 tokens (000 section 20), in which the model chooses units or rewrites, verified; None where no
-        text of its passed. Raises CallFaultError where the model is down."""
+        """The text by calls of about 1,000 tokens (specification 000, section 20), in which the model selects units or rewrites, verified.
+
+        None where no text of the model passed. Raises CallFaultError where the model is down.
+        """
         query = contract.request.query
-        query = query if self._counter.count(query) <= _LONGEST_QUERY else ""
+        query = query if self._counter.count(query) <= _MAX_QUERY_TOKENS else ""
         call = CallRequest(recipe=loaded.path, query=query, site=site, layer=self._layer)
         is_selection = loaded.recipe.compression.mode == "select"
         if is_selection:
             pieces = await ModelSelection(calls, call, loaded, self._counter).compress(contract)
         else:
-            pieces = await ModelRewriting(calls, call, loaded, self._counter, self._meaning).compress(contract)
+            pieces = await ModelRewriting(calls, call, loaded, self._counter, self._meaning_recipe).compress(contract)
         judged = contract.judge(pieces.text) if pieces and pieces.text else None
         if pieces is None or judged is None or not (judged.fits if is_selection else judged.ok):
             return None
@@ -136,52 +146,54 @@ class SummarizationEngine:
         return replace(verified_outcome(judged, contract, tokens, runtime=runtime), unchecked=pieces.unchecked)
 
     def verify_whole(self, request: CompressionRequest, text: str, parts: Sequence[CompressionReport]) -> CompressionResult:
-        """The text of `request`, shortened to `text` by compressions of its `parts` and verified as a whole; unchanged, with the reasons,
-        where `text` is unsound."""
+        """The result for `request` where compressions of its `parts` made `text`, which is verified as a whole.
+
+        The text of `request` unchanged, with the reasons, where `text` is unsound.
+        """
         contract = CompressionContract(request, self._counter)
         judged = contract.judge(text)
         if not judged.ok:
             return CompressionResult(request.text, halted=f"{request.name}: {'; '.join(judged.reasons)}")
         runtime = "+".join(dict.fromkeys(name for part in parts for name in part.runtime.split("+")))
         deferred = next((part.deferred for part in parts if part.deferred), "")
-        made = verified_outcome(judged, contract, self._counter.count(request.text), runtime=runtime, deferred=deferred)
-        return CompressionResult(text, self.report(request, made))
+        outcome = verified_outcome(judged, contract, self._counter.count(request.text), runtime=runtime, deferred=deferred)
+        return CompressionResult(text, self.report(request, outcome))
 
     def recipe(self, content_type: ContentType) -> LoadedRecipe:
         """The compression recipe of a content type."""
         return self._recipes.compressor(content_type)
 
-    def report(self, request: CompressionRequest, made: CompressionOutcome) -> CompressionReport:
-        """The figures, verdicts and texts of a successful compression of `request`."""
-        if made.text is None or made.verification is None:
+    def report(self, request: CompressionRequest, outcome: CompressionOutcome) -> CompressionReport:
+        """The figures, verdicts and texts of a successful compression of `request`; raises ValueError where nothing was compressed."""
+        if outcome.text is None or outcome.verification is None:
             raise ValueError(f"{request.name}: nothing was compressed: expected a compressed text")
-        kind = content_type_of(request)
-        loaded = self._recipes.compressor(kind)
+        content_type = content_type_of(request)
+        loaded = self._recipes.compressor(content_type)
         return CompressionReport(
             document=request.name,
-            content_type=kind,
+            content_type=content_type,
             recipe=loaded.name,
             recipe_version=loaded.version,
             prompt_hash=loaded.prompt_version,
-            model=EMBEDDED if made.runtime == EMBEDDED else self._served(self._layer),
-            call_id=made.call_id,
-            runtime=made.runtime,
+            model=EMBEDDED if outcome.runtime == EMBEDDED else self._model_of_layer(self._layer),
+            call_id=outcome.call_id,
+            runtime=outcome.runtime,
             target=request.target,
-            tokens_before=made.original_tokens,
-            tokens_after=made.tokens,
-            counts=made.verification.counts,
-            facts=fact_rows(made.verification.verdicts),
+            tokens_before=outcome.original_tokens,
+            tokens_after=outcome.tokens,
+            counts=outcome.verification.counts,
+            facts=fact_rows(outcome.verification.verdicts),
             before=request.text,
-            after=made.text,
-            deferred=made.deferred,
-            verdicts=made.gates,
+            after=outcome.text,
+            deferred=outcome.deferred,
+            verdicts=outcome.gates,
         )
 
 
 def fact_rows(verdicts: Sequence[Verdict]) -> tuple[dict[str, str], ...]:
-    """The table of facts: what did not stay first, critical before the rest; at most 200 rows."""
-    ordered = sorted(verdicts, key=lambda v: (v.outcome is Outcome.KEPT, v.fact is not None and v.fact.rank is not Rank.CRITICAL))
-    return tuple(_fact_row(verdict) for verdict in ordered[:_MAX_ROWS])
+    """The table of facts, at most 200 rows: those that were not kept first, critical ones before others."""
+    by_importance = sorted(verdicts, key=lambda v: (v.outcome is Outcome.KEPT, v.fact is not None and v.fact.rank is not Rank.CRITICAL))
+    return tuple(_fact_row(verdict) for verdict in by_importance[:_MAX_FACT_ROWS])
 
 
 def _fact_row(verdict: Verdict) -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""Compressions without a model in worker processes: an archival run has many, and one Python process works on one at a time.
+"""Compressions without a model in worker processes, so that an archival run uses several processors.
 
-Each worker has a socket of its own. A worker that dies or does not answer loses nothing: its text, and all later ones, are compressed in
-this process. When this process ends, in whatever way, the workers find their socket closed and exit, even in the middle of a text.
+Each thread of the pool has a worker process and a socket to it: it sends the token counter once, then a request for each text, and
+receives a `CompressionOutcome`. If a worker dies or does not answer, its text and all later ones are compressed in this process. When this
+process ends, however it ends, the workers find their socket closed and exit, even in the middle of a text.
 """
 
 import asyncio
@@ -24,29 +25,29 @@ from pandora_dagster.execution.fit.compression_contract import CompressionContra
 
 _CompressionJob = tuple[CompressionRequest, int]
 """A request, and the tokens of its text."""
-
-
-_TIMEOUT_S = 600.0
-"""For one text; one of 150,000 tokens takes half a minute."""
+_TEXT_TIMEOUT_S = 600.0
+"""Time for one text; one of 150,000 tokens takes half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """A process and this end of its socket."""
+    """A worker process and this end of its socket."""
 
     process: "subprocess.Popen[bytes]"
     socket: Connection
 
     def kill(self) -> None:
-        """End the process at once, also a stopped one; its work is discarded."""
+        """Kill the process, even a stopped one; its work is discarded."""
         self.process.kill()
         self.process.wait()
         self.socket.close()
 
 
 class CompressionWorkerPool:
-    """Compresses in at most `processes` processes, which start as texts come, each with a copy of `counter`; `report` is called once
-    where one of them dies, or takes longer than `timeout_s` over a text."""
+    """Compresses in at most `processes` processes, which start when texts come, each with a copy of `counter`.
+
+    `report` is called once, when a process dies or takes longer than `timeout_s` for a text.
+    """
 
     def __init__(
         self,
@@ -55,39 +56,39 @@ class CompressionWorkerPool:
         report: Callable[[str], None],
         environment: Mapping[str, str],
         *,
-        timeout_s: float = _TIMEOUT_S,
+        timeout_s: float = _TEXT_TIMEOUT_S,
     ) -> None:
         self._environment = environment
-        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="apart")
-        self._of_thread = local()
-        self._open = ExitStack()
+        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="compression")
+        self._thread_state = local()
+        self._cleanup = ExitStack()
         self._counter, self._report, self._is_broken, self._timeout_s = counter, report, False, timeout_s
 
     async def __call__(self, contract: CompressionContract, tokens: int) -> CompressionOutcome:
         if not self._is_broken:
-            made = await asyncio.wrap_future(self._threads.submit(self._worker_outcome, (contract.request, tokens)))
-            if made is not None:
-                return made
+            outcome = await asyncio.wrap_future(self._threads.submit(self._worker_outcome, (contract.request, tokens)))
+            if outcome is not None:
+                return outcome
         return compress_structurally(contract, tokens)
 
     def close(self) -> None:
         """End the workers after their current texts."""
         self._threads.shutdown(cancel_futures=True)
-        self._open.close()
+        self._cleanup.close()
 
-    def _worker_outcome(self, asked: _CompressionJob) -> CompressionOutcome | None:
+    def _worker_outcome(self, job: _CompressionJob) -> CompressionOutcome | None:
         """The outcome from the worker of this thread; None after a failure of the worker."""
         try:
-            if not hasattr(self._of_thread, "worker"):
-                self._of_thread.worker = self._start_worker()
-            worker: _Worker = self._of_thread.worker
-            bound = Timer(self._timeout_s, worker.process.kill)  # its socket closes: sending and receiving end
-            bound.start()
+            if not hasattr(self._thread_state, "worker"):
+                self._thread_state.worker = self._start_worker()
+            worker: _Worker = self._thread_state.worker
+            watchdog = Timer(self._timeout_s, worker.process.kill)  # a killed worker's socket closes, which ends send and recv
+            watchdog.start()
             try:
-                worker.socket.send(asked)
+                worker.socket.send(job)
                 return worker.socket.recv()
             finally:
-                bound.cancel()
+                watchdog.cancel()
         except (OSError, EOFError) as error:
             if not self._is_broken:
                 self._is_broken = True
@@ -95,41 +96,42 @@ class CompressionWorkerPool:
             return None
 
     def _start_worker(self) -> _Worker:
-        here, there = Pipe()
-        with there:
-            command = [sys.executable, "-m", __name__, str(there.fileno())]
+        """Start a worker process and send it the token counter."""
+        socket, worker_socket = Pipe()
+        with worker_socket:
+            command = [sys.executable, "-m", __name__, str(worker_socket.fileno())]
             environment = {**self._environment, "PYTHONPATH": os.pathsep.join(sys.path)}
-            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()])  # noqa: S603 - this interpreter, this module
-        worker = _Worker(process, here)
-        self._open.callback(worker.kill)
-        here.send(self._counter)
+            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[worker_socket.fileno()])  # noqa: S603 - this interpreter, this module
+        worker = _Worker(process, socket)
+        self._cleanup.callback(worker.kill)
+        socket.send(self._counter)
         return worker
 
 
 def spare_processor_count() -> int:
-    """Processors of this machine that are free for others than this process."""
+    """The processors that this process may use, but one for itself."""
     return len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) - 1
 
 
 def _serve(socket: Connection) -> None:
-    """Answer requests until the socket closes. A failed request is answered by None: the parent tries it and reports the error."""
+    """Answer requests until the socket closes; None for a failed one, which the parent then runs itself and so raises its error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     Thread(target=_exit_when_closed, args=[socket], daemon=True).start()
     counter: TokenMeasure = socket.recv()
     while True:
-        asked: _CompressionJob = socket.recv()
-        made: CompressionOutcome | None = None
+        job: _CompressionJob = socket.recv()
+        outcome: CompressionOutcome | None = None
         with suppress(Exception):
-            request, tokens = asked
-            made = compress_structurally(CompressionContract(request, counter), tokens)
-        socket.send(made)
+            request, tokens = job
+            outcome = compress_structurally(CompressionContract(request, counter), tokens)
+        socket.send(outcome)
 
 
 def _exit_when_closed(socket: Connection) -> None:
     """Wait until the other end of the socket is closed, then end this process at once: its answer is not read."""
-    closed = select.poll()
-    closed.register(socket.fileno(), 0)  # a hang-up is reported without being requested
-    closed.poll()
+    poller = select.poll()
+    poller.register(socket.fileno(), 0)  # no event is requested; a hang-up is always reported
+    poller.poll()
     os._exit(0)
 
 

@@ -19,4 +19,4 @@ from pandora_dagster.execution.call.attempts import fault_of
 def test_the_error_itself_says_whether_to_try_again(error: ModelError, type: str, retryable: bool, wait: bool) -> None:
     """The model is informed of its own answer's fault, and nothing about failures it did not see."""
     fault, report = fault_of(error), "cut" if isinstance(error, BadAnswerError) else ""
-    assert (fault.type, fault.retryable, fault.wait, fault.feedback, fault.hint) == (type, retryable, wait, report, error.hint)
+    assert (fault.type, fault.retryable, fault.needs_pause, fault.feedback, fault.hint) == (type, retryable, wait, report, error.hint)

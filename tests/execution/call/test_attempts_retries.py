@@ -13,7 +13,7 @@ from pandora_dagster.errors import (
     RateLimitedError,
     RuntimeUnreachableError,
 )
-from pandora_dagster.execution.call.attempts import LONGEST_PAUSE_S, UNREACHABLE_RETRIES, RetryBudget, fault_of, pause_s
+from pandora_dagster.execution.call.attempts import MAX_PAUSE_S, UNREACHABLE_RETRIES, RetryBudget, fault_of, pause_s
 
 
 def pauses(error: ModelError, **gates: int) -> list[float]:
@@ -48,7 +48,10 @@ def test_an_endpoint_that_is_away_does_not_use_up_the_recipes_retries() -> None:
     retries = RetryBudget("call", QualityGates(max_retries=1))
     away, bad = fault_of(RuntimeUnreachableError("refused")), fault_of(BadAnswerError("cut"))
     messages = [retries.pause_before_next(fault) is not None for fault in (away, bad, away, bad, away, away, away)]
-    assert messages == [True, True, True, False, True, True, False] and (retries.answers, retries.away) == (1, UNREACHABLE_RETRIES)
+    assert messages == [True, True, True, False, True, True, False] and (retries.answer_retries, retries.unreachable_retries) == (
+        1,
+        UNREACHABLE_RETRIES,
+    )
 
 
 def test_all_attempts_together_have_a_deadline() -> None:
@@ -64,7 +67,7 @@ def test_pauses_double_up_to_a_bound_and_differ_between_calls() -> None:
     """The same call pauses the same; two calls spread out."""
     assert pause_s("a", 1) == pause_s("a", 1) != pause_s("b", 1)
     assert all(0.1 * 2**n <= pause_s("a", n + 1) <= 0.2 * 2**n for n in range(4))
-    assert pause_s("a", 40) <= LONGEST_PAUSE_S
+    assert pause_s("a", 40) <= MAX_PAUSE_S
 
 
 def test_the_last_attempt_gets_what_is_left() -> None:

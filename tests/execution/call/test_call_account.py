@@ -19,7 +19,7 @@ def failed(error: Any, tokens: tuple[int, int, int] = (0, 0, 0), queued_ms: floa
 def test_a_price_is_of_a_million_tokens() -> None:
     """Cached prompt tokens have their own, or cost what others do."""
     usage = Usage(prompt=1_000_000, output=100_000, cached=900_000)
-    assert PRICES[ModelLayer.MIND].of(usage) == pytest.approx(0.3 + 0.27 + 1.5)
+    assert PRICES[ModelLayer.MIND].cost(usage) == pytest.approx(0.3 + 0.27 + 1.5)
     assert Price(input=3.0, output=15.0).cost(usage) == pytest.approx(3.0 + 1.5)
 
 

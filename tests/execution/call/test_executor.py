@@ -11,7 +11,7 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import InputDocument, Source, frame_text
 from pandora_dagster.contracts.recipe_schema import PromptFile
 from pandora_dagster.errors import HaltError, ModelRejectedError, RateLimitedError, RuntimeUnreachableError
-from pandora_dagster.execution.call.prompt_packs import LONGEST_FEEDBACK, pack_text
+from pandora_dagster.execution.call.prompt_packs import MAX_FEEDBACK_CHARACTERS, pack_text
 
 GOOD = '{"next_step": "synthesis", "confidence": 0.9}'
 UNSURE = '{"next_step": "synthesis", "confidence": 0.4}'
@@ -93,7 +93,7 @@ def test_a_bad_answer_is_retried_with_its_error_and_then_halts(kind: str, rig: A
         made.call(sources=SOURCES)
     feedback_texts = [[p.text for p in pack.parts if p.kind == "feedback"] for pack in made.runtime.packs]
     assert [len(t) for t in feedback_texts] == [0, 1, 1] and feedback_texts[1] == feedback_texts[2]
-    assert len(feedback_texts[1][0]) < LONGEST_FEEDBACK + 150
+    assert len(feedback_texts[1][0]) < MAX_FEEDBACK_CHARACTERS + 150
     record, opened = made.stores.records[0], made.stores.opened[0]
     assert len(made.stores.records) == 1 and (record.success, record.retries) == (False, 2)
     assert opened.type == intervention and halted.value.intervention_id == opened.id

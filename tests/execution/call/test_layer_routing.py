@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.enums import ModelLayer
-from pandora_dagster.execution.call.layer_routing import Routing, routed_layer
+from pandora_dagster.execution.call.layer_routing import Routing, choose_layer
 from tests.execution.conftest import request
 
 POLICY = Routing.model_validate(
@@ -44,14 +44,14 @@ CASES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
 @pytest.mark.parametrize(("fields", "layer", "reasons"), CASES)
 def test_the_score_chooses_and_says_why(fields: dict[str, Any], layer: str, reasons: tuple[str, ...]) -> None:
     """Every factor that holds is named with its score, then the sum against the threshold."""
-    assert routed_layer(POLICY, request(**fields), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer(layer), reasons)
+    assert choose_layer(POLICY, request(**fields), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer(layer), reasons)
 
 
 def test_without_a_policy_the_recipe_decides() -> None:
     """So does it for recipes that the policy does not name; a caller's own choice stands over both."""
-    assert routed_layer(None, request(), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer.VOICE, ())
-    assert routed_layer(POLICY, request(), "pipeline/other", ModelLayer.VOICE) == (ModelLayer.VOICE, ())
-    assert routed_layer(POLICY, request(layer=ModelLayer.EYES), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer.EYES, ())
+    assert choose_layer(None, request(), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer.VOICE, ())
+    assert choose_layer(POLICY, request(), "pipeline/other", ModelLayer.VOICE) == (ModelLayer.VOICE, ())
+    assert choose_layer(POLICY, request(layer=ModelLayer.EYES), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer.EYES, ())
 
 
 def test_the_record_says_which_way_a_call_went_and_why(rig: Any) -> None:

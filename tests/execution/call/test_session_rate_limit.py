@@ -1,4 +1,4 @@
-"""The limits of a live session's summarisation calls (DECISIONS 7): waits, deferrals, restarts, and calls that have none."""
+"""The limits of a live session's summarization calls (DECISIONS 7): waits, deferrals, restarts, and calls that have none."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from pandora_dagster.compression.levels.summarization_config import Summarizatio
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.errors import DeferredError, RateLimitedError, RuntimeUnreachableError
-from pandora_dagster.execution.call.session_rate_limit import LONGEST_WAIT_S, SessionRateLimit
+from pandora_dagster.execution.call.session_rate_limit import MAX_WAIT_S, SessionRateLimit
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.stores.user.session_files import LimiterFiles
 from tests.execution.conftest import request
@@ -57,7 +57,7 @@ def test_ten_calls_a_minute_then_deferred_with_the_time(rate_limit, time):
     """The eleventh would wait for 60 s, longer than a user should: it is put off and says until when."""
     made = rate_limit()
     assert [admitted(made) for _ in range(10)] == [""] * 10
-    assert admitted(made) == "deferred: session s1 may make its next summarisation call in 60 s"
+    assert admitted(made) == "deferred: session s1 may make its next summarization call in 60 s"
     assert time.slept == []
 
 
@@ -65,10 +65,10 @@ def test_a_short_wait_is_waited(rate_limit, time):
     """With the first call about to leave the window, the next one waits for that and goes."""
     made = rate_limit()
     admitted(made)
-    time.passes(60 - LONGEST_WAIT_S)
+    time.passes(60 - MAX_WAIT_S)
     for _ in range(9):
         admitted(made)
-    assert admitted(made) == "" and time.slept == [LONGEST_WAIT_S]
+    assert admitted(made) == "" and time.slept == [MAX_WAIT_S]
 
 
 def test_two_hundred_calls_a_session_whatever_the_time(rate_limit, time):
@@ -78,7 +78,7 @@ def test_two_hundred_calls_a_session_whatever_the_time(rate_limit, time):
         time.passes(7)
         assert admitted(made) == ""
     time.passes(3_600)
-    assert "has made its 200 summarisation calls" in admitted(made)
+    assert "has made its 200 summarization calls" in admitted(made)
     assert admitted(made, CallSite("tool_results", "anna", "s2")) == admitted(made, CallSite("tool_results", "bob", "s1")) == ""
 
 
@@ -116,7 +116,7 @@ def test_a_deferred_call_is_no_failure_of_a_turn(rig, summarizer, rate_limit):
     """`call` raises DeferredError, `attempt` gives a fault; the record says why; no intervention, no pack, no answer asked for."""
     made = rig(recipe=summarizer, rate_limit=rate_limit(max_calls_per_session=1))
     assert made.call(site=SITE).passed
-    with pytest.raises(DeferredError, match="has made its 1 summarisation calls"):
+    with pytest.raises(DeferredError, match="has made its 1 summarization calls"):
         made.call(site=SITE)
     fault = asyncio.run(made.executor.attempt(request(site=SITE)))
     assert isinstance(fault, CallFault) and fault.deferred

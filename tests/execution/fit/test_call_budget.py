@@ -45,7 +45,7 @@ def test_the_parts_add_up_to_the_message(variables: str, documents: Any, query: 
 def test_a_choice_fits_and_says_what_it_left_out(documents: Any, spare: int, counter: TokenCounter) -> None:
     """Chosen documents fit the room, every item is in or named as left out, and the given order stays."""
     fixed = sum(framed_tokens(InputDocument(d.name, d.text), counter.count) for d in documents)
-    choice = select_items(documents, room=fixed + spare, count=counter.count)
+    choice = select_items(documents, limit=fixed + spare, count=counter.count)
     assert sum(framed_tokens(d, counter.count) for d in choice.documents) <= fixed + spare or not any(d.items for d in choice.documents)
     assert sum(len(d.items) for d in choice.documents) + len(choice.left_out) == sum(len(d.items) for d in documents)
     for chosen, given_document in zip(choice.documents, documents, strict=True):
@@ -57,13 +57,13 @@ def test_a_choice_fits_and_says_what_it_left_out(documents: Any, spare: int, cou
 def test_higher_priority_is_kept_first_and_smaller_items_fill_the_rest(counter: TokenCounter) -> None:
     """Greedy by priority: a large item that does not fit is passed over, the next smaller one is tried."""
     items = (Item("low", 1, "low"), Item("big " * 200, 3, "big"), Item("top " * 10, 5, "top"), Item("middle", 2, "middle"))
-    choice = select_items((InputDocument("d", items=items, header="HEAD"),), room=60, count=counter.count)
+    choice = select_items((InputDocument("d", items=items, header="HEAD"),), limit=60, count=counter.count)
     assert [i.name for i in choice.documents[0].items] == ["low", "top", "middle"] and choice.left_out == ("big",)
 
 
 def test_a_document_whose_items_all_stay_out_says_nothing(counter: TokenCounter) -> None:
     """A header without items is no document; unnamed items are named by their place."""
-    choice = select_items((InputDocument("d", items=(Item("x " * 50), Item("y " * 50)), header="HEAD"),), room=20, count=counter.count)
+    choice = select_items((InputDocument("d", items=(Item("x " * 50), Item("y " * 50)), header="HEAD"),), limit=20, count=counter.count)
     assert framed_tokens(choice.documents[0], counter.count) == 0 and choice.left_out == ("d#1", "d#2")
 
 
@@ -76,7 +76,7 @@ def test_a_header_stands_before_what_it_heads() -> None:
 def test_json_lines_stand_line_under_line(counter: TokenCounter) -> None:
     """Items of one line are joined as lines, longer ones with a blank line between."""
     lines = (InputDocument("d", items=(Item('{"a": 1}'), Item('{"b": 2}'))), InputDocument("e", items=(Item("x\ny"), Item("z"))))
-    parts = input_parts("", select_items(lines, room=500, count=counter.count).documents, "q", counter.count)
+    parts = input_parts("", select_items(lines, limit=500, count=counter.count).documents, "q", counter.count)
     assert [p.text for p in parts] == ['{"a": 1}\n{"b": 2}', "x\ny\n\nz", "q"]
 
 

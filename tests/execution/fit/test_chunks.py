@@ -42,11 +42,11 @@ def test_pieces_end_at_borders_and_fit_a_call():
 @pytest.mark.parametrize("text", ['{"a": "' + "word " * 90 + '"}', "word " * 90, "```\n" + "x = 1\n" * 90 + "```"])
 def test_what_has_no_border_inside_is_left_to_structure(text):
     """A JSON value, a line without sentences, a fence: never cut for a model."""
-    assert {c.way for c in split_text(text, size=40, count=words)} == {"structure"}
+    assert {c.method for c in split_text(text, size=40, count=words)} == {"structure"}
 
 
 def test_section_0_headings_and_meta_stand_verbatim():
     """They are no model's to shorten."""
     text = f"## 0. User Query\n\n{'hello ' * 90}\n\n## 2. Gathered Context\n\n{META}\n{'A sentence. ' * 90}\n"
-    fixed = [c.text for c in split_text(text, size=60, count=words) if c.way == "verbatim"]
+    fixed = [c.text for c in split_text(text, size=60, count=words) if c.method == "verbatim"]
     assert fixed[0].startswith("## 0. User Query\n\nhello") and "## 2. Gathered Context\n" in fixed and META in fixed

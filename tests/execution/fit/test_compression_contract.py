@@ -26,7 +26,7 @@ def test_the_three_checks_are_what_was_found(text, failed, counter):
     original = LIMIT + REPORT
     contract = CompressionContract(CompressionRequest(original, target=120), counter)
     judged = contract.judge(text.format(limit=LIMIT, filler=FILLER))
-    gates = compression_gates(judged.verification, judged.check, counter.count(judged.text), contract.request.target)
+    gates = compression_gates(judged.verification, judged.form_faults, counter.count(judged.text), contract.request.target)
     assert {gate.gate for gate in gates if not gate.passed} >= failed
     assert all(bool(gate.reason) is not gate.passed for gate in gates) and {"within_budget"} & failed == {
         gate.gate for gate in gates if not gate.passed and gate.gate == "within_budget"

@@ -132,7 +132,7 @@ def test_a_model_that_is_down_stops_the_compression(kind, open_engine):
 
 def test_what_the_sessions_limits_put_off_is_chosen_by_structure_and_says_so(open_engine):
     """Nothing is asked for after the first deferral, and the next compression asks again."""
-    reason = "deferred: session s1 may make its next summarisation call in 41 s"
+    reason = "deferred: session s1 may make its next summarization call in 41 s"
     fault = CallFault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True)
     model = FakeModel(lambda request: choice("CH")(request) if len(model.asked) <= 1 else fault)
     made = (at := open_engine(model)).compress(REPORT * 3, 700)

@@ -168,7 +168,7 @@ def test_the_plan_says_what_it_would_do(counter, make_recipe):
     """Nothing where all fits; else the steps, and the tokens that no step saves."""
 
     def plan_of(*documents):
-        return plan_compression(documents, make_recipe(), {}, room=1_000, count=counter.count)
+        return plan_compression(documents, make_recipe(), {}, budget_tokens=1_000, count=counter.count)
 
     small = InputDocument("notes", "short")
     assert plan_of(small) is None

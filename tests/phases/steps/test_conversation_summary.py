@@ -205,7 +205,7 @@ def test_a_call_that_the_sessions_limits_put_off_is_left_for_the_next_turn(rig):
     report = {r.phase: r for r in rig.run(key)}["conversation_summary"]
     first = store.find(ANNA, LONG)
     assert report.halt is None and len(report.calls) == 1 == len(rig.runtime.of("conversation_summarizer"))
-    assert report.facts["deferred"].startswith("conversation_summary: deferred: session long may make its next summarisation call in ")
+    assert report.facts["deferred"].startswith("conversation_summary: deferred: session long may make its next summarization call in ")
     assert report.facts["left_for_later"] == 33 - len(first.turns) > 0 and rig.app.pending_phases(key) == ()
     assert "no_fact_changed" in {v.gate for v in report.verdicts}
 

@@ -14,7 +14,7 @@ import dagster as dg
 from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.defs.instance import TURNS, add_keys, instance_at, open_instance
+from pandora_dagster.defs.instance import TURNS, add_turn_partitions, open_instance, open_instance_at
 from pandora_dagster.defs.turn.phase_assets import run_tags, turn_assets
 from pandora_dagster.defs.turn.turn_run import run_turn, turn_job
 from pandora_dagster.phases.flow.phase_table import phase_effects
@@ -32,7 +32,7 @@ def turn_pair(folder: Path) -> Iterator[tuple[Callable[[], float], Callable[[], 
     """A turn over a fresh store with the shipped example history; a run of the empty chain."""
     app = open_app(load_settings({"PANDORA_ROOT": str(folder / "store")}))
     app.transfer.import_example()
-    with open_instance(app.settings) as used, instance_at(folder / "empty", shipped_folder() / "data" / "dagster.yaml") as empty:
+    with open_instance(app.settings) as used, open_instance_at(folder / "empty", shipped_folder() / "data" / "dagster.yaml") as empty:
         chain, numbers = [empty_asset(asset) for asset in turn_assets(app.recipes)], count(1)
         yield lambda: live_turn(app, used), lambda: empty_run(chain, TurnKey(user_id(USER), next(numbers)), empty)
     app.close()
@@ -51,7 +51,7 @@ def live_turn(app: App, instance: dg.DagsterInstance) -> float:
 def empty_run(chain: list[dg.AssetsDefinition], key: TurnKey, instance: dg.DagsterInstance) -> float:
     """Seconds for one run of the empty chain, started as a turn is: partition, job, run."""
     started = perf_counter()
-    add_keys(instance, [key])
+    add_turn_partitions(instance, [key])
     job = turn_job(chain)
     result = (
         dg.Definitions(assets=chain, jobs=[job])

@@ -12,9 +12,9 @@ from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange
 from pandora_dagster.contracts.recipe_schema import CallCase
 from pandora_dagster.errors import DocumentError, InputError
-from pandora_dagster.governance.call_metrics import CallMetrics, call_metrics
-from pandora_dagster.governance.recipe_failures import FailureGroup, find_failures, group_failures, recipe_test_from_call
-from pandora_dagster.governance.regressions import WINDOW, VersionComparison, compare_versions
+from pandora_dagster.governance.call_metrics import CallMetrics, measure_calls
+from pandora_dagster.governance.recipe_failures import FailureGroup, find_failures, group_failures, make_recipe_test
+from pandora_dagster.governance.regressions import WINDOW_CALLS, VersionComparison, compare_versions
 from pandora_dagster.governance.turn_outcomes import TurnOutcomes
 
 
@@ -27,7 +27,7 @@ class Evaluation:
 
     def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]:
         """Recipe name, version and layer -> figures of the day's calls (a day of PANDORA_TIMEZONE); raises StoreError."""
-        return call_metrics(
+        return measure_calls(
             self.calls_of_day(day),
             lambda record: (record.recipe, record.recipe_version, record.grouping_layer.value),
             self.outcomes.outcome_of,
@@ -35,12 +35,12 @@ class Evaluation:
 
     def layers(self, day: str) -> Mapping[str, CallMetrics]:
         """Layer that answered -> figures of the day's calls; raises StoreError."""
-        return call_metrics(self.calls_of_day(day), lambda record: record.model_layer.value, self.outcomes.outcome_of)
+        return measure_calls(self.calls_of_day(day), lambda record: record.model_layer.value, self.outcomes.outcome_of)
 
     def window(self, recipe: str, version: str, layer: str = "") -> CallMetrics:
         """Figures of the newest calls of a version (on one layer of its own or assigned to it); `recipe` by its own name."""
-        records = self.app.calls.newest(recipe, version=version, layer=layer, limit=WINDOW)
-        return call_metrics(records, lambda record: "", self.outcomes.outcome_of).get("", CallMetrics())
+        records = self.app.calls.newest(recipe, version=version, layer=layer, limit=WINDOW_CALLS)
+        return measure_calls(records, lambda record: "", self.outcomes.outcome_of).get("", CallMetrics())
 
     def production_figures(self, path: str) -> dict[str, CallMetrics]:
         """The version of `{category}/{name}` in production and its predecessor, by label -> figures of their newest calls."""
@@ -111,7 +111,7 @@ def make_tests(app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[s
     wanted = dict.fromkeys(calls)
     found = {r.call_id: r for r in app.calls.newest(app.recipes.load(recipe).name, limit=last) if r.call_id in wanted}
     made = [(_record(call, found, recipe), _case(app, _record(call, found, recipe))) for call in wanted]
-    tests = [(record, recipe_test_from_call(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in made]
+    tests = [(record, make_recipe_test(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in made]
     return tuple(str(app.records.recipe_tests.add(user_id(record.user_id), recipe, test)) for record, test in tests)
 
 

@@ -89,7 +89,7 @@ class DryRun:
     executor: DryRunExecutor
     runtime: ModelRuntime
     loop: asyncio.Runner
-    at_once: int
+    concurrency: int
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run(work)

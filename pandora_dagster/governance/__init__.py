@@ -1,1 +1,1 @@
-"""Governance of prompts: versions are promoted, tested, replayed, scored and compared, and their failures are grouped."""
+"""Governance of prompts: promotes, tests, replays, scores and compares versions of recipes, and groups their failures."""

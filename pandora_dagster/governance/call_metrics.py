@@ -1,4 +1,4 @@
-"""Metrics of call records by version or layer (000 sections 5.4 and 27), summed over a stream: memory does not grow with the calls."""
+"""Sums call records into metrics by version or layer (specification 000, sections 5.4 and 27); memory does not grow with the calls."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -7,45 +7,48 @@ from typing import TypeVar
 
 from pandora_dagster.contracts.model_calls import CallRecord
 
-_BINS = 10
+_CALIBRATION_BINS = 10
 """Bins of stated confidence, each 0.1 wide."""
+SHARES = ("passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream")
+"""Shares that may get worse: the call passed; at its first attempt; its answer fits the schema; its citations resolve; it answers from the
+given sources; its turn had a good outcome."""
 Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """The outcome of a turn: whether it was saved, sent back by the validator, corrected by its user later."""
+    """The outcome of a turn: whether it was saved, whether the validator sent its answer back, whether its user corrected it later."""
 
     saved: bool
     sent_back: bool = False
     corrected: bool = False
 
     @property
-    def good(self) -> bool:
+    def is_good(self) -> bool:
         return self.saved and not self.sent_back and not self.corrected
 
 
 @dataclass(slots=True)
 class Share:
-    """A count of good ones and the total."""
+    """The number of good calls and of all calls."""
 
     good: int = 0
-    of: int = 0
+    total: int = 0
 
     def add(self, good: bool) -> None:
         self.good += good
-        self.of += 1
+        self.total += 1
 
     @property
     def value(self) -> float | None:
-        """The share, None without any."""
-        return self.good / self.of if self.of else None
+        """The share of good calls, None without calls."""
+        return self.good / self.total if self.total else None
 
 
 @dataclass(slots=True)
 class _CalibrationBin:
     calls: int = 0
-    confidence: float = 0.0
+    confidence_sum: float = 0.0
     good: int = 0
 
 
@@ -66,7 +69,7 @@ class CallMetrics:
     longest_ms: float = 0.0
     budget_used: float = 0.0
     most_of_budget: float = 0.0
-    _bins: list[_CalibrationBin] = field(default_factory=lambda: [_CalibrationBin() for _ in range(_BINS)])
+    _bins: list[_CalibrationBin] = field(default_factory=lambda: [_CalibrationBin() for _ in range(_CALIBRATION_BINS)])
 
     def add(self, record: CallRecord, outcome: TurnOutcome | None) -> None:
         """Add one call; `outcome` is its turn's, None where the turn is open or the call has none."""
@@ -81,7 +84,7 @@ class CallMetrics:
         if record.answered is not None:
             self.shares["answered"].add(record.answered)
         if outcome is not None:
-            self.shares["downstream"].add(record.success and outcome.good)
+            self.shares["downstream"].add(record.success and outcome.is_good)
             self._add_confidence(record, outcome)
         self.gate_failures.update(gate for gate, passed in record.gates.items() if not passed)
         self.retries += record.retries
@@ -89,22 +92,22 @@ class CallMetrics:
         self.cost += record.cost
         self.latency_ms += record.latency_ms
         self.longest_ms = max(self.longest_ms, record.latency_ms)
-        used = record.tokens.total / record.tokens.budget if record.tokens.budget else 0.0
-        self.budget_used += used
-        self.most_of_budget = max(self.most_of_budget, used)
+        budget_share = record.tokens.total / record.tokens.budget if record.tokens.budget else 0.0
+        self.budget_used += budget_share
+        self.most_of_budget = max(self.most_of_budget, budget_share)
 
     def _add_confidence(self, record: CallRecord, outcome: TurnOutcome) -> None:
         if record.confidence is not None:
-            one = self._bins[min(int(record.confidence * _BINS), _BINS - 1)]
-            one.calls += 1
-            one.confidence += record.confidence
-            one.good += outcome.good
+            calibration_bin = self._bins[min(int(record.confidence * _CALIBRATION_BINS), _CALIBRATION_BINS - 1)]
+            calibration_bin.calls += 1
+            calibration_bin.confidence_sum += record.confidence
+            calibration_bin.good += outcome.is_good
 
     @property
     def calibration_error(self) -> float | None:
         """Mean distance between stated confidence and outcome over calls (expected calibration error, ten bins), 0 to 1."""
         calls = sum(b.calls for b in self._bins)
-        return sum(abs(b.confidence - b.good) for b in self._bins) / calls if calls else None
+        return sum(abs(b.confidence_sum - b.good) for b in self._bins) / calls if calls else None
 
     def row(self) -> dict[str, float | int | None]:
         """The metrics by name; None where nothing was measured."""
@@ -131,16 +134,11 @@ class CallMetrics:
         return total / self.calls if self.calls else None
 
 
-SHARES = ("passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream")
-"""Shares that may get worse: the call passed; at its first attempt; its answer fits the schema; its citations resolve; it answers from the
-given sources; its turn had a good outcome."""
-
-
-def call_metrics(
+def measure_calls(
     records: Iterable[CallRecord], key: Callable[[CallRecord], Key], outcome: Callable[[CallRecord], TurnOutcome | None]
 ) -> dict[Key, CallMetrics]:
     """Metrics by key (recipe and version, or layer), from one pass over the records."""
-    found: dict[Key, CallMetrics] = {}
+    metrics_by_key: dict[Key, CallMetrics] = {}
     for record in records:
-        found.setdefault(key(record), CallMetrics()).add(record, outcome(record))
-    return found
+        metrics_by_key.setdefault(key(record), CallMetrics()).add(record, outcome(record))
+    return metrics_by_key

@@ -23,12 +23,13 @@ from pandora_dagster.governance.call_metrics import Share
 from pandora_dagster.governance.dry_run import DryRunExecutor, DryRunResult
 
 T = TypeVar("T")
-_EXAMPLES = 20
+_MAX_EXAMPLES = 20
 """Changed answers that are shown; all are counted."""
-_READ_AHEAD = 32
-"""Inputs that are read before their calls are made: reading them together takes a third of the time."""
-_SHOWN = 400
+_CALLS_READ_TOGETHER = 32
+"""Calls whose inputs are read before the first of them is made: reading them together takes a third of the time."""
+_MAX_ANSWER_CHARACTERS = 400
 """Characters of an answer that are shown."""
+_MISSING = object()
 WHOLE_ANSWER = "answer"
 """Field name of an answer without fields."""
 
@@ -55,8 +56,8 @@ class ReplayMetrics:
         self.passed.add(record.success)
         if record.schema_valid is not None:
             self.schema_valid.add(record.schema_valid)
-        if (held := record.gates.get("evidence_required")) is not None:
-            self.evidence_held.add(held)
+        if (passed := record.gates.get("evidence_required")) is not None:
+            self.evidence_held.add(passed)
         self.retries += record.retries
         self.tokens += record.tokens.total
         self.latency_ms += record.latency_ms
@@ -68,13 +69,13 @@ class ReplayMetrics:
         """The metrics by name; None where nothing was measured."""
         return {
             "calls": self.calls,
-            "passed": _share(self.passed.good, self.calls),
+            "passed": _ratio(self.passed.good, self.calls),
             "schema_valid": self.schema_valid.value,
             "evidence_held": self.evidence_held.value,
-            "mean_confidence": _share(self.confidence, self.confidences),
+            "mean_confidence": _ratio(self.confidence, self.confidences),
             "retries": self.retries,
-            "tokens_a_call": _share(self.tokens, self.calls),
-            "latency_ms_a_call": _share(self.latency_ms, self.calls),
+            "tokens_a_call": _ratio(self.tokens, self.calls),
+            "latency_ms_a_call": _ratio(self.latency_ms, self.calls),
         }
 
 
@@ -110,30 +111,31 @@ class ReplayResult:
 async def replay_calls(
     records: Iterable[CallRecord],
     executor: DryRunExecutor,
-    read: Callable[[str], str],
+    read_vault: Callable[[str], str],
     *,
     layer: ModelLayer | None = None,
-    at_once: int = 1,
+    concurrency: int = 1,
 ) -> ReplayResult:
-    """Replay each logged call on the selected version, at most `at_once` at a time. `read` returns the vault's text of a reference."""
+    """Replay each logged call on the selected version, at most `concurrency` at a time. `read_vault` reads the text of a reference."""
     result = ReplayResult()
-    for batch in _batches(records, _READ_AHEAD):
-        ready = [(record, case) for record in batch if (case := _call_case(record, read, result))]
-        for group in _batches(ready, at_once):
+    for batch in _batches(records, _CALLS_READ_TOGETHER):
+        replayable_calls = [(record, case) for record in batch if (case := _call_case(record, read_vault, result))]
+        for group in _batches(replayable_calls, concurrency):
             calls = [executor.run_case(case, user=record.user_id, layer=layer) for record, case in group]
             outcomes = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-            for (record, _), done in zip(group, outcomes, strict=True):
-                _compare(record, done, done.raw if _is_unchanged(record, done) else _logged_answer(record, read), result)
+            for (record, _), replayed in zip(group, outcomes, strict=True):
+                logged_answer = replayed.raw if _is_unchanged(record, replayed) else _logged_answer(record, read_vault)
+                _compare(record, replayed, logged_answer, result)
     return result
 
 
-def _call_case(record: CallRecord, read: Callable[[str], str], result: ReplayResult) -> CallCase | None:
+def _call_case(record: CallRecord, read_vault: Callable[[str], str], result: ReplayResult) -> CallCase | None:
     """The inputs of a call; None where they are missing, which is counted."""
     if not record.request_ref:
         result.left_out["its inputs were not stored"] += 1
         return None
     try:
-        return CallCase.model_validate_json(read(record.request_ref))
+        return CallCase.model_validate_json(read_vault(record.request_ref))
     except DocumentError as error:
         result.left_out["its inputs were deleted: their retention is over" if error.missing else "its inputs are damaged"] += 1
     except ValidationError:
@@ -141,54 +143,58 @@ def _call_case(record: CallRecord, read: Callable[[str], str], result: ReplayRes
     return None
 
 
-def _is_unchanged(record: CallRecord, done: DryRunResult) -> bool:
+def _is_unchanged(record: CallRecord, replayed: DryRunResult) -> bool:
     """Whether the answer equals the logged one, by its hash in the vault's reference, so that the text need not be read."""
-    answer_hash = done.record.answer_ref if done.record else ""
+    answer_hash = replayed.record.answer_ref if replayed.record else ""
     return bool(answer_hash) and record.answer_ref.endswith(f"/{answer_hash}")
 
 
-def _logged_answer(record: CallRecord, read: Callable[[str], str]) -> str:
+def _logged_answer(record: CallRecord, read_vault: Callable[[str], str]) -> str:
     """The logged answer, "" where it is missing: then the answer counts as changed."""
     try:
-        return read(record.answer_ref) if record.answer_ref else ""
+        return read_vault(record.answer_ref) if record.answer_ref else ""
     except DocumentError:
         return ""
 
 
-def _compare(record: CallRecord, done: DryRunResult, logged: str, result: ReplayResult) -> None:
+def _compare(record: CallRecord, replayed: DryRunResult, logged_answer: str, result: ReplayResult) -> None:
     result.before.add(record)
-    if done.record:
-        result.after.add(done.record)
+    if replayed.record:
+        result.after.add(replayed.record)
     else:
         result.after.calls += 1
-    now = done.raw if done.raw == logged else redact(done.raw)
-    if now == logged and done.record is not None and done.record.success == record.success:
+    replayed_answer = replayed.raw if replayed.raw == logged_answer else redact(replayed.raw)
+    if replayed_answer == logged_answer and replayed.record is not None and replayed.record.success == record.success:
         result.same += 1
         return
-    fields = tuple(_changed_fields(logged, now)) or (WHOLE_ANSWER,)
+    fields = tuple(_changed_fields(logged_answer, replayed_answer)) or (WHOLE_ANSWER,)
     result.changed.update(fields)
-    if len(result.examples) < _EXAMPLES:
+    if len(result.examples) < _MAX_EXAMPLES:
         turn = f"{record.user_id}:{record.turn_id}" if record.turn_id else ""
-        result.examples.append(ChangedAnswer(record.call_id, turn, fields, _short(logged or record.error), _short(now or done.failure)))
+        before, after = _shorten(logged_answer or record.error), _shorten(replayed_answer or replayed.failure)
+        result.examples.append(ChangedAnswer(record.call_id, turn, fields, before, after))
 
 
 def _changed_fields(before: str, after: str) -> Iterator[str]:
-    """Names of the fields in which two JSON answers differ; nothing for texts."""
-    one, other = _parsed(before), _parsed(after)
-    if one is None or other is None:
+    """Yield the names of the fields in which two JSON answers differ; nothing for texts."""
+    fields_before, fields_after = _parse_object(before), _parse_object(after)
+    if fields_before is None or fields_after is None:
         return
-    yield from (name for name in {**one, **other} if one.get(name) != other.get(name) or (name in one) != (name in other))
+    for name in {**fields_before, **fields_after}:
+        if fields_before.get(name, _MISSING) != fields_after.get(name, _MISSING):
+            yield name
 
 
-def _parsed(text: str) -> Mapping[str, Any] | None:
+def _parse_object(text: str) -> Mapping[str, Any] | None:
+    """Parse a JSON object, also one in an answer that needs repair; None for any other text."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         try:
-            found = read_answer(text, OutputFormat.JSON, finish_reason="stop", mapping=True) if text.lstrip().startswith("{") else None
+            value = read_answer(text, OutputFormat.JSON, finish_reason="stop", mapping=True) if text.lstrip().startswith("{") else None
         except BadAnswerError:
             return None
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
 
 
 def _batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -197,9 +203,9 @@ def _batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def _share(part: float, whole: int) -> float | None:
+def _ratio(part: float, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_ANSWER_CHARACTERS else f"{text[: _MAX_ANSWER_CHARACTERS - 3]}..."

@@ -19,8 +19,8 @@ from pandora_dagster.execution.call_faults import CallFault
 
 NO_USER = "nobody"
 """The user of calls that are made for no user."""
-_MOST_ANSWERS = 256
-"""Raw answers in memory; far more than concurrent calls."""
+_MAX_ANSWERS = 256
+"""Raw answers in memory: far more than calls that run at the same time, whose answers are read."""
 
 
 @dataclass(slots=True)
@@ -47,19 +47,19 @@ class PinnedRecipeLoader:
         return self.others.compressor(content_type)
 
 
-def _no_image(ref: str) -> bytes:
+def _refuse_image(ref: str) -> bytes:
     raise DocumentError(f"image {ref[:120]}: missing: expected a vault to read it from", missing=True)
 
 
 @dataclass(slots=True)
 class CallCapture:
-    """CallLog, Vault and Interventions in memory, for the calls that are running."""
+    """Implements the ports CallLog, Vault and Interventions in memory, for the calls that are running."""
 
     records: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
     """Session -> record; each dry run has its own session. A call's own record comes after those of its compressions."""
     answers: dict[str, str] = field(default_factory=dict[str, str])
     """Hash -> answer, the newest ones."""
-    read_image: Callable[[str], bytes] = _no_image
+    read_image: Callable[[str], bytes] = _refuse_image
     """Reads the images of recorded calls."""
 
     def append(self, record: CallRecord) -> None:
@@ -76,7 +76,7 @@ class CallCapture:
             return ""
         ref = sha256(text.encode(errors="replace")).hexdigest()
         self.answers[ref] = text
-        if len(self.answers) > _MOST_ANSWERS:
+        if len(self.answers) > _MAX_ANSWERS:
             del self.answers[next(iter(self.answers))]
         return ref
 
@@ -87,13 +87,13 @@ class CallCapture:
         return ""
 
     def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
-        known = {name: value for name, value in fields.items() if name in Intervention.model_fields}
+        known_fields = {name: value for name, value in fields.items() if name in Intervention.model_fields}
         return Intervention.model_validate(
-            {**known, "id": f"aside_{secrets.token_hex(4)}", "type": type, "message": message, "created_at": ""}
+            {**known_fields, "id": f"aside_{secrets.token_hex(4)}", "type": type, "message": message, "created_at": ""}
         )
 
     def show(self, intervention_id: str) -> Intervention:
-        raise InputError(f"intervention {intervention_id}: of a dry run: it is not stored")
+        raise InputError(f"intervention {intervention_id}: not stored: expected one of a turn, not of a dry run")
 
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
         return ()
@@ -119,7 +119,7 @@ class DryRunExecutor:
     execution: Executor
     recipes: PinnedRecipeLoader
     capture: CallCapture
-    numbers: Iterator[int] = field(default_factory=count)
+    session_numbers: Iterator[int] = field(default_factory=count)
 
     def select_version(self, version: LoadedRecipe) -> None:
         """Choose the version of the next calls."""
@@ -131,7 +131,7 @@ class DryRunExecutor:
         """Run one call of the chosen version; a failure is returned, not raised. `layer`: used instead of the version's."""
         if self.recipes.chosen is None:
             raise ValueError("no version is chosen: expected `select_version` before")
-        session = f"try_{next(self.numbers)}"
+        session = f"try_{next(self.session_numbers)}"
         try:
             result = await self.execution.attempt(replay_request(case, self.recipes.chosen.path, user=user, session=session, layer=layer))
         except HaltError as halt:

@@ -16,15 +16,18 @@ from pandora_dagster.governance.dry_run import NO_USER
 
 
 def check_manual_answer(intervention: Intervention, answer: str, recipes: RecipeCatalog, calls: CallHistory, vault: Vault) -> None:
-    """Raises InputError with the reason why the answer does not pass the recipe in production."""
-    loaded = next((one for one in map(recipes.load, recipes.names()) if one.name == intervention.recipe), None)
+    """Raise InputError where the answer does not pass the gates of the recipe in production.
+
+    Where the inputs of the call are no longer stored, its citations are not checked.
+    """
+    loaded = next((recipe for recipe in map(recipes.load, recipes.names()) if recipe.name == intervention.recipe), None)
     if loaded is None:
-        raise InputError(f"intervention {intervention.id}: recipe {intervention.recipe} is gone: expected one of pandora recipes list")
+        raise InputError(f"intervention {intervention.id}: recipe {intervention.recipe}: missing: expected one of pandora recipes list")
     case = halted_call_case(intervention, calls, vault)
     sources, intent = (replay_request(case, loaded.path, user=NO_USER).sources, case.intent) if case else ((), "")
     judged = judge_answer(manual_answer(answer), loaded.recipe, sources, intent=intent)
-    failed = [verdict for verdict in judged.verdicts if not verdict.passed and (case or verdict.gate != "evidence_required")]
-    if reason := "; ".join(f"{verdict.gate}: {verdict.reason}" for verdict in failed):
+    failed_verdicts = [verdict for verdict in judged.verdicts if not verdict.passed and (case or verdict.gate != "evidence_required")]
+    if reason := "; ".join(f"{verdict.gate}: {verdict.reason}" for verdict in failed_verdicts):
         raise InputError(f"answer: {reason}", hint=f"pandora interventions show {intervention.id} shows the prompt and its schema")
 
 
@@ -38,7 +41,7 @@ def halted_call_case(intervention: Intervention, calls: CallHistory, vault: Vaul
 
 
 def call_record_of(intervention: Intervention, calls: CallHistory) -> CallRecord | None:
-    """The record of the halted call; None where its turn is gone."""
+    """The record of the halted call; None where there is none."""
     if not intervention.turn_id:
         return None
     key = TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id))
@@ -47,8 +50,8 @@ def call_record_of(intervention: Intervention, calls: CallHistory) -> CallRecord
 
 def pending_vault_refs(interventions: Interventions, calls: CallHistory) -> frozenset[str]:
     """Vault references of open interventions: prompt packs, raw answers and inputs of the calls. Raises DocumentError."""
-    found: set[str] = set()
-    for one in interventions.list(state="open"):
-        record = call_record_of(one, calls) if one.call_id else None
-        found |= {one.pack_ref, one.answer_ref, record.request_ref if record else ""}
-    return frozenset(found - {""})
+    refs: set[str] = set()
+    for intervention in interventions.list(state="open"):
+        record = call_record_of(intervention, calls) if intervention.call_id else None
+        refs |= {intervention.pack_ref, intervention.answer_ref, record.request_ref if record else ""}
+    return frozenset(refs - {""})

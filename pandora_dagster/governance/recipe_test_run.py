@@ -15,8 +15,11 @@ from pandora_dagster.documents.citations import cited_labels
 from pandora_dagster.execution.call.answer_parser import strings
 from pandora_dagster.governance.dry_run import DryRunExecutor, DryRunResult
 
-_STEP = re.compile(r"([A-Za-z_]\w*)|\[(\d+)\]")
+_FIELD_STEP = re.compile(r"([A-Za-z_]\w*)|\[(\d+)\]")
+"""A step of a field such as `tasks[0].tool`: a name or an index."""
 _MISSING = object()
+_MAX_VALUE_CHARACTERS = 200
+"""Characters of a value that a fault shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +42,19 @@ async def run_recipe_tests(loaded: LoadedRecipe, tests: Sequence[RecipeTest], ex
     executor.select_version(loaded)
     outcomes: list[RecipeTestOutcome] = []
     for test in tests:
-        done = await executor.run_case(test)
-        seconds = done.record.latency_ms / 1_000 if done.record else 0.0
-        outcomes.append(RecipeTestOutcome(loaded.path, loaded.version, test.name, tuple(find_faults(test, done)), seconds))
+        run = await executor.run_case(test)
+        seconds = run.record.latency_ms / 1_000 if run.record else 0.0
+        outcomes.append(RecipeTestOutcome(loaded.path, loaded.version, test.name, tuple(find_faults(test, run)), seconds))
     return tuple(outcomes)
 
 
-def find_faults(test: RecipeTest, done: DryRunResult) -> Iterator[str]:
-    """Why a test fails: a failed call, a gate, an unmet expectation, a missing fact."""
-    if done.result is None:
-        yield f"the call failed: {done.failure}"
+def find_faults(test: RecipeTest, run: DryRunResult) -> Iterator[str]:
+    """Yield why a test fails: a failed call, a gate, an unmet expectation, a missing fact."""
+    if run.result is None:
+        yield f"the call failed: {run.failure}"
         return
-    yield from (f"gate {v.gate}: {v.reason}: expected it passed" for v in done.result.verdicts if not v.passed)
-    parsed, text = done.result.parsed, "\n".join(strings(done.result.parsed))
+    yield from (f"gate {v.gate}: {v.reason}: expected it passed" for v in run.result.verdicts if not v.passed)
+    parsed, text = run.result.parsed, "\n".join(strings(run.result.parsed))
     if test.answer_schema is not None:
         validator: Any = Draft202012Validator(dict(test.answer_schema))  # half-typed library
         yield from (f"answer_schema: {fault.json_path}: {fault.message}" for fault in validator.iter_errors(parsed))
@@ -61,52 +64,53 @@ def find_faults(test: RecipeTest, done: DryRunResult) -> Iterator[str]:
 
 
 def unmet_expectations(expectation: Expectation, parsed: object) -> Iterator[str]:
-    """Why an expectation is not met; nothing where it is."""
-    found, where = _value_at(parsed, expectation.field), expectation.field or "answer"
-    if found is _MISSING:
+    """Yield why an expectation is not met; nothing where it is."""
+    value, where = _value_at(parsed, expectation.field), expectation.field or "answer"
+    if value is _MISSING:
         yield f"{where}: missing: expected {_expectation_text(expectation)}"
-    elif not _holds(expectation, found):
-        yield f"{where}: {_short_value(found)}: expected {_expectation_text(expectation)}"
+    elif not _is_met(expectation, value):
+        yield f"{where}: {_short_value(value)}: expected {_expectation_text(expectation)}"
 
 
-def _holds(expectation: Expectation, found: object) -> bool:
-    word, wanted = expectation.assertion, getattr(expectation, expectation.assertion)
-    if word == "equals":
-        return found == wanted
-    if word == "one_of":
-        return found in wanted
-    if word == "contains":
-        return _contains(wanted, found)
-    if word == "lacks":
-        return not _contains(wanted, found)
-    if word == "matches":
-        return isinstance(found, str) and re.search(wanted, found) is not None
-    if word == "cites":
-        return isinstance(found, str) and set(wanted) <= set(cited_labels(found))
-    amount = _number(found)
-    return amount is not None and (amount >= wanted if word == "at_least" else amount <= wanted)
+def _is_met(expectation: Expectation, value: object) -> bool:
+    assertion, expected = expectation.assertion, getattr(expectation, expectation.assertion)
+    if assertion == "equals":
+        return value == expected
+    if assertion == "one_of":
+        return value in expected
+    if assertion == "contains":
+        return _contains(expected, value)
+    if assertion == "lacks":
+        return not _contains(expected, value)
+    if assertion == "matches":
+        return isinstance(value, str) and re.search(expected, value) is not None
+    if assertion == "cites":
+        return isinstance(value, str) and set(expected) <= set(cited_labels(value))
+    amount = _amount_of(value)
+    return amount is not None and (amount >= expected if assertion == "at_least" else amount <= expected)
 
 
-def _contains(wanted: object, found: object) -> bool:
-    if isinstance(found, str):
-        return str(wanted) in found
-    if isinstance(found, Mapping):
-        return wanted in cast("Mapping[object, object]", found)
-    return isinstance(found, list) and wanted in cast("list[object]", found)
+def _contains(expected: object, value: object) -> bool:
+    if isinstance(value, str):
+        return str(expected) in value
+    if isinstance(value, Mapping):
+        return expected in cast("Mapping[object, object]", value)
+    return isinstance(value, list) and expected in cast("list[object]", value)
 
 
-def _number(found: object) -> float | None:
-    if isinstance(found, bool):
+def _amount_of(value: object) -> float | None:
+    """A number as it is, the length of a list, an object or a text; None for any other value."""
+    if isinstance(value, bool):
         return None
-    if isinstance(found, (int, float)):
-        return float(found)
-    return float(len(cast("Sequence[object]", found))) if isinstance(found, (list, dict, str)) else None
+    if isinstance(value, (int, float)):
+        return float(value)
+    return float(len(cast("Sequence[object]", value))) if isinstance(value, (list, dict, str)) else None
 
 
 def _value_at(parsed: object, field: str) -> object:
-    """The value at a place such as `tasks[0].tool`, or `_MISSING`."""
+    """The value of a field such as `tasks[0].tool`, or `_MISSING`."""
     value = parsed
-    for name, index in _STEP.findall(field):
+    for name, index in _FIELD_STEP.findall(field):
         if name and isinstance(value, Mapping) and name in value:
             value = cast("Mapping[str, object]", value)[name]
         elif index and isinstance(value, list) and int(index) < len(cast("list[object]", value)):
@@ -122,24 +126,26 @@ def _expectation_text(expectation: Expectation) -> str:
 
 def _short_value(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 200 else f"{text[:197]}..."
+    return text if len(text) <= _MAX_VALUE_CHARACTERS else f"{text[: _MAX_VALUE_CHARACTERS - 3]}..."
 
 
 def junit_xml(outcomes: Sequence[RecipeTestOutcome]) -> str:
     """Render JUnit XML: a `testsuite` for each recipe, a `testcase` for each test, its faults as one `failure`."""
     root = Element("testsuites", tests=str(len(outcomes)), failures=str(sum(not o.passed for o in outcomes)))
-    for recipe, of_recipe in groupby(outcomes, key=lambda outcome: outcome.recipe):
-        found = list(of_recipe)
-        suite = SubElement(root, "testsuite", name=recipe, tests=str(len(found)), failures=str(sum(not o.passed for o in found)))
-        for outcome in found:
-            case = SubElement(suite, "testcase", classname=f"{recipe}@{outcome.version}", name=_plain(outcome.test))
+    for recipe, group in groupby(outcomes, key=lambda outcome: outcome.recipe):
+        suite_outcomes = list(group)
+        failures = sum(not outcome.passed for outcome in suite_outcomes)
+        suite = SubElement(root, "testsuite", name=recipe, tests=str(len(suite_outcomes)), failures=str(failures))
+        for outcome in suite_outcomes:
+            case = SubElement(suite, "testcase", classname=f"{recipe}@{outcome.version}", name=_remove_invalid_xml(outcome.test))
             case.set("time", f"{outcome.seconds:.3f}")
             if outcome.faults:
-                SubElement(case, "failure", message=_plain(outcome.faults[0])).text = _plain("\n".join(outcome.faults))
+                failure = SubElement(case, "failure", message=_remove_invalid_xml(outcome.faults[0]))
+                failure.text = _remove_invalid_xml("\n".join(outcome.faults))
     indent(root)
     return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _plain(text: str) -> str:
+def _remove_invalid_xml(text: str) -> str:
     """The text without control characters, which a model's answer may have and XML cannot."""
     return "".join(c for c in text if c in "\t\n\r" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff"))

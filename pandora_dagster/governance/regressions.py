@@ -1,7 +1,8 @@
-"""Comparison of a version and layer with the ones before: whether any share of its calls got worse by more than chance.
+"""Compares a recipe's version and layer with the ones before: whether any share of its calls got worse by more than chance.
 
-The test is Fisher's exact test, one-sided, at 0.01 for each recipe and comparison, divided by the number of compared shares (Bonferroni). A
-share is compared from 20 calls on each side; fewer give no verdict. There is no correction over recipes and days.
+Each share, such as `passed`, is compared by Fisher's exact test, one-sided. The level of significance is 0.01 for one comparison of a
+recipe, divided by the number of its compared shares (Bonferroni). A share is compared from 20 calls on each side; fewer give no verdict.
+There is no correction over recipes and days.
 """
 
 from dataclasses import dataclass
@@ -16,18 +17,18 @@ def fisher_lower_tail(before_good: int, before: int, after_good: int, after: int
 
     Exact for small and uneven samples, such as the first calls of a new version. 1.0 where a side is empty.
     """
-    good, every = before_good + after_good, before + after
+    all_good, all_calls = before_good + after_good, before + after
     if not before or not after:
         return 1.0
-    fewer = range(max(0, good - before), after_good + 1)
-    return sum(comb(good, k) * comb(every - good, after - k) for k in fewer) / comb(every, after)
+    good_counts = range(max(0, all_good - before), after_good + 1)
+    return sum(comb(all_good, good) * comb(all_calls - all_good, after - good) for good in good_counts) / comb(all_calls, after)
 
 
 ALPHA = 0.01
-"""The probability to report any share of an equal version as worse, in one comparison."""
-LEAST = 20
-"""Calls on each side."""
-WINDOW = 500
+"""Level of significance of one comparison: the probability that it reports an equal version as worse."""
+MIN_CALLS = 20
+"""Calls that a share needs on each side."""
+WINDOW_CALLS = 500
 """The newest calls of a version that are compared."""
 Verdict = Literal["worse", "not worse", "not enough data", "no predecessor"]
 
@@ -68,20 +69,20 @@ class VersionComparison:
             return f"{head} is worse than {self.predecessor}: {worse_shares}"
         if self.verdict == "not worse":
             return f"{head} is not worse than {self.predecessor}"
-        return f"{head}: {self.verdict}: expected {LEAST} calls of it and of {self.predecessor or 'a version before it'}"
+        return f"{head}: {self.verdict}: expected {MIN_CALLS} calls of it and of {self.predecessor or 'a version before it'}"
 
 
 def compare_versions(recipe: str, version: str, after: CallMetrics, predecessor: str, before: CallMetrics) -> VersionComparison:
     """Compare a version with its predecessor by the metrics of both."""
     if not predecessor:
         return VersionComparison(recipe, version, "", "no predecessor")
-    names = [name for name in SHARES if min(before.shares[name].of, after.shares[name].of) >= LEAST]
+    names = [name for name in SHARES if min(before.shares[name].total, after.shares[name].total) >= MIN_CALLS]
     rows = tuple(_compare_share(name, before, after, ALPHA / len(names)) for name in names)
     verdict: Verdict = "not enough data" if not rows else "worse" if any(row.worse for row in rows) else "not worse"
     return VersionComparison(recipe, version, predecessor, verdict, rows)
 
 
 def _compare_share(name: str, before: CallMetrics, after: CallMetrics, alpha: float) -> ShareComparison:
-    was, now = before.shares[name], after.shares[name]
-    chance = fisher_lower_tail(was.good, was.of, now.good, now.of)
-    return ShareComparison(name, was.good, was.of, now.good, now.of, chance, chance < alpha)
+    share_before, share_after = before.shares[name], after.shares[name]
+    chance = fisher_lower_tail(share_before.good, share_before.total, share_after.good, share_after.total)
+    return ShareComparison(name, share_before.good, share_before.total, share_after.good, share_after.total, chance, chance < alpha)

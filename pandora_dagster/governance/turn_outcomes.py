@@ -1,4 +1,4 @@
-"""Outcomes of turns for metrics, from manifests and corrections; attribution of a user's correction to the recipe of a wrong answer."""
+"""Reads the outcomes of turns from manifests and corrections; attributes a user's correction to the recipe of the wrong text."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -26,23 +26,23 @@ class TurnOutcomes:
 
     manifest: Callable[[TurnKey], Manifest]
     corrections: Corrections
-    _turns: OrderedDict[tuple[str, str, int], TurnOutcome | None] = field(
+    _outcomes: OrderedDict[tuple[str, str, int], TurnOutcome | None] = field(
         default_factory=OrderedDict[tuple[str, str, int], TurnOutcome | None]
     )
-    _corrected: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict[str, frozenset[tuple[str, int]]])
+    _corrected_turns: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict[str, frozenset[tuple[str, int]]])
 
     def outcome_of(self, record: CallRecord) -> TurnOutcome | None:
         """The outcome of a call's turn; None without a turn, and for a turn that is open, missing, damaged, or has a newer revision."""
         if not record.turn_id:
             return None
         key = (record.user_id, record.turn_id, record.revision)
-        if key not in self._turns:
-            self._turns[key] = self._read(record)
-            if len(self._turns) > _CACHED_TURNS:
-                self._turns.popitem(last=False)
-        return self._turns[key]
+        if key not in self._outcomes:
+            self._outcomes[key] = self._read_outcome(record)
+            if len(self._outcomes) > _CACHED_TURNS:
+                self._outcomes.popitem(last=False)
+        return self._outcomes[key]
 
-    def _read(self, record: CallRecord) -> TurnOutcome | None:
+    def _read_outcome(self, record: CallRecord) -> TurnOutcome | None:
         try:
             user = user_id(record.user_id)
             manifest = self.manifest(TurnKey(user, turn_number(record.turn_id)))
@@ -51,15 +51,16 @@ class TurnOutcomes:
         if manifest.revision != record.revision or manifest.state is TurnState.OPEN:
             return None
         corrected = (record.turn_id, record.revision) in self._corrections_of(user)
-        return TurnOutcome(manifest.state is not TurnState.HALTED, _sent_back(manifest), corrected)
+        return TurnOutcome(manifest.state is not TurnState.HALTED, _was_sent_back(manifest), corrected)
 
     def _corrections_of(self, user: UserId) -> frozenset[tuple[str, int]]:
-        if user not in self._corrected:
-            self._corrected[user] = frozenset((c.turn_id, c.revision) for c in self.corrections.of_user(user))
-        return self._corrected[user]
+        if user not in self._corrected_turns:
+            self._corrected_turns[user] = frozenset((c.turn_id, c.revision) for c in self.corrections.of_user(user))
+        return self._corrected_turns[user]
 
 
-def _sent_back(manifest: Manifest) -> bool:
+def _was_sent_back(manifest: Manifest) -> bool:
+    """Whether the validator asked for another answer."""
     reports = [phase.report for phase in manifest.phases if phase.phase == phase_in_role(PhaseRole.VALIDATION)]
     return any(cast("Mapping[str, object]", report.get("facts", {})).get("revisions") for report in reports)
 
@@ -82,16 +83,16 @@ def attribute_correction(
     if not text.strip():
         raise InputError("correction: empty: expected what was wrong, or what it should have been")
     phase = phase or phase_in_role(PhaseRole.ANSWER)
-    ran = next((record for record in manifest.phases if record.phase == phase), None)
-    if ran is None or not ran.recipes:
-        known = ", ".join(record.phase for record in manifest.phases if record.recipes) or "none: it was imported"
-        raise InputError(f"{key}: {phase}: no recipe ran there: expected a phase that did ({known})")
-    if recipe not in ran.recipes and (recipe or len(ran.recipes) > 1):
+    phase_record = next((record for record in manifest.phases if record.phase == phase), None)
+    if phase_record is None or not phase_record.recipes:
+        phases_with_recipe = ", ".join(record.phase for record in manifest.phases if record.recipes) or "none: it was imported"
+        raise InputError(f"{key}: {phase}: no recipe ran there: expected a phase that did ({phases_with_recipe})")
+    if recipe not in phase_record.recipes and (recipe or len(phase_record.recipes) > 1):
         reason = f"{recipe} did not run there" if recipe else "several recipes ran there"
-        raise InputError(f"{key}: {phase}: {reason}: expected one of {', '.join(ran.recipes)}", hint="name it with --recipe")
-    blamed = recipe or next(iter(ran.recipes))
-    call = next((record.call_id for record in reversed([*calls]) if record.recipe == blamed), "")
-    version = ran.recipes[blamed]
+        raise InputError(f"{key}: {phase}: {reason}: expected one of {', '.join(phase_record.recipes)}", hint="name it with --recipe")
+    wrong_recipe = recipe or next(iter(phase_record.recipes))
+    call = next((record.call_id for record in reversed([*calls]) if record.recipe == wrong_recipe), "")
+    version = phase_record.recipes[wrong_recipe]
     return corrections.add(
-        key, revision=manifest.revision, phase=phase, recipe=blamed, recipe_version=version, text=text.strip(), call_id=call
+        key, revision=manifest.revision, phase=phase, recipe=wrong_recipe, recipe_version=version, text=text.strip(), call_id=call
     )

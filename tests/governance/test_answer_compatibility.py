@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandora_dagster.contracts.phase_outputs import GatheredContext, QueryAnalysis, Reflection, TaskPlan
 from pandora_dagster.contracts.recipe_schema import Recipe
-from pandora_dagster.governance.answer_compatibility import incompatibilities
+from pandora_dagster.governance.answer_compatibility import find_incompatibilities
 from pandora_dagster.phases.flow.phase_table import PHASES, answer_model
 from pandora_dagster.recipes.recipe_loader import open_recipes
 
@@ -34,7 +34,7 @@ def changed(recipe: Recipe, field: str, schema: dict[str, Any] | None) -> Recipe
 def test_every_shipped_recipe_can_be_read(name):
     """As it must: its phase reads it every day."""
     recipe = RECIPES.load(name).recipe
-    assert incompatibilities(recipe, answer_model(name), like=recipe) == ()
+    assert find_incompatibilities(recipe, answer_model(name), like=recipe) == ()
 
 
 def test_every_reader_belongs_to_a_recipe():
@@ -64,7 +64,7 @@ def test_every_reader_belongs_to_a_recipe():
 )
 def test_a_field_that_changed_is_named(field, schema, says):
     """With what was expected of it."""
-    assert incompatibilities(changed(REFLECTION, field, schema), Reflection, like=None) == (says,)
+    assert find_incompatibilities(changed(REFLECTION, field, schema), Reflection, like=None) == (says,)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_field_that_changed_is_named(field, schema, says):
 )
 def test_what_is_narrower_can_be_read(field, schema):
     """However the bounds and choices are written."""
-    assert incompatibilities(changed(REFLECTION, field, schema), Reflection, like=None) == ()
+    assert find_incompatibilities(changed(REFLECTION, field, schema), Reflection, like=None) == ()
 
 
 class Read(BaseModel):
@@ -120,10 +120,10 @@ def test_each_bound_is_held_against_the_readers(field, more, says):
     """Lengths, items, patterns, exclusive ends, and the values of a mapping."""
     properties = {**FITTING, field: {**FITTING[field], **more}}
     schema = {"type": "object", "additionalProperties": False, "required": ["name", "marks"], "properties": properties}
-    assert incompatibilities(with_schema(REFLECTION, schema), Read, like=None) == says
+    assert find_incompatibilities(with_schema(REFLECTION, schema), Read, like=None) == says
     open_ended = {name: fields for name, fields in schema.items() if name != "additionalProperties"}
     refused = "answer: any other field: expected additionalProperties: false"
-    assert incompatibilities(with_schema(REFLECTION, open_ended), Read, like=None) == (*says, refused)
+    assert find_incompatibilities(with_schema(REFLECTION, open_ended), Read, like=None) == (*says, refused)
 
 
 def test_fields_at_any_depth_are_looked_at():
@@ -135,7 +135,7 @@ def test_fields_at_any_depth_are_looked_at():
         "properties": {"prior_turns": turns},
         "$defs": {"turn": {"type": "object", "required": ["turn"], "properties": {"turn": {"type": "number"}}}},
     }
-    assert incompatibilities(with_schema(GATHERED, schema), GatheredContext, like=None) == (
+    assert find_incompatibilities(with_schema(GATHERED, schema), GatheredContext, like=None) == (
         "prior_turns[].relevance: may be left out: expected it always",
         "prior_turns[].summary: may be left out: expected it always",
         "prior_turns[].turn: number: expected integer",
@@ -154,5 +154,5 @@ def test_fields_at_any_depth_are_looked_at():
 )
 def test_another_format_is_refused(update: dict[str, Any], reader: type[BaseModel] | None, says: str):
     """A shape is read from JSON or YAML; a text keeps its format."""
-    found = incompatibilities(REFLECTION.model_copy(update=update), reader, like=REFLECTION)
+    found = find_incompatibilities(REFLECTION.model_copy(update=update), reader, like=REFLECTION)
     assert found and found[0].startswith(says)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.governance.call_metrics import SHARES, CallMetrics, TurnOutcome, call_metrics
+from pandora_dagster.governance.call_metrics import SHARES, CallMetrics, TurnOutcome, measure_calls
 from pandora_dagster.governance.regressions import ALPHA, compare_versions, fisher_lower_tail
 from tests.defs.conftest import call
 
@@ -120,7 +120,7 @@ def test_a_long_log_is_summed_as_it_is_read():
     given = [(chosen.choice("ab"), chosen.random() < 0.9) for _ in range(5_000)]
     base = call("response", "synthesizer")
     records = (base.model_copy(update={"recipe_version": version, "success": good}) for version, good in given)
-    found = call_metrics(records, lambda record: record.recipe_version, lambda record: None)
+    found = measure_calls(records, lambda record: record.recipe_version, lambda record: None)
     assert {v: (f.calls, f.shares["passed"].good) for v, f in found.items()} == {
         v: (sum(1 for w, _ in given if w == v), sum(good for w, good in given if w == v)) for v in "ab"
     }

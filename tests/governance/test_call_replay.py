@@ -60,13 +60,13 @@ def files(root: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("at_once", [1, 8])
-def test_the_same_version_says_the_same(root, at_once):
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_the_same_version_says_the_same(root, concurrency):
     """Every recipe that ran, call by call; nothing is stored by it."""
     before = files(root)
     counts = {}
     for name in open_recipes().names():
-        report = again(root, name, at_once=at_once)
+        report = again(root, name, concurrency=concurrency)
         assert (report.same, dict(report.changed), dict(report.left_out)) == (report.calls, {}, {}), name
         assert report.before.row() | {"latency_ms_a_call": 0} == report.after.row() | {"latency_ms_a_call": 0}, name
         counts[name] = report.calls

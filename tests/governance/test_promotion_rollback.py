@@ -12,7 +12,7 @@ from pandora_dagster.app import App, open_app, recipe_admin
 from pandora_dagster.app.evaluation import Evaluation, open_evaluation
 from pandora_dagster.defs.prompt_scores import CHECK, SCORES, prompt_assets
 from pandora_dagster.governance.promotion import ChangeAttribution, roll_back
-from pandora_dagster.governance.regressions import LEAST
+from pandora_dagster.governance.regressions import MIN_CALLS
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
 from tests.governance.recipe_copies import copied, edit
@@ -65,15 +65,15 @@ def test_a_worse_recipe_is_found_three_times_and_undone(tmp_path: Path) -> None:
     recipes = copied(tmp_path / "edited")
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(recipes)}), counter=vocabulary())
     assert failed_tests(app) == []
-    asked(app, "ann", LEAST)
+    asked(app, "ann", MIN_CALLS)
     good = app.recipes.load(RECIPE).version
     assert check(app).passed and answered(app, good) == 1.0
 
     edit(recipes, f"recipes/{RECIPE}.yaml", '  - "§2"\n', "")
     assert failed_tests(app) == ["the answer states what section 2 says, with its source"]
     worse = app.recipes.load(RECIPE).version
-    asked(app, "ben", LEAST)
-    calls = LEAST
+    asked(app, "ben", MIN_CALLS)
+    calls = MIN_CALLS
     while (now := check(app)).passed and calls < 50:
         asked(app, "ben", 5)
         calls += 5

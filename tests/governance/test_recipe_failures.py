@@ -14,7 +14,7 @@ from pandora_dagster.contracts.recipe_schema import RecipeTest
 from pandora_dagster.contracts.retention import ErasureIntent
 from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.governance.call_metrics import TurnOutcome
-from pandora_dagster.governance.recipe_failures import failure_brief, find_failures, group_failures
+from pandora_dagster.governance.recipe_failures import find_failures, group_failures, render_failure_brief
 from pandora_dagster.governance.turn_outcomes import attribute_correction
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
@@ -60,7 +60,7 @@ def test_each_failure_is_counted_once_under_its_cause():
         ("writer", "sent back"): 1,
         ("writer", "corrected"): 1,
     }
-    text = failure_brief("pipeline/writer", [g for g in groups if g.recipe == "writer"])
+    text = render_failure_brief("pipeline/writer", [g for g in groups if g.recipe == "writer"])
     assert "## corrected: 1 (cd)" in text and f"ann:turn_000001: {SAID}" in text
 
 
@@ -81,7 +81,7 @@ def test_a_correction_is_put_down_to_who_wrote_it(rig: Rig):
     assert attribute_correction(key, manifest, "ask first", files, phase="reflection").recipe == "reflection"
     assert len(files.of_user(key.user)) == 2
     share = open_evaluation(rig.app).window("synthesizer_chat", made.recipe_version).shares["downstream"]
-    assert (share.good, share.of) == (0, 1)
+    assert (share.good, share.total) == (0, 1)
 
 
 def test_a_correction_says_whose_words_were_wrong(rig: Rig):
@@ -194,7 +194,7 @@ def test_an_archived_turn_can_be_corrected(rig: Rig):
     assert made.call_id.startswith("call_")
     evaluation = open_evaluation(rig.app)
     share = evaluation.window(made.recipe, made.recipe_version).shares["downstream"]
-    assert (share.good, share.of) == (0, 1)
+    assert (share.good, share.total) == (0, 1)
     assert [(g.cause, g.count) for g in evaluation.lessons(made.recipe, last=10)] == [("corrected", 1)]
 
 

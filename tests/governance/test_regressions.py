@@ -13,7 +13,7 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.governance.call_metrics import TurnOutcome
 from pandora_dagster.governance.promotion import ChangeAttribution, assign
-from pandora_dagster.governance.regressions import LEAST
+from pandora_dagster.governance.regressions import MIN_CALLS
 from tests.governance.recipe_copies import copied, edit
 from tests.phases.rig import APPROVE, PROCEED, Rig, open_rig, plain, verdict
 
@@ -35,24 +35,24 @@ def to(rig: Rig, layer: ModelLayer | None) -> None:
 def test_a_layer_that_is_worse_is_found_and_taken_back(rig: Rig, tmp_path) -> None:
     """The version stays; its calls on one layer are compared with those on the other."""
     rig.say(reflection=lambda pack: "no JSON" if pack.layer == "MIND" else PROCEED)
-    for number in range(LEAST):
+    for number in range(MIN_CALLS):
         rig.ask(session=f"a{number}")
     version = rig.app.recipes.load(RECIPE).version
     to(rig, ModelLayer.MIND)
-    for number in range(LEAST):
+    for number in range(MIN_CALLS):
         rig.ask(session=f"b{number}")
     found = open_evaluation(rig.app).comparison(RECIPE)
     assert (found.verdict, found.version, found.predecessor) == ("worse", f"{version} on MIND", version)
-    assert f"passed 0 of {LEAST}, before {LEAST} of {LEAST}" in found.summary
+    assert f"passed 0 of {MIN_CALLS}, before {MIN_CALLS} of {MIN_CALLS}" in found.summary
     day = rig.app.dependencies.clock().date().isoformat()
     of_day = {key: one.calls for key, one in open_evaluation(rig.app).versions(day).items() if key[0] == "reflection"}
-    assert of_day == {("reflection", version, "REFLEX"): LEAST, ("reflection", version, "MIND"): LEAST}
+    assert of_day == {("reflection", version, "REFLEX"): MIN_CALLS, ("reflection", version, "MIND"): MIN_CALLS}
     environment = {"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(tmp_path / "edited")}
     result = CliRunner(env=environment).invoke(command_line, ["recipes", "scores", "reflection"], prog_name="pandora")
     assert result.exit_code == 1 and found.summary in result.stdout
-    assert f"{RECIPE}@{version} on MIND: failed gates: schema_validation {LEAST}" in result.stdout
+    assert f"{RECIPE}@{version} on MIND: failed gates: schema_validation {MIN_CALLS}" in result.stdout
     shown = CliRunner(env=environment).invoke(command_line, ["recipes", "scores", "reflection", "--json"], prog_name="pandora")
-    assert [one["failed_gates"] for one in json.loads(shown.stdout)[0]["figures"].values()] == [{"schema_validation": LEAST}, {}]
+    assert [one["failed_gates"] for one in json.loads(shown.stdout)[0]["figures"].values()] == [{"schema_validation": MIN_CALLS}, {}]
     to(rig, None)
     assert open_evaluation(rig.app).comparison(RECIPE).verdict == "not worse"
 
@@ -97,7 +97,7 @@ def test_what_became_of_a_turn_counts_for_its_calls(rig: Rig) -> None:
     halted = rig.ask(session="s3")
     assert rig.turn(halted).manifest.state == "halted"
     assert outcome(rig, halted, "reflection") == TurnOutcome(False)
-    assert not TurnOutcome(False).good and not TurnOutcome(True, sent_back=True).good and TurnOutcome(True).good
+    assert not TurnOutcome(False).is_good and not TurnOutcome(True, sent_back=True).is_good and TurnOutcome(True).is_good
 
 
 def test_a_damaged_version_of_old_stops_no_scorecard(rig: Rig, tmp_path) -> None:

@@ -37,8 +37,8 @@ def scores(
 ) -> None:
     """Score recipes by their newest calls.
 
-    Each is compared with the version and layer before. The exit code is 1 if one is worse: Fisher's exact test, one-sided, at 0.01 for each
-    recipe divided among its shares, with at least 20 calls on each side.
+    Each is compared with the version and layer before. The exit code is 1 if one is worse: Fisher's exact test, one-sided, at 0.01 for
+    each recipe with a Bonferroni correction over its shares, with at least 20 calls on each side.
 
     Example: pandora recipes scores synthesizer_chat
     """
@@ -131,7 +131,7 @@ def lessons(
     """
     from pandora_dagster.app.evaluation import make_tests, open_evaluation
     from pandora_dagster.app.recipe_admin import open_recipe_admin
-    from pandora_dagster.governance.recipe_failures import failure_brief
+    from pandora_dagster.governance.recipe_failures import render_failure_brief
 
     if (fact or lacks) and not to_tests:
         exit_with(EXIT_USAGE, "--fact and --lacks describe a test: expected --to-tests with a call")
@@ -145,7 +145,7 @@ def lessons(
     if as_json:
         print_json([_group_row(group) for group in groups])
         return
-    print_markdown(failure_brief(recipe, groups))
+    print_markdown(render_failure_brief(recipe, groups))
     if groups:
         print_note(f"make a test of a call with: pandora recipes lessons {recipe} --to-tests CALL --fact TEXT")
 
@@ -228,7 +228,7 @@ def replay(
         try:
             dry_run.executor.select_version(version)
             chosen = ModelLayer(layer) if layer else None
-            result = dry_run.run(replay_calls(records, dry_run.executor, app.vault.read, layer=chosen, at_once=dry_run.at_once))
+            result = dry_run.run(replay_calls(records, dry_run.executor, app.vault.read, layer=chosen, concurrency=dry_run.concurrency))
         finally:
             dry_run.close()
     if as_json:

@@ -114,8 +114,8 @@ def fit(documents: Sequence[Document]) -> SalienceTable:
         names = documents[0].names
         weights = (made.coef_[0] / scale)[: len(names)]
         rounded = {name: round(float(w), 4) for name, w in zip(names, weights, strict=True)}
-        models.append(LinearModel(round(float(made.intercept_[0]), 4), rounded))
-    return SalienceTable(models[0], models[1], POWER)
+        models.append(LinearModel(bias=round(float(made.intercept_[0]), 4), weights=rounded))
+    return SalienceTable(needed=models[0], needed_most=models[1], power=POWER)
 
 
 def auc(documents: Sequence[Document], table: SalienceTable) -> dict[str, list[float]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.compression.selection.term_weights import Term
-from pandora_dagster.documents.units.unit import Unit
+from pandora_dagster.documents.units.unit import Unit, UnitKind
 
 MARK_TOKENS = 2
 """What one more gap in the text costs."""
@@ -124,12 +124,19 @@ def introductions(units: Sequence[Unit]) -> frozenset[int]:
 
 
 def closure(units: Sequence[Unit], index: int) -> tuple[int, ...]:
-    """A unit with all that it needs, and what those need."""
+    """A unit with all that it needs, and what those need. Of its headings that is the nearest one, and those above with a number: a
+    version, a date, a paragraph."""
     found: dict[int, None] = {}
     stack = [index]
     while stack:
         at = stack.pop()
         if at not in found:
             found[at] = None
-            stack += units[at].needs
+            nearest = max((n for n in units[at].needs if units[n].kind is UnitKind.HEADING), default=-1)
+            is_heading = units[at].kind is UnitKind.HEADING
+            stack += [n for n in units[at].needs if (n == nearest and not is_heading) or _travels(units[n])]
     return tuple(found)
+
+
+def _travels(unit: Unit) -> bool:
+    return unit.kind is not UnitKind.HEADING or any(map(str.isdigit, unit.text))

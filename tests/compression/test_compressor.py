@@ -184,7 +184,7 @@ def test_what_needs_a_heading_or_speaker_comes_with_it() -> None:
     talk = "".join(f"Ann: {a}\nBob: {b}\n" for a, b in zip(PARAGRAPHS, reversed(PARAGRAPHS), strict=True))
     made = compress(CompressionRequest(talk, target=80), COUNTER)
     assert made.text
-    assert all(line.removeprefix("... ").startswith(("Ann:", "Bob:", "[", "Also named:")) for line in made.text.split("\n"))
+    assert all(line.startswith(("Ann:", "Bob:", "[", "Also named:")) for line in made.text.split("\n") if line)
 
 
 def test_where_not_one_unit_fits_there_is_no_text_but_a_target() -> None:

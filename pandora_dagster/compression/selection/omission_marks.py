@@ -1,7 +1,8 @@
 """Counted marks of what an output leaves out: `[3 left out]: ` before the unit that follows.
 
-The first count of a text says it in words, later ones are short: `[…12]: `. Where the last count is near, `... ` marks the place and the
-next one counts, since marks take tokens from the units. The sum of a text's counts is what it leaves out.
+The first count of a text says it in words, later ones are short: `[…12]: `. A count is of what is left out since the count before it; an
+empty line is at each place where something is. It takes no token, which a mark at every place would. The sum of a text's counts is what it
+leaves out. Earlier versions marked a place without a count by `... `, which is still read.
 """
 
 import re
@@ -10,7 +11,6 @@ from dataclasses import dataclass
 
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
-GAP = "... "
 _NOUNS = {UnitKind.ROW: "row", UnitKind.LOG: "line"}
 _KINDS = {noun: kind for kind, noun in _NOUNS.items()}
 _COUNT = re.compile(r"\[(?:…(\d{1,9})|(\d{1,9}) (?:(row|line)s? )?left out)\](?:: ?)?")

@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Sequence
 
-from pandora_dagster.compression.selection.omission_marks import GAP, Omission, omission_mark
+from pandora_dagster.compression.selection.omission_marks import Omission, omission_mark
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
 _TABLE = (UnitKind.ROW, UnitKind.HEADER)
 _SETS = (UnitKind.ROW, UnitKind.ITEM)
 """Kinds whose units do not follow from each other: what is left out of a table or list is marked after the last of them."""
-_BETWEEN_COUNTS = 240
-"""Characters from one count to the next, so that counts take no more than a twentieth of a text."""
+_BETWEEN_COUNTS = 1_000
+"""Characters from one count to the next, so that counts take about a fiftieth of a text."""
 
 
 def render(units: Sequence[Unit], kept: Collection[int], earlier: dict[int, list[Omission]] | None = None) -> str:
@@ -73,13 +73,13 @@ class _Page:
             self._lines.append("|" + "---|" * (unit.text.strip().strip("|").count("|") + 1))
 
     def text(self, end: int) -> str:
-        """All lines. A count is of what is left out since the count before it; the last one also counts what follows it, and is alone on a
-        line only behind a table of Markdown, which it would break."""
+        """All lines, an empty one at each gap. A count is of what is left out since the count before it; the last one also counts what
+        follows it, and is alone on a line only behind a table of Markdown, which it would break."""
         self._recall(end)
         if self._gap and not self._gaps and self._lines and not self._lines[self._begun].startswith("|"):
             self._gaps[self._begun] = 0
         last = max(self._gaps, default=-1)
-        waiting, written = 0, _BETWEEN_COUNTS
+        waiting = written = 0
         kind = next(iter(self._kinds)) if len(self._kinds) == 1 else UnitKind.SENTENCE
         is_first = True
         lines: list[str] = []
@@ -87,9 +87,9 @@ class _Page:
             prefix = ""
             if place in self._gaps:
                 waiting += self._gaps[place] + (self._gap if place == last else 0)
-                prefix = GAP
+                prefix = "\n" if self._gaps[place] and place else ""
                 if written >= _BETWEEN_COUNTS or place == last:
-                    prefix = f"{omission_mark(waiting, kind, is_first=is_first)}: "
+                    prefix += f"{omission_mark(waiting, kind, is_first=is_first)}: "
                     waiting = written = 0
                     is_first = False
             lines.append(prefix + line)

@@ -86,7 +86,7 @@ class _Aligner:
     def _other_label(self, order: int, source: int) -> str:
         """What names the unit in the shortened text, and names another one in the original."""
         own, theirs = self._shortened.labels(order), self._original.labels(source)
-        if self._shortened.follows_mark(order):  # what introduced another unit is not read as the introduction of this one
+        if self._shortened.follows_gap(order):  # what introduced another unit is not read as the introduction of this one
             own = own & {unit_key(self._shortened.units[order].speaker)}
         return next(iter(sorted(label for label in own - theirs if label in self._known_labels)), "") if theirs else ""
 

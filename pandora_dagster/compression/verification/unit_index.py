@@ -44,6 +44,7 @@ class UnitIndex:
         self._labels: dict[int, frozenset[str]] = {}
         self._positions: dict[int, dict[str, list[int]]] = {}
         self._shown = lines_of or text
+        self._has_marks = self._shown != text
         self._line_starts = [0, *(i + 1 for i, sign in enumerate(self._shown) if sign == "\n")]
 
     @cached_property
@@ -137,10 +138,11 @@ class UnitIndex:
             self._labels[order] = self._labels_of(self.units[order])
         return self._labels[order]
 
-    def follows_mark(self, order: int) -> bool:
-        """Whether a mark of what was left out is right before a unit."""
+    def follows_gap(self, order: int) -> bool:
+        """Whether something is left out right before a unit: a mark is there, or an empty line in a text that has marks."""
         start = self.units[order].start
-        return self._shown[max(0, start - _MARK_END) : start] != self.text[max(0, start - _MARK_END) : start]
+        before = self._shown[max(0, start - _MARK_END) : start]
+        return self._has_marks and (before != self.text[max(0, start - _MARK_END) : start] or before.endswith("\n\n"))
 
     def _labels_of(self, unit: Unit) -> frozenset[str]:
         found, depth = set[str](), 0

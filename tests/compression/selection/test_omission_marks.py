@@ -24,7 +24,7 @@ def test_a_mark_is_read_as_it_was_written(count: int, kind: UnitKind, is_first: 
     assert plain.split() == ["A.", "B."] and len(plain) == len(f"A.\n{mark}: B.")
 
 
-def test_places_without_a_count_are_marks_only_beside_a_count() -> None:
+def test_places_that_earlier_versions_marked_are_marks_only_beside_a_count() -> None:
     """An ellipsis of the text itself stays where nothing was ever left out."""
     assert without_marks("... and so on.\nB.") == ("... and so on.\nB.", ())
     plain, found = without_marks("[5 left out]: A.\n... B.")

@@ -10,7 +10,7 @@ from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.selection.rendering import render
 from pandora_dagster.documents.units.unit_reader import read_units
 
-_MARK = re.compile(r"^(?:\[[^\]]*\](?:: )?|\.\.\. )")
+_MARK = re.compile(r"^\[[^\]]*\](?:: )?")
 TEXTS = {
     "prose": "The gate opens at 8. It closes at 9.\n\nDogs are not allowed. Cats are.\n\nThe end is near.",
     "list": "Bring:\n\n- a tent\n- a lamp\n- two ropes\n- water\n\nLeave at noon.",
@@ -45,9 +45,26 @@ def test_every_line_is_a_whole_unit_behind_its_speaker_or_mark(text: str, data: 
     kept = chosen | {n for i in chosen for n in units[i].needs}
     known = {u.text for u in units if u.order in kept} | {"|---|---|"}
     known |= {f"{speaker}: {u.text}" for u in units for speaker in [u.speaker] if speaker and u.order in kept}
-    for line in render(units, kept).split("\n"):
+    for line in filter(None, render(units, kept).split("\n")):
         bare = _MARK.sub("", line)
         assert bare in known or (not bare and units[max(kept)].text.startswith("|"))
+
+
+def test_an_empty_line_is_at_each_place_where_something_is_left_out() -> None:
+    """The count before the last one counts both places; none is where the next unit follows, and none at the beginning."""
+    units = read_units("Dogs may swim. Cats may not.\n\nRain is near. Boats go home. Buses wait. Snow is far. Trams stop.")
+    kept = [u.text in ("Cats may not.", "Rain is near.", "Buses wait.", "Trams stop.") for u in units]
+    shown = render(units, {u.order for u, is_kept in zip(units, kept, strict=True) if is_kept})
+    assert shown == "Cats may not.\nRain is near.\n\nBuses wait.\n\n[3 left out]: Trams stop."
+
+
+def test_counts_are_a_thousand_characters_apart() -> None:
+    """A long text says now and then how much is left out, and at its last gap."""
+    units = read_units("\n\n".join(f"Sentence number {n} is here to be kept or to be left out." for n in range(80)))
+    shown = render(units, {u.order for u in units if u.order % 2})
+    counts = [match.start() for match in re.finditer(r"\[", shown)]
+    assert len(counts) == 3 and all(1_000 < b - a < 1_200 for a, b in zip([0, *counts], counts[:-1], strict=False))
+    assert sum(o.count for o in without_marks(shown)[1]) == 40
 
 
 def test_a_count_at_the_end_leads_the_last_paragraph_or_list() -> None:

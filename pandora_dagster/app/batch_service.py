@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.app.application import App
-from pandora_dagster.contracts.batches import Batch, BatchRow, digest_of
+from pandora_dagster.contracts.batches import Batch, BatchRow, query_file_digest
 from pandora_dagster.contracts.ports.model_runtime import Capacity
 from pandora_dagster.contracts.ports.record_storage import Batches, QueryFiles
 from pandora_dagster.transfer.query_batch import BatchContext, OnRow, batch_rows, open_batch, run_batch
@@ -62,7 +62,7 @@ class BatchService:
 
     def identity(self, name: str) -> tuple[str, str]:
         """The digest of a file of the inbox, and its day: the day on which it began, else today."""
-        digest = digest_of(self.inbox.read(self.inbox.path(name)))
+        digest = query_file_digest(self.inbox.read(self.inbox.path(name)))
         known = self._batches.find(digest)
         return digest, known.day if known else self.today()
 
@@ -77,7 +77,7 @@ class BatchService:
     def _run(self, path: Path, day: str, on_begin: OnBegin, on_row: OnRow) -> tuple[Batch, tuple[BatchRow, ...]]:
         data = self.inbox.read(path)
         self.app.verify_models()
-        batch = open_batch(self._context(), data, digest=digest_of(data), file=path.name, day=day or self.today())
+        batch = open_batch(self._context(), data, digest=query_file_digest(data), file=path.name, day=day or self.today())
         on_begin(batch)
         return batch, self.app.run(run_batch(batch, self._context(), on_row=on_row))
 

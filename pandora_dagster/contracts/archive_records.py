@@ -99,6 +99,7 @@ class NotDueReason(StrEnum):
     HELD = "held"
     INTERVENTION = "intervention"
     YOUNG = "young"
+    """Its waiting period is not over."""
     ARCHIVED = "archived"
     UNREADABLE = "unreadable"
 
@@ -122,7 +123,7 @@ class DueTurn:
 
 @dataclass(frozen=True, slots=True)
 class NotDueTurn:
-    """A turn that is not due, with the reason as a sentence. `day` is None where it is unknown."""
+    """A turn that is not due; `reason` explains the `cause` as a sentence. `day` is None where it is unknown."""
 
     key: TurnKey
     day: date | None
@@ -219,7 +220,7 @@ class ArchiveReport(ArchiveSums):
     hint: str = ""
 
 
-MAX_FAULTS = 20
+MAX_NAMED_FAULTS = 20
 """Faults of one check that its verdict names."""
 
 
@@ -231,6 +232,7 @@ class DayCheck(StrEnum):
     WITHIN_TARGET = "within_target"
     INDEX_AGREES = "index_agrees"
     NOTHING_LEFT_BEHIND = "nothing_left_behind"
+    """Every due turn of the day is archived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,7 @@ class DayVerdict:
 
     def plus(self, fault: str, *, by_rule: bool = False) -> "DayVerdict":
         """This verdict with one more judged item; `fault`: "" for one without."""
-        faults = (*self.faults, fault) if fault and len(self.faults) < MAX_FAULTS else self.faults
+        faults = (*self.faults, fault) if fault and len(self.faults) < MAX_NAMED_FAULTS else self.faults
         return replace(self, judged=self.judged + 1, faulty=self.faulty + bool(fault), faults=faults, by_rule=self.by_rule + by_rule)
 
 

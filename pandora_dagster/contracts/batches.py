@@ -50,7 +50,7 @@ class Batch(StrictModel):
     rejected: tuple[RejectedLine, ...] = ()
 
 
-def digest_of(data: bytes) -> str:
+def query_file_digest(data: bytes) -> str:
     """sha256 of a file of queries: equal for files with the same bytes."""
     return sha256(data).hexdigest()
 

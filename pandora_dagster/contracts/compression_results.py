@@ -1,4 +1,4 @@
-"""A text that must fit a budget, the request to compress it, the result, and the verdict of a gate or check. Shapes only."""
+"""A text that must fit a budget, the request to compress it, the result, and the verdict of a gate or check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ Gate = Literal[
 
 
 def _migrate_gate_names(gates: Any) -> Any:
-    """The verdicts of a record, under the names of today: version 0.1.0 wrote `facts_preserved` for `no_fact_changed`."""
+    """Rename `facts_preserved`, which version 0.1.0 wrote, to `no_fact_changed`; pydantic judges any other value."""
     if not isinstance(gates, Mapping) or "facts_preserved" not in gates:
         return cast(object, gates)
     stored = cast(Mapping[str, object], gates)
@@ -31,28 +31,30 @@ def _migrate_gate_names(gates: Any) -> Any:
 
 
 GATE_NAME_MIGRATION = BeforeValidator(_migrate_gate_names)
-"""For fields of stored records that map gates and checks to whether they passed."""
+"""Validator of fields of stored records that map gates and checks to whether they passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """One quality gate of one call (000 section 14), or one check of a compression."""
+    """The verdict of one quality gate on a call (specification 000, section 14), or of one check on a compression."""
 
     gate: Gate
     passed: bool
     reason: str = ""
+    """Why it failed; a passed one may explain itself too."""
     value: float | None = None
+    """The measured value, e.g. the confidence; None where the gate measures none."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionInput:
-    """A text that may be too large, as its owner reports it (001 section 6)."""
+    """A text that may be too large, as its owner reports it (specification 001, section 6)."""
 
     text: str
     name: str = ""
-    """The document's name, from which its content type is derived; a path is the target of a reference to the original."""
+    """The document's name, from which its content type is derived; where it is a path, references to the original lead there."""
     content_type: ContentType | None = None
-    """None: detected (000 section 22)."""
+    """None: detected (specification 000, section 22)."""
     original: str = ""
     """The first original where `text` is already compressed; the facts of the original are verified."""
     query: str = ""
@@ -62,7 +64,7 @@ class CompressionInput:
 
     @property
     def source(self) -> str:
-        """The text whose facts are the contract."""
+        """The text against which the facts of the result are verified."""
         return self.original or self.text
 
     def within(self, target: int) -> "CompressionRequest":
@@ -104,7 +106,7 @@ class CompressionReport:
     verdicts: tuple[GateVerdict, ...]
     """The three checks: `no_fact_changed`, `within_budget`, `is_a_summary`."""
     deferred: str = ""
-    """Why a model did not compress every part that it would have compressed (DECISIONS 7)."""
+    """Why a model did not compress every part that it would have compressed (decision 7, docs/decisions/07-levels-link-every-fact.md)."""
     recipe_version: str = ""
     prompt_hash: str = ""
     model: str = ""

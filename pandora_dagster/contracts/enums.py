@@ -1,10 +1,10 @@
-"""Enums of the fixed words of the source documents, and the tables of sections."""
+"""Enums of the words that the specifications fix, and the tables of sections."""
 
 from enum import IntEnum, StrEnum
 
 
 class ModelLayer(StrEnum):
-    """The five-model stack (000 section 3)."""
+    """The role of a model in the five-model stack (specification 000, section 3); the runtime file maps it to a server."""
 
     REFLEX = "REFLEX"
     NERVES = "NERVES"
@@ -25,7 +25,7 @@ class Priority(IntEnum):
 
 
 class OutputFormat(StrEnum):
-    """000 section 13.1, and 002's micro-tags."""
+    """The format of a recipe's answer: those of specification 000, section 13.1, and the micro-tags of specification 002."""
 
     JSON = "json"
     MARKDOWN = "markdown"
@@ -41,7 +41,7 @@ class OutputFormat(StrEnum):
 
 
 class Mode(StrEnum):
-    """000 section 10.1."""
+    """What a turn is for, which selects its recipes (specification 000, section 10.1)."""
 
     CHAT = "chat"
     CODE = "code"
@@ -60,7 +60,7 @@ class TurnState(StrEnum):
 
 
 class ContentType(StrEnum):
-    """Content type of a text, for its compression (000 section 22)."""
+    """Content type of a text, for its compression (specification 000, section 22)."""
 
     CONTEXT_DOC = "context.md"
     RESEARCH_DOC = "research.md"
@@ -71,7 +71,7 @@ class ContentType(StrEnum):
 
 
 class InterventionType(StrEnum):
-    """Why a turn halted (DECISIONS 14)."""
+    """Why a turn halted (decision 14, docs/decisions/14-the-intervention-record.md)."""
 
     CONFIG_ERROR = "config_error"
     SCHEMA_VIOLATION = "schema_violation"
@@ -94,7 +94,7 @@ SECTION_TITLES = {
     5: "Synthesis",
     6: "Validation",
 }
-"""Section number of context.md -> its title (004 section 5.2, 11.3)."""
+"""Section number of context.md -> its title (specification 004, section 5.2, 11.3)."""
 
 SECTION_BUDGETS = {0: 500, 1: 300, 2: 2_000, 3: 800, 4: 2_500, 5: 2_000, 6: 500}
-"""Section number -> tokens it may hold (000 section 11.3)."""
+"""Section number -> tokens it may hold (specification 000, section 11.3)."""

@@ -1,4 +1,4 @@
-"""The intervention record: a HALT that a user resolves (DECISIONS 14)."""
+"""The intervention record: a HALT that a user resolves (decision 14, docs/decisions/14-the-intervention-record.md)."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ ResolutionKind = Literal["noted", "retry", "by_hand", "abandoned", "went_on"]
 
 
 class Intervention(StrictModel):
-    """`<root>/interventions/<id>.json`."""
+    """Why a phase stopped, and how a user resolved it; stored as `<root>/interventions/<id>.json`."""
 
     id: str
     type: InterventionType
@@ -25,6 +25,7 @@ class Intervention(StrictModel):
     call_id: str = ""
     pack_ref: str = ""
     answer_ref: str = ""
+    """References to the prompt pack and the raw answer in the vault."""
     created_at: str
     state: Literal["open", "resolved"] = "open"
     resolution: str = ""

@@ -28,12 +28,13 @@ from pandora_dagster.errors import BadIdError
 SUMMARY = "summary"
 """The document of a turn that is made from its manifest only."""
 DIGEST = "digest"
-_SESSION = "session/"
-_NAME = r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)"
-_IN_TURN = re.compile(
-    rf"(?P<turn>turn_[0-9]{{6,9}})(?:@(?P<revision>[0-9]{{1,6}}))?/(?:summary|(?P<cold>cold/)?(?P<name>{_NAME})(?:#(?P<section>[0-6]))?)"
+"""The path of a user's digest in a document id."""
+_SESSION_PREFIX = "session/"
+_FILE_NAME = r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)"
+_TURN_PATH = re.compile(
+    rf"(?P<turn>turn_[0-9]{{6,9}})(?:@(?P<revision>[0-9]{{1,6}}))?/(?:summary|(?P<cold>cold/)?(?P<name>{_FILE_NAME})(?:#(?P<section>[0-6]))?)"
 )
-_SOURCE = re.compile(r"(?:research_cache|webpage_cache)/[a-z0-9][a-z0-9_.-]{0,199}\.json|preferences\.md|facts\.md|notes/.{1,400}")
+_SOURCE_PATH = re.compile(r"(?:research_cache|webpage_cache)/[a-z0-9][a-z0-9_.-]{0,199}\.json|preferences\.md|facts\.md|notes/.{1,400}")
 _EXPECTED = "expected one such as ben:turn_000004/context.md, ben:session/conv-1 or ben:digest"
 
 
@@ -72,14 +73,14 @@ class DocumentId:
         if not colon:
             raise BadIdError(f"document {text[:80]!r}: {_EXPECTED}")
         owner = user_id(user)
-        if found := _IN_TURN.fullmatch(path):
-            key = TurnKey(owner, turn_number(found["turn"]))
-            revision = None if found["revision"] is None else int(found["revision"])
-            section = None if found["section"] is None else int(found["section"])
-            return cls(owner, path, TurnDocument(key, found["name"] or SUMMARY, revision, bool(found["cold"]), section))
-        if path.startswith(_SESSION):
-            session_id(path.removeprefix(_SESSION))
-        elif path != DIGEST and not (_SOURCE.fullmatch(path) and ".." not in path and path.isprintable()):
+        if match := _TURN_PATH.fullmatch(path):
+            key = TurnKey(owner, turn_number(match["turn"]))
+            revision = None if match["revision"] is None else int(match["revision"])
+            section = None if match["section"] is None else int(match["section"])
+            return cls(owner, path, TurnDocument(key, match["name"] or SUMMARY, revision, bool(match["cold"]), section))
+        if path.startswith(_SESSION_PREFIX):
+            session_id(path.removeprefix(_SESSION_PREFIX))
+        elif path != DIGEST and not (_SOURCE_PATH.fullmatch(path) and ".." not in path and path.isprintable()):
             raise BadIdError(f"document {text[:80]!r}: {_EXPECTED}")
         return cls(owner, path)
 
@@ -99,7 +100,7 @@ def document_id(key: TurnKey, name: str, *, cold: bool = False, section: int | N
 
 def session_document(user: str, session: str) -> str:
     """The id of a session's narrative."""
-    return f"{user}:{_SESSION}{session}"
+    return f"{user}:{_SESSION_PREFIX}{session}"
 
 
 def digest_document(user: str) -> str:
@@ -158,8 +159,8 @@ class LineageEdge(StrictModel):
     """When the child was made, ISO 8601 UTC."""
 
     @model_validator(mode="after")
-    def _of_one_user(self) -> "LineageEdge":
-        for end in (self.parent, self.child):
-            if (owner := DocumentId.parse(end).user) != self.user_id:
-                raise ValueError(f"{end[:120]}: a document of {owner}: expected one of {self.user_id[:80]}")
+    def _require_one_user(self) -> "LineageEdge":
+        for document in (self.parent, self.child):
+            if (owner := DocumentId.parse(document).user) != self.user_id:
+                raise ValueError(f"{document[:120]}: a document of {owner}: expected one of {self.user_id[:80]}")
         return self

@@ -32,7 +32,8 @@ class AnswerListener(Protocol):
 PartKind = Literal["policy", "role", "schema", "variables", "document", "query", "feedback"]
 SHARED_KINDS: frozenset[PartKind] = frozenset({"policy", "role", "schema"})
 """Parts that all calls of a recipe share; they come first so that the server's prefix cache applies."""
-_FRAME = re.compile(r"<(?=\s*/?\s*(?:document|query|variables|feedback)(?![\w-]))", re.IGNORECASE)
+_FRAME_TAG = re.compile(r"<(?=\s*/?\s*(?:document|query|variables|feedback)(?![\w-]))", re.IGNORECASE)
+"""The `<` of a tag that frames a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,15 @@ class InputDocument:
     """A document offered to a call under the name its recipe uses (`query_analysis.json`, `turn_summaries`).
 
     `text` is sent whole. With `items`, as many whole items as the input budget allows are selected by priority and sent in the
-    given order; items that are left out are recorded (DECISIONS 2). No text is ever truncated.
+    given order; items that are left out are recorded (decision 2, docs/decisions/02-selection-then-compression.md). No text is ever
+    truncated.
     """
 
     name: str
     text: str = ""
     items: tuple[Item, ...] = ()
     header: str = ""
-    """Text before the items, e.g. a supplementary-source header of 004 section 13.1."""
+    """Text before the items, e.g. a supplementary-source header of specification 004, section 13.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,9 @@ class CallRequest:
     """One call as a phase requests it."""
 
     recipe: str
-    """`{category}/{name}`, or its stem: the recipe of `mode` is taken (000 section 17)."""
+    """`{category}/{name}`, or its stem: the recipe of `mode` is taken (specification 000, section 17)."""
     query: str
-    """The words of the user, verbatim: always part of the pack (000 section 6)."""
+    """The words of the user, verbatim: always part of the pack (specification 000, section 6)."""
     site: CallSite
     documents: tuple[InputDocument, ...] = ()
     """Everything the recipe's `input_docs` may name, `context.md` among them (whole: the executor takes the sections)."""
@@ -110,7 +112,8 @@ class CallRequest:
     ambiguous: bool = False
     """Whether the query refers to something that its analysis could not resolve."""
     halt_on_low_confidence: bool = True
-    """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
+    """False: a low confidence comes back as a failed gate verdict (reflection asks instead, decision 13,
+    docs/decisions/13-escalation.md)."""
     manual_answer: str = ""
     """A manual answer of a user in place of the model's: it passes the same gates, and is recorded as manual."""
     images: tuple[ImagePart, ...] = ()
@@ -139,13 +142,14 @@ def frame_text(kind: PartKind, name: str, text: str) -> str:
     if kind in SHARED_KINDS:
         return text
     opening = f'<document name="{name}">' if kind == "document" else f"<{kind}>"
-    quoted = _FRAME.sub(r"<\\", text)
+    quoted = _FRAME_TAG.sub(r"<\\", text)
     return f"{opening}\n{quoted}\n</{kind}>"
 
 
 @dataclass(frozen=True, slots=True)
 class PromptPack:
-    """The content that one call sends (000 section 6): shared parts first, then changing ones, then the query, then feedback.
+    """The content that one call sends (specification 000, section 6): shared parts first, then changing ones, then the query, then
+    feedback.
 
     `system` and `user` are the two messages; a layer without chat template gets `system + blank line + user`.
     """
@@ -209,13 +213,15 @@ class Price(StrictModel):
     """Price of prompt tokens in the server's cache; absent: the price of others."""
 
     def cost(self, usage: Usage) -> float:
+        """The cost of a call with this usage."""
         cached = self.input if self.cached is None else self.cached
         return ((usage.prompt - usage.cached) * self.input + usage.cached * cached + usage.output * self.output) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A raw answer. `runtime` names its runtime, so that `extractive` is never taken for a model (DECISIONS 25)."""
+    """A raw answer. `runtime` names its runtime, so that `extractive` is never taken for a model (decision 25,
+    docs/decisions/25-the-embedded-runtime.md)."""
 
     text: str
     finish_reason: str
@@ -228,7 +234,7 @@ class ModelAnswer:
 
 
 class CallTokens(StrictModel):
-    """000 section 27, plus the budget, and the server's counts of prompt tokens and cached tokens."""
+    """Tokens of a call as planned (specification 000, section 27) and its budget; `served` and `cached` are the server's counts."""
 
     prompt: int = 0
     input: int = 0
@@ -241,7 +247,7 @@ class CallTokens(StrictModel):
 
 
 class CallRecord(StrictModel):
-    """The record of one recipe execution (000 section 27), failures included. One JSON line."""
+    """The record of one recipe execution (specification 000, section 27), failures included. One JSON line."""
 
     call_id: str
     timestamp: str
@@ -286,7 +292,7 @@ class CallRecord(StrictModel):
     cost: float = 0.0
     """Cost of all attempts, by the price table in `runtime.yaml`."""
     context_sizes: Mapping[str, int] = {}
-    """Planned tokens of the pack by source: documents by name, everything else by kind (002 section 8)."""
+    """Planned tokens of the pack by source: documents by name, everything else by kind (specification 002, section 8)."""
     routed: tuple[str, ...] = ()
     """Why the router chose the layer; empty where it did not choose."""
     thinking: str = ""
@@ -307,16 +313,14 @@ class CallRecord(StrictModel):
 
 
 EXPECTED_TURN_TOKENS = 70_000
-"""Expected tokens of a turn (000 section 11.2)."""
+"""Tokens that a turn may be expected to use (specification 000, section 11.2)."""
 
 
 def token_alarm(tokens: int) -> str:
     """A warning where a turn used more than `EXPECTED_TURN_TOKENS`, else ""."""
-    return (
-        f"{tokens:,} tokens in this turn: expected about {EXPECTED_TURN_TOKENS:,} (000 section 11.2)"
-        if tokens > EXPECTED_TURN_TOKENS
-        else ""
-    )
+    if tokens <= EXPECTED_TURN_TOKENS:
+        return ""
+    return f"{tokens:,} tokens in this turn: expected about {EXPECTED_TURN_TOKENS:,} (specification 000, section 11.2)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Models of the parsed answers that phases read: one for each recipe output. Sources: 004, 000 section 16."""
+"""Models of the parsed answers that phases read: one for each recipe output (specifications 004 and 000, section 16)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ Relevance = Literal["high", "medium", "low"]
 
 
 class ReferenceResolution(StrictModel):
-    """004 section 3.1."""
+    """Whether the query's references, such as "it", were resolved, and to what (specification 004, section 3.1)."""
 
     status: Literal["not_needed", "resolved", "unresolved"]
     original_references: tuple[str, ...] = ()
@@ -23,14 +23,15 @@ class ReferenceResolution(StrictModel):
 
 
 class ContentReference(StrictModel):
-    """A thing from an earlier turn to which the query refers (004 section 6.2)."""
+    """A thing from an earlier turn to which the query refers (specification 004, section 6.2)."""
 
     title: str
     source_turn: int | None = None
 
 
 class QueryAnalysis(StrictModel):
-    """Phase 0's answer (004 section 3.1, 000 section 16.1). `original_query` is filled in by code, verbatim."""
+    """Phase 0's answer (specification 004, section 3.1, specification 000, section 16.1). `original_query` is filled in by code,
+    verbatim."""
 
     original_query: str = ""
     resolved_query: str
@@ -43,7 +44,7 @@ class QueryAnalysis(StrictModel):
 
 
 class Reflection(StrictModel):
-    """Phase 1's answer (004 section 3.2). `question` is what a CLARIFY asks the user."""
+    """Phase 1's answer (specification 004, section 3.2). `question` is what a CLARIFY asks the user."""
 
     decision: Literal["PROCEED", "CLARIFY"]
     confidence: Confidence
@@ -52,11 +53,15 @@ class Reflection(StrictModel):
 
 
 class TurnRelevance(StrictModel):
+    """How relevant an earlier turn is to the query, with the reason."""
+
     relevance: Relevance
     reason: str = ""
 
 
 class ResearchMatch(StrictModel):
+    """Whether cached research fits the query, and whether to use it (specification 004, section 4.1)."""
+
     matched: bool
     topic: str | None = None
     freshness: str | None = None
@@ -65,7 +70,8 @@ class ResearchMatch(StrictModel):
 
 
 class RetrievalPlan(StrictModel):
-    """004 section 4.1. `relevant_notes` names forever-memory notes (section 13)."""
+    """RETRIEVAL's answer: the records to load for the query (specification 004, section 4.1). `relevant_notes` names notes of the user
+    (section 13)."""
 
     relevant_turns: tuple[int, ...] = ()
     turn_relevance: Mapping[str, TurnRelevance] = {}
@@ -74,11 +80,13 @@ class RetrievalPlan(StrictModel):
     research_cache_match: ResearchMatch = ResearchMatch(matched=False)
     webpage_cache_needed: tuple[str, ...] = ()
     confidence: Confidence = 1.0
-    """How sure the choice is (000 section 14 sets a threshold for phase 2)."""
+    """How sure the choice is (specification 000, section 14 sets a threshold for phase 2)."""
     reasoning: str = ""
 
 
 class PriorTurn(StrictModel):
+    """What an earlier turn contributes."""
+
     turn: int
     relevance: Relevance
     summary: str
@@ -86,6 +94,8 @@ class PriorTurn(StrictModel):
 
 
 class CachedResearch(StrictModel):
+    """What cached research contributes."""
+
     topic: str
     quality: float | None = None
     age_hours: float | None = None
@@ -94,7 +104,7 @@ class CachedResearch(StrictModel):
 
 
 class VisitData(StrictModel):
-    """Data of one visit of a page. `visit_id` names the visit, as a page is visited more than once."""
+    """What a visited page contributes. `visit_id` names the visit, as a page is visited more than once."""
 
     visit_id: str = ""
     url: str
@@ -102,14 +112,14 @@ class VisitData(StrictModel):
 
 
 class Knowledge(StrictModel):
-    """One forever-memory note's contribution (004 section 13.1)."""
+    """What a note of the user contributes (specification 004, section 13.1)."""
 
     note: str
     content: str
 
 
 class GatheredContext(StrictModel):
-    """004 section 4.3."""
+    """SYNTHESIS' answer: what the loaded records contribute to the query, by kind of source (specification 004, section 4.3)."""
 
     session_preferences: Mapping[str, Any] = {}
     prior_turns: tuple[PriorTurn, ...] = ()
@@ -120,13 +130,15 @@ class GatheredContext(StrictModel):
 
 
 class PlannedTask(StrictModel):
+    """One task of the plan, with the tool that the Planner proposes for it."""
+
     description: str
     tool: str | None = None
     arguments: Mapping[str, Any] = {}
 
 
 class TaskPlan(StrictModel):
-    """Phase 3's answer (000 section 16.2, DECISIONS 18)."""
+    """Phase 3's answer (specification 000, section 16.2, decision 18, docs/decisions/18-shapes-of-analysis-and-plan.md)."""
 
     next_step: Literal["coordinator", "synthesis", "clarify"]
     confidence: Confidence
@@ -136,7 +148,7 @@ class TaskPlan(StrictModel):
 
 
 class ExecutorStep(StrictModel):
-    """The tactical step inside phase 4's loop: one more command, done, or blocked."""
+    """The next step inside phase 4's loop: one more command, complete, or blocked."""
 
     action: Literal["COMMAND", "COMPLETE", "BLOCKED"]
     command: str = ""
@@ -144,7 +156,7 @@ class ExecutorStep(StrictModel):
 
 
 class ToolCall(StrictModel):
-    """The Coordinator's choice: one tool with its arguments (000 section 7)."""
+    """The Coordinator's choice: one tool with its arguments (specification 000, section 7)."""
 
     tool: str
     arguments: Mapping[str, Any] = {}
@@ -152,7 +164,7 @@ class ToolCall(StrictModel):
 
 
 class ValidationVerdict(StrictModel):
-    """Phase 6's answer: the final gate (000 section 7)."""
+    """Phase 6's answer: the final gate (specification 000, section 7)."""
 
     decision: Literal["APPROVE", "REVISE", "FAIL"]
     confidence: Confidence
@@ -162,7 +174,8 @@ class ValidationVerdict(StrictModel):
 
 
 class TurnSummary(StrictModel):
-    """004 section 11.2. The recipe's schema has the same constraints, so that a faulty answer is requested again."""
+    """The summary by which a turn is found (specification 004, section 11.2). The recipe's schema has the same constraints: a faulty
+    answer is requested again."""
 
     summary: Annotated[str, Field(pattern=r"\S")]
     topics: Annotated[tuple[Annotated[str, Field(pattern=r"\S")], ...], Field(min_length=2, max_length=5)]
@@ -171,7 +184,7 @@ class TurnSummary(StrictModel):
     research_topic: Topic | None = None
 
     @model_validator(mode="after")
-    def _agrees(self) -> "TurnSummary":
+    def _require_consistency(self) -> "TurnSummary":
         if len(set(self.topics)) < len(self.topics):
             raise ValueError(f"topics {', '.join(self.topics)}: expected each once")
         if self.has_research != (self.research_topic is not None):

@@ -1,4 +1,5 @@
-"""The production version of a recipe with its history (000 section 28), and corrections by users (000 section 5.5)."""
+"""The production version of a recipe with its history (specification 000, section 28), and corrections by users (specification 000,
+section 5.5)."""
 
 from typing import Annotated, Literal
 
@@ -35,7 +36,7 @@ class RecipeProduction(StrictModel):
     recipe: str
     pinned: str = ""
     layer: ModelLayer | None = None
-    """Replaces the version's own layer (000 section 28: assigned apart from the text)."""
+    """Replaces the version's own layer (specification 000, section 28: assigned apart from the text)."""
     history: tuple[ProductionChange, ...] = ()
 
     @property

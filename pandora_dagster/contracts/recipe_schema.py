@@ -1,4 +1,4 @@
-"""The schema of a recipe, which defines one kind of model call (000 section 10), and of its tests."""
+"""The schema of a recipe, which defines one kind of model call (specification 000, section 10), and of its tests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import Item, Source
 from pandora_dagster.contracts.strict_model import StrictModel
 
-_FIELD = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\])(?:\.[A-Za-z_]\w*|\[\d+\])*")
+_FIELD_PATH = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\])(?:\.[A-Za-z_]\w*|\[\d+\])*")
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -40,11 +40,11 @@ class CallInput(StrictModel):
 
     @field_validator("documents", mode="before")
     @classmethod
-    def _plain_texts(cls, value: object) -> object:
+    def _accept_plain_texts(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
-        given: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType] - what a file holds
-        return {name: {"text": one} if isinstance(one, str) else one for name, one in given.items()}
+        documents: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType] - what a file holds
+        return {name: {"text": document} if isinstance(document, str) else document for name, document in documents.items()}
 
 
 class CallCase(CallInput):
@@ -55,7 +55,7 @@ class CallCase(CallInput):
 
 
 class Expectation(StrictModel):
-    """One assertion on a parsed answer: exactly one word beside `field`."""
+    """One assertion on a parsed answer: exactly one of the keys beside `field`."""
 
     field: Annotated[str, Field(description="Where in the parsed answer: decision, tasks[0].tool; absent: the whole answer.")] = ""
     equals: Annotated[Any, Field(description="Exactly this value.")] = None
@@ -69,14 +69,14 @@ class Expectation(StrictModel):
 
     @field_validator("field")
     @classmethod
-    def _a_place(cls, value: str) -> str:
-        if value and not _FIELD.fullmatch(value):
+    def _require_field_path(cls, value: str) -> str:
+        if value and not _FIELD_PATH.fullmatch(value):
             raise ValueError(f"{value}: expected a place such as decision or tasks[0].tool")
         return value
 
     @field_validator("matches")
     @classmethod
-    def _an_expression(cls, value: str | None) -> str | None:
+    def _require_expression(cls, value: str | None) -> str | None:
         try:
             re.compile(value or "")
         except re.error as error:
@@ -84,10 +84,10 @@ class Expectation(StrictModel):
         return value
 
     @model_validator(mode="after")
-    def _one_assertion(self) -> "Expectation":
-        given = self.model_fields_set - {"field"}
-        if len(given) != 1:
-            raise ValueError(f"{', '.join(sorted(given)) or 'none'} given: expected exactly one of {', '.join(ASSERTIONS)}")
+    def _require_one_assertion(self) -> "Expectation":
+        assertions = self.model_fields_set - {"field"}
+        if len(assertions) != 1:
+            raise ValueError(f"{', '.join(sorted(assertions)) or 'none'} given: expected exactly one of {', '.join(ASSERTIONS)}")
         return self
 
     @property
@@ -97,6 +97,7 @@ class Expectation(StrictModel):
 
 
 ASSERTIONS = tuple(name for name in Expectation.model_fields if name != "field")
+"""The keys of which an expectation has exactly one."""
 
 
 class RecipeTest(CallInput):
@@ -108,7 +109,7 @@ class RecipeTest(CallInput):
     facts: Annotated[tuple[Text, ...], Field(description="Texts of the input that the answer must still say.")] = ()
 
     @model_validator(mode="after")
-    def _says_something(self) -> "RecipeTest":
+    def _require_expectation(self) -> "RecipeTest":
         if not self.expect and not self.facts and self.answer_schema is None:
             raise ValueError("nothing is expected: expected expect, facts or answer_schema")
         return self
@@ -120,10 +121,11 @@ PromptPath = Annotated[str, Field(pattern=r"^prompts/([a-z0-9_]+/)+[a-z0-9_]+\.m
 
 
 TAGGED_SCHEMA_FAULT = "expected none, a tagged answer has the shape of its tags"
+"""The fault of an `output_schema` in a recipe with tagged answers."""
 
 
 class TokenBudget(StrictModel):
-    """Tokens of one call: `prompt + input + output + response_reserve <= total` (000 section 11.1)."""
+    """Tokens of one call: `prompt + input + output + response_reserve <= total` (specification 000, section 11.1)."""
 
     total: Annotated[int, Field(gt=0, le=1_000_000, strict=True, description="Hard limit for the whole call.")]
     prompt: Annotated[Tokens, Field(description="What comes first: role prompt, policy, IO schema.")]
@@ -139,7 +141,7 @@ class TokenBudget(StrictModel):
     ] = 0
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> "TokenBudget":
+    def _require_fitting_parts(self) -> "TokenBudget":
         parts = self.prompt + self.input + self.output + self.response_reserve
         if parts > self.total:
             raise ValueError(f"{self.prompt} + {self.input} + {self.output} + {self.response_reserve} = {parts} is over total {self.total}")
@@ -149,7 +151,8 @@ class TokenBudget(StrictModel):
 
 
 class PromptWhen(StrictModel):
-    """The cases in which a prompt block is part of the prompt (DECISIONS 28); every given condition must hold."""
+    """The cases in which a prompt block is part of the prompt (decision 28, docs/decisions/28-prompt-blocks-by-case.md); every given
+    condition must hold."""
 
     mode: Mode | None = None
     intent: tuple[str, ...] | None = None
@@ -164,7 +167,7 @@ class PromptFile(StrictModel):
 
 
 class QualityGates(StrictModel):
-    """000 section 14. Absent thresholds are not checked."""
+    """The gates that judge each answer of the recipe (specification 000, section 14). Absent thresholds are not checked."""
 
     schema_validation: bool = True
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -174,7 +177,7 @@ class QualityGates(StrictModel):
 
 
 class CompressionSettings(StrictModel):
-    """Compression of inputs when the call's input exceeds its budget (000 section 10.1)."""
+    """Compression of inputs when the call's input exceeds its budget (specification 000, section 10.1)."""
 
     enabled: bool = True
     model_layer: Literal[ModelLayer.NERVES] = ModelLayer.NERVES
@@ -189,7 +192,7 @@ class CompressionSettings(StrictModel):
 
 
 class Recipe(StrictModel):
-    """One recipe file (000 section 10.1 and 10.2), plus `temperature`, `role`, `risk_level` and `content_type`."""
+    """One recipe file (specification 000, section 10.1 and 10.2), plus `temperature`, `role`, `risk_level` and `content_type`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{1,63}$", description="Unique recipe name.")]
     description: Annotated[str, Field(min_length=1, max_length=300)]
@@ -208,7 +211,10 @@ class Recipe(StrictModel):
     tools_available: tuple[Annotated[str, Field(pattern=r"^[a-z_]+\.[a-z_]+$")], ...] = ()
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, description="Overrides the layer's temperature.")
     role: (
-        Annotated[str, Field(pattern=r"^[a-z][a-z_]{1,40}$", description="What the call is for, e.g. planner (000 section 5.1).")] | None
+        Annotated[
+            str, Field(pattern=r"^[a-z][a-z_]{1,40}$", description="What the call is for, e.g. planner (specification 000, section 5.1).")
+        ]
+        | None
     ) = None
     risk_level: Literal["low", "medium", "high"] = "low"
     content_type: ContentType | None = Field(None, description="The content type a compression recipe is for.")
@@ -216,13 +222,13 @@ class Recipe(StrictModel):
 
     @field_validator("prompt_files", mode="before")
     @classmethod
-    def _plain_paths(cls, value: object) -> object:
+    def _accept_plain_paths(cls, value: object) -> object:
         if isinstance(value, (list, tuple)):
             return tuple({"path": item} if isinstance(item, str) else item for item in cast("Sequence[object]", value))
         return value
 
     @model_validator(mode="after")
-    def _one_prompt(self) -> "Recipe":
+    def _require_prompt_and_input(self) -> "Recipe":
         if (self.system_prompt is None) == (not self.prompt_files):
             raise ValueError("expected exactly one of system_prompt and prompt_files")
         if self.output_format is OutputFormat.TAGGED and self.output_schema is not None:
@@ -238,7 +244,7 @@ class LoadedRecipe(StrictModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
     recipe: Recipe
     path: str
-    """`{category}/{name}` as `load_recipe` takes it, or the file's path where it lies outside `recipes/`."""
+    """`{category}/{name}` as `load_recipe` takes it, or the file's path where it is outside `recipes/`."""
     version: str
     prompt_version: str
     """Hash of the prompt texts alone, 12 hex digits."""
@@ -247,7 +253,7 @@ class LoadedRecipe(StrictModel):
     policy: str
     """The shared policy text that precedes every role prompt."""
     assigned: ModelLayer | None = None
-    """Replaces the recipe's own layer, apart from the text: the version is unchanged (000 section 28)."""
+    """Replaces the recipe's own layer, apart from the text: the version is unchanged (specification 000, section 28)."""
 
     @property
     def layer(self) -> ModelLayer:

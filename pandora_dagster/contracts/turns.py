@@ -54,7 +54,7 @@ class Manifest(StrictModel):
     replies_to: str | None = None
     """The turn id of the CLARIFY to which this turn replies."""
     summary: Mapping[str, Any] | None = None
-    """The TurnSummary of 004 section 11.2, once made."""
+    """The TurnSummary of specification 004, section 11.2, once made."""
     tokens: int = 0
     """Tokens of context.md (cl100k)."""
     first_message: Annotated[int, Field(ge=0)] = 0
@@ -63,7 +63,7 @@ class Manifest(StrictModel):
     """Of an archived turn: the location of its originals. `sections`, `context_sha`, `tokens` and the phases' files describe the folder."""
 
     @model_validator(mode="after")
-    def _one_state(self) -> "Manifest":
+    def _require_archive_record(self) -> "Manifest":
         """An archived turn has an archive record, and only an archived turn: one without the other is damage."""
         if (self.archive is not None) != (self.state is TurnState.ARCHIVED):
             raise ValueError(f"state {self.state} {'with' if self.archive else 'without'} an archive record: expected both or none")
@@ -75,6 +75,7 @@ class Manifest(StrictModel):
         return TurnKey(user_id(self.user_id), turn_number(self.turn_id))
 
     def has_finished(self, phase: str) -> bool:
+        """Whether the phase has run to its end in this revision."""
         return any(p.phase == phase for p in self.phases)
 
 
@@ -100,7 +101,7 @@ class IndexedMessage(StrictModel):
 
 
 class TurnRow(StrictModel):
-    """One row of the turn index: 004 section 3.3 plus session, state, tokens and hashes."""
+    """One row of the turn index: specification 004, section 3.3 plus session, state, tokens and hashes."""
 
     user_id: str
     turn_id: str
@@ -122,7 +123,8 @@ class TurnRow(StrictModel):
     text: str = ""
     """Text of the turn for later turns; searched only where it has no messages."""
     messages: tuple[IndexedMessage, ...] = ()
-    """Its messages in order; the first turn of a recorded conversation begins with the preamble (DECISIONS 20)."""
+    """Its messages in order; the first turn of a recorded conversation begins with the preamble (decision 20,
+    docs/decisions/20-files-of-a-user.md)."""
 
 
 MAX_SESSION_CANDIDATES = 200
@@ -172,7 +174,7 @@ class PhaseEffects:
 
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
-    """A message that a search returns; scores are comparable within one result only, `place` orders a user's messages."""
+    """A message that a search returns; scores are comparable within one result only; `position` orders a user's messages."""
 
     turn_id: str
     created_at: str
@@ -180,7 +182,7 @@ class FoundMessage:
     speaker: str
     text: str
     score: float
-    place: int
+    position: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import dagster as dg
 from pandora_dagster.app import open_app
 from pandora_dagster.app.store_adapters import open_erasure
 from pandora_dagster.archive.turn_restoration import pin, restore
-from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine, digest_of
+from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine, query_file_digest
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.defs.instance import TURNS, add_turn_partitions, open_instance
@@ -67,7 +67,7 @@ def recorded(root, app):
     data = "".join(json.dumps({"query": q, "user": u}) + "\n" for u, q in asked).encode() + b'{"query": "no end", "user": "ben"'
     queries = tuple(BatchQuery(line=n, query=q, turn=str(TurnKey(u, 900 + n)), session="s") for n, (u, q) in enumerate(asked, 1))
     rejected = (RejectedLine(line=3, reason="column 30", text='{"query": "' + HIS[0] + '", "user": "ben"}'),)
-    BatchFiles(root).begin(Batch(digest=digest_of(data), file="q.jsonl", day="2026-01-05", queries=queries, rejected=rejected))
+    BatchFiles(root).begin(Batch(digest=query_file_digest(data), file="q.jsonl", day="2026-01-05", queries=queries, rejected=rejected))
     done = root / "inbox" / "done" / "2026-01-05"
     done.mkdir(parents=True)
     (done / "q.jsonl").write_bytes(data.rpartition(b"\n")[0] + b"\n")

@@ -100,5 +100,5 @@ def test_show_says_when_a_turn_took_too_much(store: Path) -> None:
     """Beside the sums, and in the JSON as a number."""
     code, _, err = invoke(store, "show", "turn_000001")
     assert code == 0 and "80000 tokens" in err and "cost 0.5000" in err
-    assert "80,000 tokens in this turn: expected about 70,000 (000 section 11.2)" in err
+    assert "80,000 tokens in this turn: expected about 70,000 (specification 000, section 11.2)" in err
     assert json.loads(invoke(store, "show", "turn_000001", "--json")[1])["calls"]["used_tokens"] == 80_000

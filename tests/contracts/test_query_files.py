@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.batches import RejectedLine, digest_of
+from pandora_dagster.contracts.batches import RejectedLine, query_file_digest
 from pandora_dagster.contracts.ports.record_storage import QueryFiles
 from pandora_dagster.errors import InputError
 from pandora_dagster.stores.records import batch_files
@@ -76,7 +76,7 @@ def test_a_name_that_does_not_wait_is_refused(files: QueryFiles, folder: Path, w
     with pytest.raises(InputError):
         files.path(name)
     with pytest.raises(InputError):
-        files.finish(name, DAY, digest_of(QUERIES))
+        files.finish(name, DAY, query_file_digest(QUERIES))
     assert names(files) == ["a.jsonl"]
 
 
@@ -84,10 +84,10 @@ def test_a_finished_file_waits_no_more(files: QueryFiles, folder: Path, write: W
     """Its rejected lines lie beside it; another one stays in the inbox."""
     write(folder / "a.jsonl", QUERIES)
     write(folder / "b.jsonl", QUERIES)
-    beside = files.finish("a.jsonl", DAY, digest_of(QUERIES), REJECTED)
+    beside = files.finish("a.jsonl", DAY, query_file_digest(QUERIES), REJECTED)
     assert beside is not None and DAY in beside.parts and names(files) == ["b.jsonl"]
     assert [json.loads(line)["line"] for line in files.read(beside).decode().splitlines()] == [3, 4]
-    assert files.finish("b.jsonl", DAY, digest_of(QUERIES)) is None and names(files) == []
+    assert files.finish("b.jsonl", DAY, query_file_digest(QUERIES)) is None and names(files) == []
     for name in ("a.jsonl", "b.jsonl"):
         assert files.read(folder / "done" / DAY / name) == QUERIES
 
@@ -97,11 +97,11 @@ def test_two_finished_files_of_one_name_are_both_kept(files: QueryFiles, folder:
     kept: list[Path] = []
     for data in (b"one", b"two"):
         write(folder / "a.jsonl", data)
-        beside = files.finish("a.jsonl", DAY, digest_of(data), REJECTED)
+        beside = files.finish("a.jsonl", DAY, query_file_digest(data), REJECTED)
         assert beside is not None
         kept.append(beside)
     done = folder / "done" / DAY
-    assert files.read(done / "a.jsonl") == b"one" and files.read(done / f"a.{digest_of(b'two')[:12]}.jsonl") == b"two"
+    assert files.read(done / "a.jsonl") == b"one" and files.read(done / f"a.{query_file_digest(b'two')[:12]}.jsonl") == b"two"
     assert len(set(kept)) == 2 and files.read(kept[0]) == files.read(kept[1])
 
 

@@ -66,7 +66,7 @@ def test_a_query_finds_the_best_match_of_its_user_first(index: SearchIndex) -> N
     index.put([DESK_TURN, LAMP, OTHER])
     found = index.messages("ann", "which oak desk?", limit=5)
     assert (found[0].message_id, found[0].turn_id, found[0].text) == ("D1:1", "turn_000001", "we ordered the oak desk")
-    assert "secret" not in " ".join(m.text for m in found) and len({m.place for m in found}) == len(found)
+    assert "secret" not in " ".join(m.text for m in found) and len({m.position for m in found}) == len(found)
     assert len(index.messages("ann", "oak desk", limit=1)) == 1 and index.messages("ann", "oak desk", limit=0) == ()
     assert index.messages("ann", "walnut", limit=5, before=2) == index.messages("ann", "zeppelin", limit=5) == ()
     candidates = index.candidates("ann", "which oak desk?", limit=5)
@@ -107,8 +107,8 @@ def test_relevant_messages_and_their_neighbours_are_found_ones(index: SearchInde
     relevant = index.relevant("which oak desk?", found)
     near = index.neighbours(found, relevant)
     assert relevant[0].message_id == "D1:1"
-    assert {m.place for m in relevant} | {m.place for m in near} <= {m.place for m in found}
-    assert not {m.place for m in relevant} & {m.place for m in near} and not index.neighbours((), ())
+    assert {m.position for m in relevant} | {m.position for m in near} <= {m.position for m in found}
+    assert not {m.position for m in relevant} & {m.position for m in near} and not index.neighbours((), ())
 
 
 def test_states_change_without_the_texts(index: SearchIndex) -> None:

@@ -73,41 +73,41 @@ class MemoryColdStorage:
             raise DocumentError(f"{record.cold}: its tombstone describes other originals: expected the same hashes and the same day")
         return found
 
-    def write_tombstone(self, place: ColdLocation, tombstone: Tombstone) -> None:
-        self.tombstones[_checked(place)] = tombstone.model_dump_json()
+    def write_tombstone(self, location: ColdLocation, tombstone: Tombstone) -> None:
+        self.tombstones[_checked(location)] = tombstone.model_dump_json()
 
-    def delete(self, place: ColdLocation) -> None:
-        if _checked(place) not in self.tombstones:
-            raise StoreError(f"{place.path}: it has no tombstone: expected one before the object goes")
-        self.tars.pop(place.path, None)
-        self.written.pop(place.path, None)
+    def delete(self, location: ColdLocation) -> None:
+        if _checked(location) not in self.tombstones:
+            raise StoreError(f"{location.path}: it has no tombstone: expected one before the object goes")
+        self.tars.pop(location.path, None)
+        self.written.pop(location.path, None)
 
     def objects(self, *, before: datetime) -> Iterator[ColdLocation]:
         for path, tar in sorted(self.tars.items()):
             if self.written[path] < before:
                 yield ColdLocation(path, path.rpartition("/")[2].removesuffix(".tar.zst"), len(tar))
 
-    def unpack(self, place: ColdLocation) -> tuple[TurnKey, Mapping[str, bytes]]:
-        files = self._files(place)
-        key = original_manifest(files, where=place.path).key
-        if place.path.split("/")[1] != key.user:
-            raise DocumentError(f"{place.path}: it holds {key}: expected it below cold/{key.user}/")
+    def unpack(self, location: ColdLocation) -> tuple[TurnKey, Mapping[str, bytes]]:
+        files = self._files(location)
+        key = original_manifest(files, where=location.path).key
+        if location.path.split("/")[1] != key.user:
+            raise DocumentError(f"{location.path}: it holds {key}: expected it below cold/{key.user}/")
         return key, files
 
     def exists(self, record: ArchiveRecord) -> bool:
         return _checked(record.location) in self.tars
 
-    def _files(self, place: ColdLocation) -> dict[str, bytes]:
-        if (tar := self.tars.get(_checked(place))) is None:
-            raise DocumentError(f"{place.path}: missing: expected the originals of an archived turn", missing=True)
-        if sha256(tar).hexdigest() != place.sha256:
-            raise DocumentError(f"{place.path}: damaged: its content has another sha256: expected {place.sha256[:12]}")
+    def _files(self, location: ColdLocation) -> dict[str, bytes]:
+        if (tar := self.tars.get(_checked(location))) is None:
+            raise DocumentError(f"{location.path}: missing: expected the originals of an archived turn", missing=True)
+        if sha256(tar).hexdigest() != location.sha256:
+            raise DocumentError(f"{location.path}: damaged: its content has another sha256: expected {location.sha256[:12]}")
         with tarfile.open(fileobj=io.BytesIO(tar), mode="r:", encoding="utf-8") as opened:
             return {about.name: file.read() for about in opened if (file := opened.extractfile(about))}
 
 
-def _checked(place: ColdLocation) -> str:
-    parts = place.path.split("/")
-    if len(parts) != 5 or parts[0] != "cold" or ".." in parts or parts[-1] != f"{place.sha256}.tar.zst":
-        raise DocumentError(f"cold {place.path[:200]!r}: expected a path below cold/ named by its sha256")
-    return place.path
+def _checked(location: ColdLocation) -> str:
+    parts = location.path.split("/")
+    if len(parts) != 5 or parts[0] != "cold" or ".." in parts or parts[-1] != f"{location.sha256}.tar.zst":
+        raise DocumentError(f"cold {location.path[:200]!r}: expected a path below cold/ named by its sha256")
+    return location.path

@@ -67,14 +67,14 @@ class MemorySearchIndex:
             for place, m in enumerate(row.messages, 1)
             if (score := _shared(query, m.text))
         ]
-        return tuple(sorted(found, key=lambda m: (-m.score, -m.place))[: max(0, limit)])
+        return tuple(sorted(found, key=lambda m: (-m.score, -m.position))[: max(0, limit)])
 
     def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
         return tuple(m for m in found if _shared(query, m.text))
 
     def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
-        turns = {turn_number(m.place) + away for m in relevant for away in (-1, 0, 1)}
-        return tuple(m for m in found if m not in relevant and turn_number(m.place) in turns)
+        turns = {turn_number(m.position) + away for m in relevant for away in (-1, 0, 1)}
+        return tuple(m for m in found if m not in relevant and turn_number(m.position) in turns)
 
     def unmatched_filters(self, user: str, filters: SearchFilters) -> Mapping[str, str]:
         wanted = {"session": filters.session, "intent": filters.intent, "topic": filters.topic, "state": filters.state}

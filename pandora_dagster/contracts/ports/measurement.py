@@ -15,13 +15,13 @@ class Clock(Protocol):
 
 
 class TokenMeasure(Protocol):
-    """000 section 21.1."""
+    """Counts the tokens of texts (specification 000, section 21.1)."""
 
     def count(self, text: str) -> int: ...
 
 
 class Metrics(Protocol):
-    """Figures of the running system under Prometheus' names. Never raises: a figure that is lost takes nothing from a call."""
+    """Figures of the running system under Prometheus' names. Never raises: a lost figure fails no call."""
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
         """Add to a counter, whose name ends in `_total`, `_sum` or `_count`."""

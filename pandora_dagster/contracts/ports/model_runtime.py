@@ -14,7 +14,7 @@ class ModelRuntime(Protocol):
     def name(self) -> str: ...
     def model(self, layer: ModelLayer) -> str: ...
     def context_limit(self, layer: ModelLayer) -> int | None:
-        """Tokens the served model can take, None where unbounded or not yet known."""
+        """Tokens that the served model can read; None where unbounded or not yet known."""
         ...
 
     def temperature(self, layer: ModelLayer) -> float: ...
@@ -23,8 +23,9 @@ class ModelRuntime(Protocol):
         ...
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
-        """One answer; raises ModelError, a ModelTimeoutError after `timeout_s` seconds from when the call has its place at
-        the server. Never retries by itself what the recipe's gates decide about.
+        """One answer; raises ModelError, of these ModelTimeoutError `timeout_s` seconds after the server admitted the call.
+
+        It never sends a call again because of the answer: the recipe's gates decide that.
 
         `on_words` receives the answer's text in pieces while the model writes it; an exception that it raises ends the call."""
         ...
@@ -33,7 +34,7 @@ class ModelRuntime(Protocol):
 
 
 class EmbeddingModel(Protocol):
-    """Texts as vectors, close to each other where they mean alike; a model server's, or a local model's."""
+    """Turns texts into vectors, which are close to each other where the texts mean the same."""
 
     @property
     def name(self) -> str:
@@ -41,15 +42,15 @@ class EmbeddingModel(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], *, timeout_s: float) -> list[list[float]]:
-        """One vector a text, float32 values, all of one length. Raises ModelError; a long text's end may not be read."""
+        """One vector for each text: float32 values, all of one length. Raises ModelError. The model may ignore the end of a long text."""
         ...
 
 
 class TokenRatios(Protocol):
-    """What was learned of the served tokenizers: served tokens per cl100k token, of each layer and model."""
+    """Measured ratios of the served tokenizers: served tokens per cl100k token, by layer and model."""
 
     def find(self, layer: ModelLayer, model: str) -> float | None:
-        """None where nothing is known of this model on this layer; raises DocumentError for a damaged file."""
+        """None where the model was not measured on this layer; raises DocumentError for a damaged file."""
         ...
 
     def keep(self, layer: ModelLayer, model: str, ratio: float) -> None:
@@ -59,8 +60,8 @@ class TokenRatios(Protocol):
 
 @runtime_checkable
 class Capacity(Protocol):
-    """How much the model servers take."""
+    """The capacity of the model servers."""
 
     def max_concurrent_calls(self) -> int:
-        """Calls that may be under way at once now, all servers together; 0 while none is there."""
+        """Calls that all servers together answer concurrently now; 0 while no server runs."""
         ...

@@ -11,7 +11,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 
 
 class RecipeCatalog(Protocol):
-    """What may run. Loading raises RecipeNotFoundError or RecipeValidationError; there is no fallback."""
+    """The recipes that may run. Loading raises RecipeNotFoundError or RecipeValidationError; there is no fallback."""
 
     def load(self, name: str) -> LoadedRecipe: ...
     def get(self, phase: str, mode: str) -> LoadedRecipe: ...
@@ -21,7 +21,7 @@ class RecipeCatalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FittedDocuments:
-    """Documents after compression, each verified, with tokens saved and what became of their facts."""
+    """Documents after compression, each verified, with the tokens saved and the reports."""
 
     documents: tuple[InputDocument, ...]
     tokens_saved: int
@@ -37,13 +37,14 @@ class DocumentFitter(Protocol):
 
 
 class BudgetCompressor(Protocol):
-    """`execution` keeps texts within their budgets while a turn grows (000 sections 25 and 26). Phases report, it decides.
+    """`execution` keeps texts within their budgets while a turn grows (specification 000, sections 25 and 26). Phases pass on texts; it
+    decides.
 
     Raises HaltError where the compressing model cannot be reached; returns the text unchanged where no sound compression fits.
     """
 
     async def fit_text(self, content: CompressionInput, *, target: int, site: CallSite) -> CompressionResult:
-        """A chosen text within `target` tokens (DECISIONS 2); unchanged where it fits."""
+        """A chosen text within `target` tokens (decision 2, docs/decisions/02-selection-then-compression.md); unchanged where it fits."""
         ...
 
     async def compress_for_archive(self, content: CompressionInput, *, targets: Sequence[int], site: CallSite) -> CompressionResult:
@@ -57,12 +58,14 @@ class BudgetCompressor(Protocol):
     async def fit_older_results(
         self, existing: Sequence[CompressionInput], newest: str, *, surrounding_tokens: int, site: CallSite
     ) -> tuple[CompressionResult, ...]:
-        """Section 4's older results, made ready for the newest one to come in whole (000 section 26). `surrounding_tokens`: tokens of
+        """Section 4's older results, made ready for the newest one to come in whole (specification 000, section 26).
+        `surrounding_tokens`: tokens of
         what surrounds them and stays."""
         ...
 
     async def fit_newest_result(self, newest: CompressionInput, *, site: CallSite) -> CompressionResult:
-        """A tool result that alone exceeds section 4's budget, within it (DECISIONS 4)."""
+        """A tool result that alone exceeds section 4's budget, within it (decision 4,
+        docs/decisions/04-the-newest-tool-result-stays-whole.md)."""
         ...
 
     async def fit_document(
@@ -73,8 +76,8 @@ class BudgetCompressor(Protocol):
 
 
 class RecipeExecutor(Protocol):
-    """`execution`: the only caller of a model (000 section 21.4)."""
+    """`execution`: the only caller of a model (specification 000, section 21.4)."""
 
     async def call(self, request: CallRequest) -> CallResult:
-        """Runs the seven steps of 000 section 15; raises HaltError after writing the intervention."""
+        """Runs the seven steps of specification 000, section 15; raises HaltError after writing the intervention."""
         ...

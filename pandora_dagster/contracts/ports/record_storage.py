@@ -47,7 +47,7 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True)
 class CompressionTotals:
-    """The metrics of 000 section 27 over all stored records: the histograms by their number, sum and largest value."""
+    """The metrics of specification 000, section 27 over all stored records: the histograms by their number, sum and largest value."""
 
     invocations: int = 0
     halted: int = 0
@@ -63,12 +63,13 @@ class CallLog(Protocol):
 
     def append(self, record: CallRecord) -> None: ...
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
-        """What the turn took so far, and `phase` of it; nothing where the records cannot be read."""
+        """Usage of the turn so far, and of its phases other than `phase`; zeros where the records cannot be read."""
         ...
 
     def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
-        """Take the records of revisions of turns into the index, in one opening; False where it was held too long or the disk refused, and
-        another try may do. Never raises: the lines are the truth, the index can be made again."""
+        """Index the records of revisions of turns in one transaction; False where the index was locked too long or the disk refused, so
+        that
+        a later attempt may succeed. Never raises: the lines are the truth, and the index can be rebuilt from them."""
         ...
 
 
@@ -115,7 +116,8 @@ class CallCounts(Protocol):
 
 
 class Vault(Protocol):
-    """Packs and raw answers, content-addressed, credentials redacted (DECISIONS 14). "" where switched off."""
+    """Stores packs and raw answers by their content, credentials redacted (decision 14, docs/decisions/14-the-intervention-record.md).
+    References are "" where it is switched off."""
 
     def keep(self, user: str, kind: str, text: str) -> str: ...
     def read(self, ref: str) -> str: ...
@@ -139,6 +141,8 @@ class ExpiringVault(Vault, Protocol):
 
 
 class Interventions(Protocol):
+    """The stored interventions."""
+
     def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
         """Writes a new intervention and returns it with its id; `fields` are further fields of Intervention."""
         ...
@@ -146,27 +150,27 @@ class Interventions(Protocol):
     def show(self, intervention_id: str) -> Intervention: ...
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]: ...
     def resolve(self, intervention_id: str, resolution: str, *, how: ResolutionKind = "noted") -> Intervention:
-        """Close one; raises InputError where anything was done about it already, `went_on` apart."""
+        """Close one; raises InputError where it was resolved before, except by `went_on`."""
         ...
 
 
 class Batches(Protocol):
-    """Records of batches, one a file's content."""
+    """Records of batches: one for each content of a file."""
 
     def find(self, digest: str) -> Batch | None:
         """Raises DocumentError for a damaged record."""
         ...
 
     def begin(self, batch: Batch) -> Batch:
-        """Writes the record, whole or not at all, unless one of this content is stored; returns what is stored. Raises StoreError."""
+        """Write the record, all or nothing, unless one of this content is stored; return the stored one. Raises StoreError."""
         ...
 
     def running(self, batch: Batch) -> AbstractContextManager[object]:
-        """Held while its turns run; raises StoreError where another process runs them."""
+        """A lock to hold while its turns run; raises StoreError where another process runs them."""
         ...
 
     def of_day(self, day: str) -> Sequence[Batch]:
-        """Those that began on this day, by file."""
+        """The batches that began on this day, by file."""
         ...
 
 
@@ -195,10 +199,12 @@ class QueryFiles(Protocol):
 
 
 class Corrections(Protocol):
-    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, text: str, call_id: str = "") -> Correction:
-        """On the disk when this returns, credentials taken out.
+    """The corrections that users made to answers."""
 
-        Raises StoreError, also while its user is erased, UnknownTurnError for a turn that is gone.
+    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, text: str, call_id: str = "") -> Correction:
+        """Store a correction durably, credentials redacted.
+
+        Raises StoreError, also while its user is erased, UnknownTurnError for a turn that does not exist.
         """
         ...
 
@@ -211,7 +217,7 @@ class RecipeTestStore(Protocol):
     """Recipe tests made from calls of a user; the same test is stored once."""
 
     def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
-        """Returns the file of the test; raises StoreError, also while the user is erased, InputError for a user who is gone."""
+        """Returns the file of the test; raises StoreError, also while the user is erased, InputError for a user without data."""
         ...
 
     def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
@@ -220,14 +226,14 @@ class RecipeTestStore(Protocol):
 
 
 class RecipeVersionStore(Protocol):
-    """Every version of a recipe that ever ran, whole and unchanged, and which one is in production."""
+    """Every version of a recipe that ran, unchanged, and the one that is in production."""
 
     def keep(self, loaded: LoadedRecipe) -> None:
-        """A version that is about to run. Raises StoreError."""
+        """Store a version that is about to run. Raises StoreError."""
         ...
 
     def production(self, recipe: str) -> RecipeProduction:
-        """Of `{category}/{name}`; raises ConfigurationError where its file is damaged."""
+        """The production record of `{category}/{name}`; raises ConfigurationError where its file is damaged."""
         ...
 
     def version(self, recipe: str, version: str) -> LoadedRecipe:
@@ -239,9 +245,9 @@ class RecipeVersionStore(Protocol):
         ...
 
     def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
-        """Put another version or layer into production, decided on what was there: `since`.
+        """Put another version or layer into production; `since` is the record on which the change was decided.
 
-        Raises InputError where another content is stored by now, StoreError where another process holds the lock too long.
+        Raises InputError where the stored record differs from `since`, StoreError where another process holds the lock too long.
         """
         ...
 
@@ -251,10 +257,10 @@ class RecipeVersionStore(Protocol):
 
 
 class LineageWriter(Protocol):
-    """Writes the rows of turns and of levels above them. Never raises: the rows can be made again from the documents."""
+    """Writes the rows of turns and of levels above them. Never raises: the documents rebuild them."""
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
-        """Turns as stored, each with its documents as they were before any archival; False where another try may do."""
+        """Write the rows of stored turns, each with its documents as before archival; False where a later attempt may succeed."""
         ...
 
     def citing(self, key: TurnKey) -> tuple[TurnKey, ...]:
@@ -262,25 +268,25 @@ class LineageWriter(Protocol):
         ...
 
     def put_rows(self, document: str, edges: Sequence[LineageEdge]) -> None:
-        """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
+        """Replace the rows of a narrative or a digest; without `edges` they are removed."""
         ...
 
 
 class LineageIndex(Protocol):
-    """Rows of lineage by document; raises StoreError. An owner is a turn, a narrative, a digest."""
+    """Rows of lineage by document; raises StoreError. An owner is a turn, a narrative or a digest."""
 
     @property
     def file(self) -> IndexFile: ...
     def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
-        """What these documents were made from."""
+        """The rows whose child is one of these documents."""
         ...
 
     def put(self, edges: Sequence[LineageEdge], *, owners: Collection[str] = ()) -> None:
-        """Store rows in the place of all rows of the same children, and of all rows of `owners`."""
+        """Store rows; they replace all rows of the same children, and all rows of `owners`."""
         ...
 
     def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
-        """What was made from any document of a turn, `<user>:<turn>`."""
+        """The rows whose parent is a document of the turn `<user>:<turn>`."""
         ...
 
     def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]: ...
@@ -289,12 +295,12 @@ class LineageIndex(Protocol):
         ...
 
     def is_complete(self) -> bool:
-        """Whether the rows were once made of the whole store."""
+        """Whether the rows were once built from the whole store."""
         ...
 
 
 class DocumentTexts(Protocol):
-    """The texts that document ids name, as they lie now."""
+    """The texts that document ids name, as they are stored now."""
 
     def cited(self, document: DocumentId, *, at: str) -> str | None:
         """The turn's document as it was at `at`, before any archival; None where it cannot be read."""
@@ -306,5 +312,5 @@ class DocumentTexts(Protocol):
 
     def candidates(self, document: DocumentId) -> Iterator[str]:
         """The text, and where a link may have been made to another state of it (before an archival or a re-run), that one too.
-        Raises DocumentError where it is gone or damaged."""
+        Raises DocumentError where it is missing or damaged."""
         ...

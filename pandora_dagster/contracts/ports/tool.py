@@ -116,9 +116,9 @@ class ToolOutcome:
     sources: tuple[Source, ...] = ()
     """Without labels; the caller numbers them."""
     research: tuple[Research, ...] = ()
-    """Research results; they are stored once the turn is saved, and later turns find them (004 section 3.5)."""
+    """Research results; they are stored once the turn is saved, and later turns find them (specification 004, section 3.5)."""
     visits: tuple[Visit, ...] = ()
-    """Pages that were visited (004 section 3.6)."""
+    """Pages that were visited (specification 004, section 3.6)."""
     artifacts: tuple[ToolArtifact, ...] = ()
 
     @property

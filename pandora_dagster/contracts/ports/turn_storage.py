@@ -30,15 +30,15 @@ class VectorIndex(Protocol):
         ...
 
     def put(self, rows: Sequence[TurnRow]) -> None:
-        """The vectors of these turns' messages, in the place of older ones."""
+        """Store the vectors of these turns' messages; they replace older ones."""
         ...
 
     def similarities(self, user: str, *wordings: str) -> Mapping[int, float]:
-        """The user's own document -> cosine of its vector most like the query's, -1 to 1; {} where there is none."""
+        """Number of each document of the user -> the highest cosine, -1 to 1, between its vectors and those of `wordings`."""
         ...
 
     def check(self) -> int:
-        """The length of a vector that the model makes now; raises ModelError."""
+        """The length of the model's vectors, from a trial call; raises ModelError."""
         ...
 
     def check_stored_model(self) -> None:
@@ -50,7 +50,7 @@ class TurnStore(Protocol):
     """The documents: the truth. Every write is all-or-nothing; `turn.json` is the commit point."""
 
     def allocate(self, user: UserId, count: int) -> range:
-        """`count` numbers in a row, given atomically and never reused."""
+        """`count` consecutive numbers, allocated atomically and never reused."""
         ...
 
     def start(
@@ -75,13 +75,14 @@ class TurnStore(Protocol):
     def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
         """The newest revision by default; verifies hashes; raises UnknownTurnError or DocumentError.
 
-        `only`: the documents that are read beside context.md; a turn loaded so is for reading, not for a commit.
+        `only`: the documents to read beside context.md; such a turn must not be committed.
         """
         ...
 
     def original(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
-        """The turn as it was before it was archived, out of cold storage; any other, and one whose originals were deleted by rule, as it
-        is. Raises DocumentError."""
+        """The turn as it was before archival, from cold storage; as it is where it is not archived, or its originals were deleted by rule.
+
+        Raises DocumentError."""
         ...
 
     def manifest(self, key: TurnKey) -> Manifest: ...
@@ -104,7 +105,7 @@ class TurnStore(Protocol):
         ...
 
     def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[object]:
-        """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
+        """A lock to hold while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
         ...
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
@@ -183,7 +184,7 @@ class SearchIndex(TurnIndex, Protocol):
         ...
 
     def remove(self, user: str, numbers: Sequence[int]) -> None:
-        """Take turns out of the index; numbers without a row are ignored."""
+        """Remove turns from the index; numbers without a row are ignored."""
         ...
 
     def rebuild(self, batches: Iterable[Sequence[TurnRow]]) -> Path | None:

@@ -14,7 +14,7 @@ from pandora_dagster.contracts.user.user_memory import FactChange, FactLedger, M
 
 
 class MemoryStore(Protocol):
-    """preferences.md and facts.md (DECISIONS 20)."""
+    """The user's preferences.md and facts.md (decision 20, docs/decisions/20-files-of-a-user.md)."""
 
     def entries(self, user: UserId) -> tuple[MemoryEntry, ...]: ...
     def put(self, user: UserId, entry: MemoryEntry) -> None:
@@ -22,15 +22,15 @@ class MemoryStore(Protocol):
         ...
 
     def forget(self, user: UserId, key: str) -> bool:
-        """Take an entry away with its earlier values; False where there is none."""
+        """Delete an entry with its earlier values; False where there is none."""
         ...
 
 
 class SourceStore(Protocol):
-    """Cached research and visited pages of each user: files are the truth, an index says which there are (004 section 3)."""
+    """Cached research and visited pages of each user: files are the truth, an index lists them (specification 004, section 3)."""
 
     def put(self, user: UserId, record: Research | Visit) -> None:
-        """Store a record in the place of the one of its topic and cache key, or of its visit id; all or nothing."""
+        """Store a record, all or nothing; it replaces the one of its topic and cache key, or of its visit id."""
         ...
 
     def research_rows(self, user: UserId) -> tuple[ResearchRow, ...]:
@@ -55,7 +55,7 @@ class SourceStore(Protocol):
 
 
 class NoteStore(Protocol):
-    """Forever memory: a folder of Markdown notes, only read (004 section 13)."""
+    """Forever memory: a folder of Markdown notes, only read (specification 004, section 13)."""
 
     def listing(self, user: UserId, query: str = "") -> NoteListing:
         """The notes that can be offered, and those whose header or text `query` leads to. A note that cannot be read is
@@ -71,13 +71,13 @@ class NoteStore(Protocol):
         ...
 
 
-L = TypeVar("L", bound=FactLedger)
-LedgerChange = Callable[[L], tuple[L, Sequence[FactChange]]]
-"""What a ledger becomes, and what its audit says of it."""
+LedgerT = TypeVar("LedgerT", bound=FactLedger)
+LedgerChange = Callable[[LedgerT], tuple[LedgerT, Sequence[FactChange]]]
+"""Stored ledger -> changed ledger, and the lines of its audit."""
 
 
 class FactStore(Protocol):
-    """Notable facts of sessions, and with consent a profile of the user (002 section 4). Reading is strict: DocumentError.
+    """Notable facts of sessions, and with consent a profile of the user (specification 002, section 4). Reading is strict: DocumentError.
 
     A change is all-or-nothing and happens while no other process changes the same ledger; its audit is written before it.
     """
@@ -92,23 +92,24 @@ class FactStore(Protocol):
         ...
 
     def change_profile(self, user: UserId, change: LedgerChange[Profile]) -> Profile | None:
-        """Not called, and None, where consent was withdrawn meanwhile."""
+        """Apply `change` to the profile; None, without a call of `change`, where consent was withdrawn meanwhile."""
         ...
 
     def consent(self, user: UserId, *, at: str, after_turn: int) -> Profile:
-        """Begin an empty profile, or leave the one that is there."""
+        """Create an empty profile, or return the existing one."""
         ...
 
     def erase_profile(self, user: UserId, *, after_turn: int) -> int:
-        """Empty the profile and its audit, consent stays; facts up to `after_turn` never come back. Returns how many facts went."""
+        """Empty the profile and its audit and keep the consent; facts up to `after_turn` are never added again. Returns the number of
+        facts."""
         ...
 
     def withdraw(self, user: UserId) -> int:
-        """End consent: profile and audit are deleted. Returns how many facts went."""
+        """End consent: profile and audit are deleted. Returns the number of facts."""
         ...
 
     def erase_sessions(self, user: UserId) -> int:
-        """Delete the ledgers and audits of all sessions. Returns how many facts went."""
+        """Delete the ledgers and audits of all sessions. Returns the number of facts."""
         ...
 
 
@@ -150,7 +151,7 @@ class LevelStore(Protocol):
         ...
 
     def sessions(self, user: UserId) -> tuple[str, ...]:
-        """The sessions that have a narrative which can be read."""
+        """The sessions that have a readable narrative."""
         ...
 
     def save_narrative(self, narrative: SessionNarrative) -> None: ...
@@ -159,16 +160,16 @@ class LevelStore(Protocol):
     def save_digest(self, digest: UserDigest) -> None: ...
     def remove_digest(self, user: UserId) -> None: ...
     def erase(self, user: UserId) -> int:
-        """Delete all narratives and the digest of a user, damaged ones too; returns how many files went."""
+        """Delete all narratives and the digest of a user, damaged ones too; returns the number of files."""
         ...
 
     def lock(self, subject: LevelSubject, *, wait_s: float | None = None) -> AbstractContextManager[object]:
-        """Held while a level is made; raises StoreError where another process holds it longer than `wait_s`."""
+        """A lock to hold while a level is made; raises StoreError where another process holds it longer than `wait_s`."""
         ...
 
 
 class TraceScrubber(Protocol):
-    """Knows the traces of one user."""
+    """Finds and replaces the traces of one user: the id, and facts that only this user stated."""
 
     @property
     def user(self) -> str: ...
@@ -178,7 +179,7 @@ class TraceScrubber(Protocol):
 
 
 class Eraser(Protocol):
-    """What one adapter holds of a user: counted, erased, and searched as the proof that it is gone."""
+    """Counts, erases and searches what one adapter stores of a user; the search is part of the proof."""
 
     @property
     def step(self) -> str:
@@ -186,13 +187,13 @@ class Eraser(Protocol):
         ...
 
     def count(self, user: UserId) -> Mapping[str, int]:
-        """What there is of the user, by kind."""
+        """Number of the user's objects, by kind."""
         ...
 
     def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
         """Erase what is the user's alone, and every trace in what belongs to several users; returns notices for the others.
 
-        A second call after one that was cut off finishes it. Raises StoreError.
+        A second call completes an interrupted one. Raises StoreError.
         """
         ...
 
@@ -221,14 +222,14 @@ class ErasureRecords(Protocol):
 
 
 class UserDocuments(Protocol):
-    """What a store has of one user, and what it has that is of others. Raises StoreError."""
+    """The documents of one user in a store, and those of others. Raises StoreError."""
 
     def texts(self, user: UserId) -> Iterator[str]:
         """The user's documents, archived originals included; what cannot be read is skipped."""
         ...
 
     def of_others(self, user: UserId) -> Iterator[bytes]:
-        """What may state a fact of the user without being theirs."""
+        """Files of others that may state a fact of the user."""
         ...
 
     def notices(self, user: UserId) -> Iterator[str]:
@@ -236,7 +237,7 @@ class UserDocuments(Protocol):
         ...
 
     def retire_turns(self, user: UserId) -> None:
-        """Take every turn of the user away under its lock, so that no commit can follow."""
+        """Remove every turn of the user under its lock, so that no commit can follow."""
         ...
 
     def await_levels(self, user: UserId) -> None:
@@ -244,7 +245,7 @@ class UserDocuments(Protocol):
         ...
 
     def remove_folder(self, user: UserId) -> None:
-        """Delete what was written for the user meanwhile."""
+        """Delete the user's folder, with anything written since the erasure began."""
         ...
 
 

@@ -46,7 +46,7 @@ class SessionRecord(StrictModel):
     """Number of its first turn; 0 without turns."""
     turn_count: int
     preamble: tuple[Message, ...] = ()
-    """Messages before the first user message (DECISIONS 20)."""
+    """Messages before the first user message (decision 20, docs/decisions/20-files-of-a-user.md)."""
     extra: Mapping[str, Any] = {}
 
     @property
@@ -59,19 +59,19 @@ Items = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
 class ConversationDigest(StrictModel):
-    """The summary of a conversation so far (002 section 3, "Summarization"); an item ends with its turn: `(turn 12)`."""
+    """The summary of a conversation so far (specification 002, section 3, "Summarization"); an item ends with its turn: `(turn 12)`."""
 
     summary: Annotated[str, Field(min_length=1)]
     """The narrative, in the order of events."""
     key_themes: Items = ()
     journey: str = ""
-    """The development of the user's situation; 002's `emotionalJourney`."""
+    """The development of the user's situation; specification 002's `emotionalJourney`."""
     unresolved_topics: Items = ()
     agreed_facts: Items = ()
     user_needs: Items = ()
     """The user's needs, and the limits that the user set."""
     others_needs: Items = ()
-    """Needs of other people concerned; 002's `partnerNeeds`."""
+    """Needs of other people concerned; specification 002's `partnerNeeds`."""
     open_questions: Items = ()
     agreements: Items = ()
     """Decisions."""
@@ -86,7 +86,8 @@ class ConversationSummary(StrictModel):
     turns: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
     """Numbers of the turns that it covers, ascending."""
     linked: tuple[int, ...] = ()
-    """Covered turns with a limit or a decision that did not fit; it can be read in the turn (DECISIONS 7)."""
+    """Covered turns with a limit or a decision that did not fit; it can be read in the turn (decision 7,
+    docs/decisions/07-levels-link-every-fact.md)."""
     digest: ConversationDigest
     tokens: int
     """Tokens of the digest in a prompt (cl100k)."""

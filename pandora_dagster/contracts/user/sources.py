@@ -1,4 +1,5 @@
-"""Sources that the Context Gatherer may load beside turns and memory: cached research, visited pages, notes (004 section 3)."""
+"""Sources that the Context Gatherer may load beside turns and memory: cached research, visited pages, notes (specification 004, section
+3)."""
 
 import re
 from collections.abc import Mapping
@@ -10,51 +11,51 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pandora_dagster.contracts.strict_model import StrictModel
 
-_TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}(?:\.[a-z0-9][a-z0-9_-]{0,59}){0,3}")
-_VISIT = re.compile(r"visit_[a-z0-9][a-z0-9_-]{0,63}")
+_TOPIC_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}(?:\.[a-z0-9][a-z0-9_-]{0,59}){0,3}")
+_VISIT_ID_PATTERN = re.compile(r"visit_[a-z0-9][a-z0-9_-]{0,63}")
 
 
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+def _parse_time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _time(text: str) -> str:
+def _require_time(text: str) -> str:
     try:
-        _moment(text).astimezone(UTC)
+        _parse_time(text).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("expected a time such as 2026-01-04T13:15:00Z") from None
     return text
 
 
-def _topic(text: str) -> str:
-    if not _TOPIC.fullmatch(text):
+def _require_topic(text: str) -> str:
+    if not _TOPIC_PATTERN.fullmatch(text):
         raise ValueError("expected category.subcategory in lower-case letters, digits, '_' and '-', e.g. commerce.laptop")
     return text
 
 
-def _visit(text: str) -> str:
-    if not _VISIT.fullmatch(text):
+def _require_visit_id(text: str) -> str:
+    if not _VISIT_ID_PATTERN.fullmatch(text):
         raise ValueError("expected visit_ and up to 64 lower-case letters, digits, '_' or '-', e.g. visit_abc123")
     return text
 
 
-def _line(text: str) -> str:
+def _require_line(text: str) -> str:
     if not text.strip() or any(not c.isprintable() for c in text):
         raise ValueError("expected one line of text")
     return text
 
 
-def _url(text: str) -> str:
+def _require_url(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s`<>\"]+", text):
         raise ValueError("expected an http or https address without blanks")
     return text
 
 
-Time = Annotated[str, AfterValidator(_time)]
-Topic = Annotated[str, Field(max_length=120), AfterValidator(_topic)]
-VisitId = Annotated[str, AfterValidator(_visit)]
-Line = Annotated[str, Field(max_length=2_000), AfterValidator(_line)]
+Time = Annotated[str, AfterValidator(_require_time)]
+Topic = Annotated[str, Field(max_length=120), AfterValidator(_require_topic)]
+VisitId = Annotated[str, AfterValidator(_require_visit_id)]
+Line = Annotated[str, Field(max_length=2_000), AfterValidator(_require_line)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
@@ -76,7 +77,8 @@ class Claim(StrictModel):
 
 
 class Research(StrictModel):
-    """004 section 3.5. The store fills in `provenance`. Field descriptions say what is expected in a user's record."""
+    """Cached research on one topic (specification 004, section 3.5). The store fills in `provenance`. Field descriptions say what is
+    expected in a user's record."""
 
     topic: Annotated[Topic, Field(description='category.subcategory in small letters, such as "commerce.laptop"')]
     cache_key: Annotated[Line, Field(description='one line that names the search, such as "nvidia_laptop_budget"')]
@@ -89,8 +91,8 @@ class Research(StrictModel):
     provenance: Provenance | None = None
 
     @model_validator(mode="after")
-    def _expires_after_creation(self) -> "Research":
-        if _moment(self.expires_at) <= _moment(self.created_at):
+    def _require_expiry_after_creation(self) -> "Research":
+        if _parse_time(self.expires_at) <= _parse_time(self.created_at):
             raise ValueError(f"expires_at {self.expires_at}: expected a time after created_at {self.created_at}")
         return self
 
@@ -100,10 +102,11 @@ class Research(StrictModel):
 
 
 class Visit(StrictModel):
-    """004 section 3.6. The store fills in `provenance`. Field descriptions say what is expected in a user's record."""
+    """One visited page and the data read from it (specification 004, section 3.6). The store fills in `provenance`. Field descriptions
+    say what is expected in a user's record."""
 
     visit_id: Annotated[VisitId, Field(description='visit_ and small letters or digits, such as "visit_abc123"')]
-    url: Annotated[str, Field(max_length=2_000, description="an http or https address"), AfterValidator(_url)]
+    url: Annotated[str, Field(max_length=2_000, description="an http or https address"), AfterValidator(_require_url)]
     visited_at: Annotated[Time, Field(description='a time such as "2026-01-04T13:20:00Z"')]
     page_type: Annotated[Line, Field(description='one line, such as "product"')]
     extracted_data: Annotated[Mapping[str, Any], Field(description='an object with what was read, such as {"price": "$697.00"}')]
@@ -116,7 +119,7 @@ class Visit(StrictModel):
 
 
 def research_logical_id(topic: str) -> str:
-    """The logical id of a topic's cached research; an index resolves it (DECISIONS 20)."""
+    """The logical id of a topic's cached research; an index resolves it (decision 20, docs/decisions/20-files-of-a-user.md)."""
     return f"research_cache/{topic}.json"
 
 

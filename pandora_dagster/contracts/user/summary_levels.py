@@ -1,6 +1,8 @@
-"""Summary levels above a turn (003): the narrative of a session (L2), the digest of a user (L3), and the links to their sources.
+"""Summary levels above a turn (specification 003): the narrative of a session (L2), the digest of a user (L3), and the links to their
+sources.
 
-A level's text may leave out a fact, its links never leave out a turn: every fact is reachable from the digest (DECISIONS 7).
+A level's text may leave out a fact, its links never leave out a turn: every fact is reachable from the digest (decision 7,
+docs/decisions/07-levels-link-every-fact.md).
 """
 
 from collections.abc import Mapping
@@ -97,7 +99,7 @@ class SessionNarrative(StrictModel):
 
 
 class DigestFields(StrictModel):
-    """The fields of a digest, with 003's five keys and limits ("parse_digest_response")."""
+    """The fields of a digest, with specification 003's five keys and limits ("parse_digest_response")."""
 
     key_decisions: Annotated[Texts, Field(max_length=20)] = ()
     tools_used: Annotated[Texts, Field(max_length=30)] = ()
@@ -164,7 +166,7 @@ class LevelOutcome(StrEnum):
     MADE = "made"
     UNCHANGED = "unchanged"
     WAITING = "waiting"
-    """There is new input, but less than 003's triggers require; `reason` says what it waits for."""
+    """There is new input, but less than specification 003's triggers require; `reason` says what it waits for."""
     REMOVED = "removed"
     """All its sources are gone."""
     KEPT = "kept"

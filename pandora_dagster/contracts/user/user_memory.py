@@ -1,4 +1,4 @@
-"""Memory of a session and, with consent, of a user (002 section 4): facts, their changes, their audit."""
+"""Memory of a session and, with consent, of a user (specification 002, section 4): facts, their changes, their audit."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ ChangeKind = Literal["add", "reword", "supersede", "delete", "leave_out", "refus
 
 
 class FactUpsert(StrictModel):
-    """One line of a diff: a new fact, or with `id` a known one reworded; with other values it supersedes that one."""
+    """One line of a diff: a new fact; with `id` another wording of that fact, which supersedes it where its values differ."""
 
     id: str | None = None
     category: FactCategory
@@ -27,7 +27,7 @@ class FactUpsert(StrictModel):
 
 
 class FactsDiff(StrictModel):
-    """Changes of a ledger in a call's answer (002 section 4, "Diff-based updates")."""
+    """Changes of a ledger in a call's answer (specification 002, section 4, "Diff-based updates")."""
 
     upsert: Annotated[tuple[FactUpsert, ...], Field(max_length=MAX_PROFILE_FACTS)] = ()
     delete: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class FactChange(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
-    """004 section 3.4."""
+    """One stored preference or fact of the user (specification 004, section 3.4)."""
 
     key: str
     value: Any

@@ -35,11 +35,11 @@ _STATEMENT_END = re.compile(r"[.!:;]\s")
 def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
     """The found messages that are relevant to `query`, in their order; `today` is the day on which it is asked."""
     question = read_question(query, reader, speakers={m.speaker for m in found}, today=today)
-    dated = {m.place: len(_message_dates(m).intersection((*question.dates, *question.said_on))) for m in found}
+    dated = {m.position: len(_message_dates(m).intersection((*question.dates, *question.said_on))) for m in found}
     most = max(dated.values(), default=0)
-    matching = {m.place for m in found if _matches(question, m, reader) or 0 < most == dated[m.place]}
+    matching = {m.position for m in found if _matches(question, m, reader) or 0 < most == dated[m.position]}
     turns = {turn_number(place) for place in matching}
-    kept = [m for m in found if _has_named_speaker(m) or m.place in matching or (turn_number(m.place) in turns and not _is_long(m.text))]
+    kept = [m for m in found if _has_named_speaker(m) or m.position in matching or (turn_number(m.position) in turns and not _is_long(m.text))]
     said = [m for m in kept if not _repeats_turn(m, kept, reader)]
     telling = [m for m in said if not _is_empty(m, said)] or said
     return [m if _has_named_speaker(m) else replace(m, text=_matching_lines(question, m.text, reader)) for m in telling]
@@ -49,9 +49,9 @@ def neighbouring_messages(found: Sequence[FoundMessage], kept: Sequence[FoundMes
     """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may be among them in
     other words. For what is left of a budget."""
     good = [m for m in kept if m.score >= _MIN_ANCHOR_SHARE * kept[0].score]
-    turns = {(turn_number(m.place) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}
-    there = {m.place for m in kept}
-    near = [m for m in found if m.place not in there and (turn_number(m.place), m.created_at[:10]) in turns and not _is_long(m.text)]
+    turns = {(turn_number(m.position) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}
+    there = {m.position for m in kept}
+    near = [m for m in found if m.position not in there and (turn_number(m.position), m.created_at[:10]) in turns and not _is_long(m.text)]
     return [m for m in near if not _repeats_turn(m, found, reader) and not _is_empty(m, found)]
 
 
@@ -79,8 +79,8 @@ def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:
     text = message.text.strip()
     if message.speaker != "user" or not text.endswith("?") or _STATEMENT_END.search(text):
         return False
-    turn = turn_number(message.place)
-    return not any(o.place > message.place and turn_number(o.place) == turn and not is_no_result(o.text) for o in others)
+    turn = turn_number(message.position)
+    return not any(o.position > message.position and turn_number(o.position) == turn and not is_no_result(o.text) for o in others)
 
 
 def _is_long(text: str) -> bool:
@@ -100,6 +100,6 @@ def _repeats_turn(message: FoundMessage, others: Sequence[FoundMessage], reader:
     if _has_named_speaker(message):
         return False
     terms = reader.counts(message.text).keys()
-    turn = turn_number(message.place)
-    before = (o for o in others if o.place < message.place and turn_number(o.place) == turn and o.speaker != message.speaker)
+    turn = turn_number(message.position)
+    before = (o for o in others if o.position < message.position and turn_number(o.position) == turn and o.speaker != message.speaker)
     return not terms or any(terms - _ACKNOWLEDGEMENT_TERMS <= reader.counts(o.text).keys() for o in before)

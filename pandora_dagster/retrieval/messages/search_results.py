@@ -85,7 +85,7 @@ def _chronological_text(chosen: Sequence[FoundMessage]) -> str:
     """The messages as they were written, the date where it changes."""
     lines: list[str] = []
     day = ""
-    for message in sorted(chosen, key=lambda m: m.place):
+    for message in sorted(chosen, key=lambda m: m.position):
         is_same = display_date(message.created_at) == day
         day = display_date(message.created_at)
         lines.append(_line(message) if is_same else _dated_line(message))

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from pandora_dagster.contracts.batches import Batch, digest_of
+from pandora_dagster.contracts.batches import Batch, query_file_digest
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
@@ -166,7 +166,7 @@ class RecordEraser:
 
     def _of_file(self, path: Path, data: bytes) -> Iterable[Batch]:
         """The records of a file's batch: by its content; of one whose lines were erased before, by its name."""
-        digest, known = digest_of(data), [batch for _, batch in self._batches()]
+        digest, known = query_file_digest(data), [batch for _, batch in self._batches()]
         exact = [batch for batch in known if batch.digest == digest]
         name = path.name.removesuffix(".jsonl")
         return exact or [batch for batch in known if name in (Path(batch.file).stem, f"{Path(batch.file).stem}.{batch.digest[:12]}")]

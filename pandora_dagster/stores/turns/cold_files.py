@@ -115,13 +115,13 @@ class ColdFiles:
             raise self.tombstones.damaged(f"it describes other originals than {MANIFEST}: expected the same hashes and the same day", *key)
         return found
 
-    def write_tombstone(self, place: ColdLocation, tombstone: Tombstone) -> None:
+    def write_tombstone(self, location: ColdLocation, tombstone: Tombstone) -> None:
         """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
-        self.tombstones.put(tombstone, *self._key(self._path(place)))
+        self.tombstones.put(tombstone, *self._key(self._path(location)))
 
-    def delete(self, place: ColdLocation) -> None:
+    def delete(self, location: ColdLocation) -> None:
         """The object gone, whose tombstone is stored. Raises StoreError."""
-        path = self._path(place)
+        path = self._path(location)
         if not self.tombstones.exists(*self._key(path)):
             raise StoreError(f"{path}: it has no tombstone: expected one before the object goes")
         with disk_errors(path, "cannot delete"):
@@ -140,10 +140,10 @@ class ColdFiles:
                 if stat.S_ISREG(about.st_mode) and about.st_mtime < before.timestamp():
                     yield ColdLocation(path.relative_to(self.root).as_posix(), path.name.removesuffix(_SUFFIX), about.st_size)
 
-    def unpack(self, place: ColdLocation) -> tuple[TurnKey, Mapping[str, bytes]]:
+    def unpack(self, location: ColdLocation) -> tuple[TurnKey, Mapping[str, bytes]]:
         """Whose originals an object holds by its own word, and what they are; raises DocumentError."""
-        path = self._path(place)
-        files = _unpacked(path, place.sha256)
+        path = self._path(location)
+        files = _unpacked(path, location.sha256)
         key = original_manifest(files, where=str(path)).key
         if path.parts[-4] != key.user:
             raise DocumentError(f"{path}: it holds {key}: expected it below {self.layout.cold.name}/{key.user}/")
@@ -175,12 +175,12 @@ class ColdFiles:
         except DocumentError:
             return False
 
-    def _path(self, place: ColdLocation) -> Path:
-        path = self.root / place.path
-        parts = Path(place.path).parts
-        if len(parts) != 5 or parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{place.sha256}{_SUFFIX}":
+    def _path(self, location: ColdLocation) -> Path:
+        path = self.root / location.path
+        parts = Path(location.path).parts
+        if len(parts) != 5 or parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{location.sha256}{_SUFFIX}":
             raise DocumentError(
-                f"{MANIFEST}: cold {place.path[:200]!r}: expected a path below {self.layout.cold.name}/ named by its sha256"
+                f"{MANIFEST}: cold {location.path[:200]!r}: expected a path below {self.layout.cold.name}/ named by its sha256"
             )
         return path_inside(self.root, path)
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine, digest_of
+from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine, query_file_digest
 from pandora_dagster.errors import DocumentError, InputError, StoreError
 from pandora_dagster.stores.records.batch_files import BatchFiles, Inbox
 
@@ -63,7 +63,7 @@ def test_finished_files_lie_under_their_day_and_none_is_lost(inbox):
     """A second file of the same name stays beside the first."""
     for text in ("one", "two"):
         (inbox.folder / "a.jsonl").write_text(text)
-        inbox.finish("a.jsonl", "2026-01-04", digest_of(text.encode()))
+        inbox.finish("a.jsonl", "2026-01-04", query_file_digest(text.encode()))
     done = inbox.folder / "done" / "2026-01-04"
     assert sorted(path.read_text() for path in done.iterdir()) == ["one", "two"] and (done / "a.jsonl").read_text() == "one"
     assert inbox.files() == ()

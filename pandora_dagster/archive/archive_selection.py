@@ -18,7 +18,7 @@ from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import BadIdError, DocumentError, StoreError, UnknownTurnError
-from pandora_dagster.phases.core.halt_interventions import has_passed
+from pandora_dagster.phases.core.halt_interventions import has_continued
 from pandora_dagster.phases.core.turn_indexing import UNSETTLED_STATES
 
 # Which turns are due, by the day of a turn: the local date of its last activity. The turn is due once that whole day is `after_days` days
@@ -211,6 +211,6 @@ def interventions_by_turn(ctx: ArchiveContext, *, phase: str = "") -> dict[TurnK
 
 def _has_passed(key: TurnKey, found: Intervention, ctx: ArchiveContext) -> bool:
     try:
-        return has_passed(ctx.deps.turns.manifest(key), found)
+        return has_continued(ctx.deps.turns.manifest(key), found)
     except (DocumentError, UnknownTurnError, StoreError):
         return False

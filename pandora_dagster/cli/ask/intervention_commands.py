@@ -115,11 +115,11 @@ def resolve_intervention(
             return
         if key is None:
             exit_with(EXIT_USAGE, f"{intervention}: it belongs to no turn: expected an intervention of a turn; --note can be stored")
-        from pandora_dagster.phases.core.halt_interventions import has_passed
+        from pandora_dagster.phases.core.halt_interventions import has_continued
         from pandora_dagster.phases.flow.halt_resolution import abandon_turn, require_open
 
         require_open(found)
-        if has_passed(app.turns.manifest(key), found):
+        if has_continued(app.turns.manifest(key), found):
             app.interventions.resolve(intervention, note_text, how="went_on")
             print_line(f"{found.id} resolved: {key} has continued since, {found.phase} is finished")
             return

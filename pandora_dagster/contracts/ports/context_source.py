@@ -1,4 +1,4 @@
-"""The port of one kind of source that the Context Gatherer offers, loads, renders and cites (004 sections 3 to 5)."""
+"""The port of one kind of source that the Context Gatherer offers, loads, renders and cites (specification 004, sections 3 to 5)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from pandora_dagster.contracts.model_calls import InputDocument, Item, Source
 from pandora_dagster.contracts.phase_outputs import ContentReference, GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.ports.measurement import TextScorer, TokenMeasure
 
-R = TypeVar("R")
+RecordT = TypeVar("RecordT")
 """The record that a source loads."""
 
 
@@ -35,7 +35,7 @@ class SourceQuery:
 
 @dataclass(frozen=True, slots=True)
 class SourceTraits:
-    """What the gatherer knows of a source: its name, its fields and documents, its priority."""
+    """The constant properties of a source: its name, its fields and documents, its priority."""
 
     name: str
     """Begins the name of each of its items: `research commerce.laptop`."""
@@ -81,7 +81,7 @@ class SourcePassage:
 
 @dataclass(frozen=True, slots=True)
 class OmittedItem:
-    """What did not fit section 2: one item of a source, or the source with all its items where `item` is empty."""
+    """What did not fit section 2: one item of a source, or a whole record where `item` is empty. `source` names the record: `turn 3`."""
 
     source: str
     relevance: str = ""
@@ -90,21 +90,23 @@ class OmittedItem:
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """A source's subsection of section 2 and what the quality gates of 004 section 10 need to know of it."""
+    """A source's subsection of section 2 and what the quality gates of specification 004, section 10 need to know of it."""
 
     text: str = ""
     position: int = 0
-    """Subsections are sorted by it; ties keep the order of registration."""
+    """Subsections are in ascending order of it; ties keep the order of registration."""
     used_labels: frozenset[str] = frozenset()
     """Labels of the sources that the subsection cites."""
     unlinked: tuple[str, ...] = ()
     """One sentence for each gathered item that leads to no loaded record."""
     stale: tuple[str, ...] = ()
+    """One sentence for each record that expired."""
     recommendations: tuple[str, ...] = ()
     confidences: tuple[float, ...] = ()
+    """One for each record that is used; their mean is the quality of section 2."""
 
 
-class ContextSource(Protocol[R]):
+class ContextSource(Protocol[RecordT]):
     """One kind of source. RETRIEVAL sees its headers, SYNTHESIS its loaded records, section 2 what was gathered from them.
 
     The methods with a body are those that a source may leave as they are.
@@ -120,29 +122,29 @@ class ContextSource(Protocol[R]):
         """Name, relevance and reason of each record that the plan chooses."""
         ...
 
-    def load(self, query: SourceQuery, plan: RetrievalPlan) -> tuple[tuple[R, ...], tuple[str, ...]]:
+    def load(self, query: SourceQuery, plan: RetrievalPlan) -> tuple[tuple[RecordT, ...], tuple[str, ...]]:
         """The records that the plan names, and the names of those that a policy leaves out.
 
-        Raises DocumentError for a record that is missing or damaged (004 section 9)."""
+        Raises DocumentError for a record that is missing or damaged (specification 004, section 9)."""
         ...
 
-    def cite(self, record: R) -> Source:
+    def cite(self, record: RecordT) -> Source:
         """What a citation of the record leads to, with an empty label."""
         ...
 
-    def age(self, record: R, now: datetime) -> float | None:
+    def age(self, record: RecordT, now: datetime) -> float | None:
         """Hours since the record was made; None where it does not age."""
         return None
 
-    async def read(self, query: SourceQuery, record: R, label: str, place: int) -> SourcePassage:
-        """The record within its token limit, under its citation label; `place` is its rank in the plan, from 0."""
+    async def read(self, query: SourceQuery, record: RecordT, label: str, rank: int) -> SourcePassage:
+        """The record within its token limit, under its citation label; `rank`: its position in the plan, from 0."""
         ...
 
-    def render(self, gathered: GatheredContext, records: Sequence[R], cited: Sequence[Source], now: datetime) -> SourceSection:
+    def render(self, gathered: GatheredContext, records: Sequence[RecordT], cited: Sequence[Source], now: datetime) -> SourceSection:
         """The subsection of what SYNTHESIS gathered from `records`; figures come from the records. `cited`: all sources of the call."""
         ...
 
-    def unused(self, gathered: GatheredContext, records: Sequence[R]) -> tuple[str, ...]:
+    def unused(self, gathered: GatheredContext, records: Sequence[RecordT]) -> tuple[str, ...]:
         """Names of the records of which SYNTHESIS used nothing, as far as the phase report lists them."""
         return ()
 

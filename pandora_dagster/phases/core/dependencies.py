@@ -37,7 +37,7 @@ class PhaseDependencies:
     runtime: str
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
-    """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    """Which prompt blocks and windows apply (decisions 27 and 28 in docs/decisions)."""
     sources: SourceStore = field(kw_only=True)
     """Cached research and visited pages."""
     context_sources: tuple[ContextSource[Any], ...] = field(kw_only=True)

@@ -1,4 +1,4 @@
-"""Interventions: why a phase stopped, for the user to resolve (DECISIONS 14)."""
+"""Interventions: why a phase stopped, for the user to resolve (decision 14, docs/decisions/14-the-intervention-record.md)."""
 
 from contextlib import suppress
 
@@ -42,13 +42,13 @@ def open_intervention(
     return deps.interventions.open(kind, message, hint=hint, revision=str(manifest.revision), **site, **cause)
 
 
-def has_passed(manifest: Manifest, intervention: Intervention) -> bool:
+def has_continued(manifest: Manifest, intervention: Intervention) -> bool:
     """Whether the turn continued after its HALT: the phase has finished, and the manifest no longer names the intervention."""
     return manifest.has_finished(intervention.phase) and manifest.intervention != intervention.id
 
 
 def close_intervention(deps: PhaseDependencies, intervention_id: str | None, manifest: Manifest) -> None:
-    """Resolve the intervention that halted a turn once the turn continued. Ignores errors: `has_passed` gives the state at any time."""
+    """Resolve the intervention that halted a turn once the turn continued. Ignores errors: `has_continued` gives the state at any time."""
     with suppress(PandoraError):
-        if intervention_id and (found := deps.interventions.show(intervention_id)).is_open and has_passed(manifest, found):
-            deps.interventions.resolve(found.id, "", how="went_on")
+        if intervention_id and (halt := deps.interventions.show(intervention_id)).is_open and has_continued(manifest, halt):
+            deps.interventions.resolve(halt.id, "", how="went_on")

@@ -1,4 +1,4 @@
-"""The phase context: the turn that a phase reads, the calls it makes, what it writes. No phase's own logic."""
+"""The phase context: the turn that a phase reads, the calls it makes, what it writes."""
 
 import json
 import re
@@ -31,10 +31,12 @@ class PhaseOutput:
     sections: Mapping[int, str] = field(default_factory=dict[int, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Numbers and tables for the report and the manifest, by name."""
     verdicts: tuple[GateVerdict, ...] = ()
     manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of the manifest that the commit sets."""
     shown: str = ""
-    """Markdown to show where the phase writes no section."""
+    """Markdown that reports show where the phase writes no section."""
 
 
 @dataclass(slots=True)
@@ -51,9 +53,10 @@ class PhaseContext:
     results: list[CallResult] = field(default_factory=list[CallResult])
     compressions: list[CompressionReport] = field(default_factory=list[CompressionReport])
     overflows: list[GateVerdict] = field(default_factory=list[GateVerdict])
+    """A failed `within_budget` verdict for each text that no sound compression fits."""
     halt_files: dict[str, str] = field(default_factory=dict[str, str])
     """Documents that are stored where the phase HALTs, so that the user can judge it."""
-    _parsed: tuple[str, ContextDocument] | None = field(default=None, init=False, repr=False)
+    _parsed_context: tuple[str, ContextDocument] | None = field(default=None, init=False, repr=False)
 
     @property
     def site(self) -> CallSite:
@@ -66,9 +69,9 @@ class PhaseContext:
     @property
     def context_document(self) -> ContextDocument:
         """context.md of the turn, parsed once for each text of it."""
-        if self._parsed is None or self._parsed[0] != self.turn.context:
-            self._parsed = (self.turn.context, ContextDocument.parse(self.turn.context))
-        return self._parsed[1]
+        if self._parsed_context is None or self._parsed_context[0] != self.turn.context:
+            self._parsed_context = (self.turn.context, ContextDocument.parse(self.turn.context))
+        return self._parsed_context[1]
 
     @property
     def query(self) -> str:
@@ -87,17 +90,20 @@ class PhaseContext:
         sources: tuple[Source, ...] = (),
         context: ContextDocument | None = None,
         halt_on_low_confidence: bool = True,
-        aloud: bool = False,
+        is_streamed: bool = False,
     ) -> CallResult:
-        """Run `recipe` (for a stem: the one of the turn's mode) over this turn's documents; `aloud`: the listener receives the answer."""
+        """Run `recipe` (for a stem: the one of the turn's mode) over this turn's documents.
+
+        `is_streamed`: the listener receives the answer while it is written.
+        """
         manifest = self.turn.manifest
-        whole = (context or self.context_document).render()
+        context_text = (context or self.context_document).render()
         analysis = self.analysis() if "query_analysis.json" in self.turn.files else None
         request = CallRequest(
             recipe=recipe,
             query=self.query,
             site=self.site,
-            documents=(InputDocument("context.md", whole), *documents),
+            documents=(InputDocument("context.md", context_text), *documents),
             variables={"mode": self.mode, "session_id": manifest.session_id, "turn_id": manifest.turn_id},
             sources=sources,
             intent=analysis.intent if analysis else "",
@@ -105,7 +111,7 @@ class PhaseContext:
             policy=self.deps.policy,
             mode=self.mode,
             halt_on_low_confidence=halt_on_low_confidence,
-            listener=self.deps.listener if aloud else None,
+            listener=self.deps.listener if is_streamed else None,
         )
         result = await self.deps.execution.call(request)
         self.results.append(result)
@@ -151,15 +157,15 @@ class PhaseContext:
     def analysis_document(self) -> InputDocument:
         """`query_analysis.json` as calls read it: without the query's own words, which every pack contains already."""
         analysis = self.analysis()
-        same = analysis.resolved_query.strip() == self.query.strip()
-        repeated = {"original_query", "resolved_query"} if same else {"original_query"}
+        is_unchanged = analysis.resolved_query.strip() == self.query.strip()
+        repeated = {"original_query", "resolved_query"} if is_unchanged else {"original_query"}
         return InputDocument("query_analysis.json", as_json(analysis.model_dump(mode="json", exclude=repeated)))
 
     def halt(self, kind: InterventionType, message: str, *, hint: str) -> HaltError:
         """The HALT of a phase that rejects its last call's answer; its intervention is stored."""
         call = self.results[-1].record if self.results else None
-        opened = open_intervention(self.deps, self.phase, self.turn.manifest, kind, message, hint=hint, call=call)
-        return HaltError(message, intervention_id=opened.id, hint=hint)
+        intervention = open_intervention(self.deps, self.phase, self.turn.manifest, kind, message, hint=hint, call=call)
+        return HaltError(message, intervention_id=intervention.id, hint=hint)
 
 
 def parsed_answer(result: CallResult, model: type[Answer], **fields: Any) -> Answer:
@@ -187,4 +193,4 @@ def as_json(value: BaseModel | Mapping[str, Any]) -> str:
 
 def json_line(value: Mapping[str, Any]) -> str:
     """One JSON line; line separators are escaped, for readers that end a line at more than a line feed."""
-    return _LINE_END.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))
+    return _LINE_END.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False))

@@ -13,8 +13,6 @@ from pandora_dagster.contracts.model_calls import CallRecord, CallResult, token_
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
 
-# What one phase reports to whoever ran it: Dagster, the command line, a test. Shapes only.
-
 
 @dataclass(frozen=True, slots=True)
 class PhaseReport:
@@ -42,7 +40,7 @@ class PhaseReport:
 
 
 _log = logging.getLogger(__name__)
-_GATE_OF = {
+_GATES_BY_INTERVENTION = {
     InterventionType.SCHEMA_VIOLATION: "schema_validation",
     InterventionType.LOW_CONFIDENCE: "confidence_threshold",
     InterventionType.MISSING_EVIDENCE: "evidence_required",
@@ -56,35 +54,36 @@ def worst_verdicts(verdicts: Sequence[GateVerdict]) -> tuple[GateVerdict, ...]:
     """One verdict for each gate: the failed one where any call failed it, else the one of the lowest value."""
     worst: dict[str, GateVerdict] = {}
     for verdict in verdicts:
-        known = worst.get(verdict.gate)
-        if known is None or _rank(verdict) < _rank(known):
+        worst_so_far = worst.get(verdict.gate)
+        if worst_so_far is None or _rank(verdict) < _rank(worst_so_far):
             worst[verdict.gate] = verdict
     return tuple(worst.values())
 
 
 def _rank(verdict: GateVerdict) -> tuple[bool, float]:
+    """Sorts failed verdicts first, then low values."""
     return (verdict.passed, verdict.value if verdict.value is not None else 1.0)
 
 
 def build_report(
-    ctx: PhaseContext, turn: Turn, written: PhaseOutput, verdicts: tuple[GateVerdict, ...], *, halt: Intervention | None = None
+    ctx: PhaseContext, turn: Turn, output: PhaseOutput, verdicts: tuple[GateVerdict, ...], *, halt: Intervention | None = None
 ) -> PhaseReport:
     """The report of a phase that ran, halted or not."""
-    if halt and (gate := _GATE_OF.get(halt.type)):
+    if halt and (gate := _GATES_BY_INTERVENTION.get(halt.type)):
         verdicts = worst_verdicts([*verdicts, GateVerdict(gate, False, halt.message)])  # pyright: ignore[reportArgumentType] - the table holds gate names only
-    shown = "\n\n".join(ctx.context_document.body(n) for n in sorted(written.sections)) or written.shown
+    section = "\n\n".join(ctx.context_document.body(n) for n in sorted(output.sections)) or output.shown
     calls = tuple(r.record for r in ctx.results)
-    facts = {**written.facts, **(_turn_usage(ctx) if calls else {})}
-    return PhaseReport(ctx.phase, turn.key, turn.manifest, shown, calls, verdicts, facts, halt=halt)
+    facts = {**output.facts, **(_turn_usage(ctx) if calls else {})}
+    return PhaseReport(ctx.phase, turn.key, turn.manifest, section, calls, verdicts, facts, halt=halt)
 
 
 def _turn_usage(ctx: PhaseContext) -> dict[str, Any]:
     """Tokens and cost of the turn so far, compressions included, and an alarm where they exceed what is expected of a turn."""
-    spent = ctx.deps.calls.usage(ctx.turn.key, ctx.turn.manifest.revision, phase=ctx.phase)
-    facts: dict[str, Any] = {"turn_tokens": spent.tokens, **({"turn_cost": spent.cost} if spent.cost else {})}
-    if alarm := token_alarm(spent.tokens):
+    usage = ctx.deps.calls.usage(ctx.turn.key, ctx.turn.manifest.revision, phase=ctx.phase)
+    facts: dict[str, Any] = {"turn_tokens": usage.tokens, **({"turn_cost": usage.cost} if usage.cost else {})}
+    if alarm := token_alarm(usage.tokens):
         facts["turn_tokens_alarm"] = alarm
-        if not token_alarm(spent.other_phase_tokens):
+        if not token_alarm(usage.other_phase_tokens):
             _log.warning("%s: %s: %s", ctx.turn.key, ctx.phase, alarm)
     return facts
 

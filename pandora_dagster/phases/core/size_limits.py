@@ -1,5 +1,6 @@
-"""Budgets of context.md between two phases (001 section 7): sections and document are passed to `execution`, which decides whether to
-compress them (DECISIONS 8); the originals are stored in documents of their own.
+"""Budgets of context.md between two phases (specification 001, section 7): sections and document are passed to `execution`, which decides
+whether to
+compress them (decision 8, docs/decisions/08-when-compression-runs.md); the originals are stored in documents of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +14,14 @@ from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_row import ANSWER_SECTION, RESPONSE_FILE
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
 
-_KINDS = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
+_CONTENT_TYPES = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
+"""Section number -> content type of its compression; other sections are generic."""
 VALIDATION_SECTION = 6
-"""The answer stays whole in context.md until section 6 has judged it (001 section 7); then its budget holds, beside response.md."""
+"""The answer stays whole in context.md until section 6 has judged it (specification 001, section 7); then its budget holds, beside
+response.md."""
 _ANSWER_LINK = f"Whole answer: `{RESPONSE_FILE}`"
-_LONGEST_SHOWN = 20_000
-"""Characters of a text before and after compression that a report shows whole; of a longer text it shows the document's name."""
+_MAX_SHOWN_CHARACTERS = 20_000
+"""A report shows a text before and after compression up to this length; of a longer text it names the document."""
 
 
 def whole_section_file(number: int) -> str:
@@ -31,21 +34,21 @@ def _with_answer_link(text: str) -> str:
     return text if text.endswith(_ANSWER_LINK) else f"{text}\n\n{_ANSWER_LINK}"
 
 
-async def fit_sections(ctx: PhaseContext, written: PhaseOutput) -> PhaseOutput:
+async def fit_sections(ctx: PhaseContext, output: PhaseOutput) -> PhaseOutput:
     """Level 1: each section that the phase wrote within its budget; the whole text is stored in a document of its own."""
     if ctx.deps.summarizer is None:
-        return written
-    sections, files = dict(written.sections), dict(written.files)
-    due = {n: body for n, body in written.sections.items() if n != ANSWER_SECTION}
-    if VALIDATION_SECTION in due:
-        due[ANSWER_SECTION] = written.sections.get(ANSWER_SECTION, ctx.context_document.body(ANSWER_SECTION))
-    for number, body in due.items():
+        return output
+    sections, files = dict(output.sections), dict(output.files)
+    bodies = {n: body for n, body in output.sections.items() if n != ANSWER_SECTION}
+    if VALIDATION_SECTION in bodies:
+        bodies[ANSWER_SECTION] = output.sections.get(ANSWER_SECTION, ctx.context_document.body(ANSWER_SECTION))
+    for number, body in bodies.items():
         result = await ctx.deps.summarizer.fit_section(number, _section_content(number, body, ""), site=ctx.site)
         text = ctx.record_compression(result)
         if result.report:
             sections[number] = _with_answer_link(text) if number == ANSWER_SECTION else text
             files |= {} if number == ANSWER_SECTION else {whole_section_file(number): body}
-    return replace(written, sections=sections, files=files)
+    return replace(output, sections=sections, files=files)
 
 
 async def fit_document(ctx: PhaseContext, latest: Iterable[int], owners: Mapping[str, int]) -> Turn:
@@ -58,8 +61,8 @@ async def fit_document(ctx: PhaseContext, latest: Iterable[int], owners: Mapping
         return turn
     document, total = ctx.context_document, ctx.deps.counter.count(turn.context)
     is_validated = bool(document.body(VALIDATION_SECTION))
-    numbered = [s.number for s in document.sections if s.number and (is_validated or s.number != ANSWER_SECTION)]
-    sections = {n: _section_content(n, document.body(n), turn.files.get(whole_section_file(n), "")) for n in numbered}
+    numbers = [s.number for s in document.sections if s.number and (is_validated or s.number != ANSWER_SECTION)]
+    sections = {n: _section_content(n, document.body(n), turn.files.get(whole_section_file(n), "")) for n in numbers}
     results = await ctx.deps.summarizer.fit_document(sections, total=total, latest=newest, site=ctx.site)
     for number, result in results.items():
         text = ctx.record_compression(result)
@@ -93,16 +96,16 @@ def compression_facts(reports: Sequence[CompressionReport]) -> Mapping[str, Any]
 
 def _section_content(number: int, body: str, original: str) -> CompressionInput:
     text = body.rstrip().removesuffix(_ANSWER_LINK).rstrip() if number == ANSWER_SECTION else body
-    return CompressionInput(text, whole_section_file(number), _KINDS.get(number, ContentType.GENERIC), original=original)
+    return CompressionInput(text, whole_section_file(number), _CONTENT_TYPES.get(number, ContentType.GENERIC), original=original)
 
 
 def _replace_section(ctx: PhaseContext, turn: Turn, owner: PhaseRecord, content: CompressionInput, number: int, text: str) -> Turn:
     """One section replaced in one commit, in the record of the phase that wrote it."""
     context = ContextDocument.parse(turn.context).with_section(number, text).render()
     files = {} if content.name in turn.files else {content.name: content.text}
-    known = owner.report.get("facts", {})
-    rows = [*known.get("compressions", ()), *(_compression_row(r) for r in ctx.compressions if r.document == content.name)]
-    report = {**owner.report, "facts": {**known, "compressions": rows}}
+    facts = owner.report.get("facts", {})
+    rows = [*facts.get("compressions", ()), *(_compression_row(r) for r in ctx.compressions if r.document == content.name)]
+    report = {**owner.report, "facts": {**facts, "compressions": rows}}
     return ctx.deps.turns.commit(turn, phase=owner.model_copy(update={"files": {}, "report": report}), context=context, files=files)
 
 
@@ -117,5 +120,5 @@ def _compression_row(report: CompressionReport) -> dict[str, Any]:
 
 
 def _report_text(report: CompressionReport, text: str) -> str:
-    shown = text if len(text) <= _LONGEST_SHOWN else f"{len(text)} characters, in {report.document}"
-    return f"**{report.document}**\n\n{shown}"
+    body = text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{len(text)} characters, in {report.document}"
+    return f"**{report.document}**\n\n{body}"

@@ -18,37 +18,37 @@ def index_turn(deps: PhaseDependencies, turn: Turn) -> TurnRow:
     """Index the turn's call records, write its lineage and its row. Raises StoreError for the row alone.
 
     The row is written last, because a row of a finished turn is not verified again. Where another index was locked too long, the row says
-    `open`, and the next reader repairs it. Vectors are made of a saved turn only: its answer is stored by then (DECISIONS 16). A rebuild
-    makes missing vectors.
+    `open`, and the next reader repairs it. Vectors are made of a saved turn only: its answer is stored by then (decision 16,
+    docs/decisions/16-the-answer-comes-first.md). A rebuild makes missing vectors.
     """
-    taken = deps.calls.index_turns([(turn.key, turn.manifest.revision)])
-    linked = deps.lineage.put([(turn.manifest, turn)]) if deps.lineage else True
+    are_calls_indexed = deps.calls.index_turns([(turn.key, turn.manifest.revision)])
+    is_lineage_stored = deps.lineage.put([(turn.manifest, turn)]) if deps.lineage else True
     row = build_turn_row(turn.manifest, turn.context, turn.files)
-    deps.index.put([row if taken and linked else row.model_copy(update={"state": TurnState.OPEN})])
+    deps.index.put([row if are_calls_indexed and is_lineage_stored else row.model_copy(update={"state": TurnState.OPEN})])
     if deps.vectors and turn.manifest.state is TurnState.SAVED:
         deps.vectors.put([row])
     return row
 
 
-def reopen_row(deps: PhaseDependencies, manifest: Manifest, *, redone: bool) -> None:
+def reopen_row(deps: PhaseDependencies, manifest: Manifest, *, reruns: bool) -> None:
     """Mark the row of a finished turn as open before a phase changes the turn, so that a crash from here on is repaired.
 
-    `redone`: the phase had finished, so that a new revision begins; the calls of the revision before it are indexed first.
+    `reruns`: the phase had finished, so that a new revision begins; the calls of the revision before it are indexed first.
     """
     if manifest.state not in (TurnState.SAVED, TurnState.CLARIFY):
         return
-    if redone:
+    if reruns:
         deps.calls.index_turns([(manifest.key, manifest.revision)])
-    opened = manifest.model_copy(update={"state": TurnState.OPEN})
-    if deps.index.outdated([opened]):
-        deps.index.update_states([opened])
+    open_manifest = manifest.model_copy(update={"state": TurnState.OPEN})
+    if deps.index.outdated([open_manifest]):
+        deps.index.update_states([open_manifest])
 
 
 def repair_row(deps: PhaseDependencies, manifest: Manifest) -> None:
     """Write the row of a finished turn again where it differs from the manifest. The row of a damaged turn stays as it is."""
-    done = manifest.state in (TurnState.SAVED, TurnState.CLARIFY, TurnState.ABANDONED) and not manifest.recorded
+    is_finished = manifest.state in (TurnState.SAVED, TurnState.CLARIFY, TurnState.ABANDONED) and not manifest.recorded
     with suppress(DocumentError):
-        if done and deps.index.outdated([manifest]):
+        if is_finished and deps.index.outdated([manifest]):
             index_turn(deps, deps.turns.load(manifest.key))
 
 

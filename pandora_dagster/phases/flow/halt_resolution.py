@@ -26,6 +26,7 @@ class ManualAnswerExecutor:
     intervention: Intervention
     answer: str
     is_used: bool = field(default=False)
+    """Whether a call has received the answer."""
 
     async def call(self, request: CallRequest) -> CallResult:
         if not self.is_used and self._is_target(request):
@@ -59,8 +60,8 @@ def with_manual_answer(deps: PhaseDependencies, intervention: Intervention, answ
         raise InputError(f"intervention {intervention.id}: {intervention.phase} is done since: expected a phase that has not finished")
     if not answer.strip():
         raise InputError("answer: empty: expected what the model should have answered")
-    given = ManualAnswerExecutor(deps.execution, deps.recipes, intervention, answer)
-    return replace(deps, execution=given), given
+    executor = ManualAnswerExecutor(deps.execution, deps.recipes, intervention, answer)
+    return replace(deps, execution=executor), executor
 
 
 def abandon_turn(key: TurnKey, deps: PhaseDependencies) -> Manifest:
@@ -71,6 +72,6 @@ def abandon_turn(key: TurnKey, deps: PhaseDependencies) -> Manifest:
             return turn.manifest
         if turn.manifest.state is not TurnState.HALTED:
             raise InputError(f"{key}: the turn is {turn.manifest.state}: expected one that halted")
-        ended = deps.turns.commit(turn, phase=None, state=TurnState.ABANDONED)
-        turn_indexing.index_turn(deps, ended)
-        return ended.manifest
+        abandoned = deps.turns.commit(turn, phase=None, state=TurnState.ABANDONED)
+        turn_indexing.index_turn(deps, abandoned)
+        return abandoned.manifest

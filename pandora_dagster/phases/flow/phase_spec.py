@@ -1,4 +1,4 @@
-"""What the flow knows of one phase. `phase_table` holds one `PhaseSpec` for each phase; every other table is derived from it."""
+"""The specification of one phase. `phase_table` holds one `PhaseSpec` for each phase; every other table is derived from it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class PhaseSpec:
     name: str
     """Also the key of its Dagster asset."""
     number: str
-    """The phase of 000 section 9 that it belongs to, e.g. `2`; "" for none."""
+    """The phase of specification 000, section 9 that it belongs to, e.g. `2`; "" for none."""
     function: PhaseFunction
     description: str
     needs: tuple[str, ...] = ()
@@ -67,7 +67,8 @@ class PhaseSpec:
     gates: tuple[str, ...] = ()
     """Gates that the phase judges itself, beside those of its recipes."""
     revision: str = "1"
-    """The version of the phase's code: raise it when the code changes what it writes (DECISIONS 29)."""
+    """The version of the phase's code: raise it when the code changes what it writes (decision 29,
+    docs/decisions/29-versions-in-dagster.md)."""
 
     @property
     def is_branch(self) -> bool:
@@ -88,7 +89,7 @@ class PhaseSpec:
         return self.condition is None or self.condition(turn)
 
 
-def when(document: str, model: type[Answer], test: Callable[[Answer], bool]) -> Condition:
+def answer_condition(document: str, model: type[Answer], test: Callable[[Answer], bool]) -> Condition:
     """The condition of a branch: `test` on the parsed answer that an earlier phase stored as `document`.
 
     It holds while the document is missing: then the phase is refused because what it needs has not finished.

@@ -19,7 +19,7 @@ from pandora_dagster.contracts.phase_outputs import (
 from pandora_dagster.contracts.turns import PhaseEffects
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.contracts.user.user_memory import FactsDiff
-from pandora_dagster.phases.flow.phase_spec import PhaseRecipe, PhaseRole, PhaseSpec, when
+from pandora_dagster.phases.flow.phase_spec import PhaseRecipe, PhaseRole, PhaseSpec, answer_condition
 from pandora_dagster.phases.gather import context_gatherer
 from pandora_dagster.phases.steps import (
     answer_synthesis,
@@ -65,7 +65,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(_SUMMARIZER, *_FACTS),
         section=5,
         files=("response.md",),
-        condition=when("reflection.json", Reflection, lambda answer: answer.decision == "CLARIFY"),
+        condition=answer_condition("reflection.json", Reflection, lambda answer: answer.decision == "CLARIFY"),
         final_state=TurnState.CLARIFY,
         revision="2",
     ),
@@ -77,7 +77,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         needs=("reflection",),
         recipes=(PhaseRecipe(context_gatherer.RETRIEVAL, RetrievalPlan),),
         files=("retrieval_plan.json",),
-        condition=when("reflection.json", Reflection, lambda answer: answer.decision != "CLARIFY"),
+        condition=answer_condition("reflection.json", Reflection, lambda answer: answer.decision != "CLARIFY"),
         revision="3",
     ),
     PhaseSpec(
@@ -112,7 +112,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(_SUMMARIZER, *_FACTS),
         section=5,
         files=("response.md",),
-        condition=when("task_plan.json", TaskPlan, lambda answer: answer.next_step == "clarify"),
+        condition=answer_condition("task_plan.json", TaskPlan, lambda answer: answer.next_step == "clarify"),
         final_state=TurnState.CLARIFY,
         revision="2",
     ),
@@ -125,7 +125,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(PhaseRecipe(coordination.COORDINATOR, ToolCall), PhaseRecipe(coordination.EXECUTOR, ExecutorStep)),
         section=4,
         files=("toolresults.md",),
-        condition=when("task_plan.json", TaskPlan, lambda answer: answer.next_step != "clarify"),
+        condition=answer_condition("task_plan.json", TaskPlan, lambda answer: answer.next_step != "clarify"),
         revision="2",
     ),
     PhaseSpec(
@@ -191,10 +191,10 @@ PHASES: tuple[PhaseSpec, ...] = (
         is_follow_up=True,
     ),
 )
-"""In the order in which they run (DECISIONS 10)."""
+"""In the order in which they run (decision 10, docs/decisions/10-order-of-the-phases.md)."""
 
 MEANING_RECIPE = "compression/verify_meaning"
-"""Judges whether what a model rewrote means what its source says (DECISIONS 36)."""
+"""Judges whether what a model rewrote means what its source says (decision 36, docs/decisions/36-form-by-code-meaning-by-a-model.md)."""
 
 
 def phase_order() -> tuple[str, ...]:
@@ -243,4 +243,4 @@ def phases_before(name: str) -> tuple[PhaseSpec, ...]:
 def answer_model(recipe: str) -> type[BaseModel] | None:
     """The model that a phase reads the answer of `{category}/{name}` as; None where the answer is a text, or no phase runs the recipe."""
     names = (recipe, recipe.removesuffix("_chat").removesuffix("_code"))
-    return next((known.answer for spec in PHASES for known in spec.recipes if known.name in names), None)
+    return next((phase_recipe.answer for spec in PHASES for phase_recipe in spec.recipes if phase_recipe.name in names), None)

@@ -26,17 +26,18 @@ class TurnAnswer:
     intervention: str | None
 
 
-def _cited_file(deps: PhaseDependencies, key: TurnKey, home: Path, path: str) -> str:
-    """The file that a cited path leads to: sources resolve their logical ids (DECISIONS 20), other paths are below the user's folder."""
-    return next((file for source in deps.context_sources if (file := source.path(key.user, path))), str(home / path))
+def _cited_file(deps: PhaseDependencies, key: TurnKey, user_folder: Path, path: str) -> str:
+    """The file that a cited path leads to: sources resolve their logical ids (decision 20, docs/decisions/20-files-of-a-user.md), other
+    paths are below the user's folder."""
+    return next((file for source in deps.context_sources if (file := source.path(key.user, path))), str(user_folder / path))
 
 
 def read_answer(deps: PhaseDependencies, key: TurnKey, turn: Turn | None = None) -> TurnAnswer:
     """A turn's answer, each citation resolved to its document; `turn`: as it is stored, where the caller has it."""
     turn = turn or deps.turns.load(key, only=(RESPONSE_FILE,))
-    home = Path(deps.turns.path(key)).parent.parent
-    if turn.manifest.revision:
-        home = home.parent.parent
-    cited = tuple({**c, "path": _cited_file(deps, key, home, str(c["path"]))} for c in citations(turn))
+    user_folder = Path(deps.turns.path(key)).parent.parent
+    if turn.manifest.revision:  # its folder is two levels below that of the turn
+        user_folder = user_folder.parent.parent
+    cited = tuple({**citation, "path": _cited_file(deps, key, user_folder, str(citation["path"]))} for citation in citations(turn))
     answer = whole_answer(ContextDocument.parse(turn.context), turn.files)
     return TurnAnswer(key, turn.manifest.state, answer, cited, turn.manifest.intervention)

@@ -1,4 +1,4 @@
-"""How the phases of a turn run: under one lock, with one turn in memory. Dagster, `ask`, `chat` and `resume` all come here."""
+"""How the phases of a turn run: under one lock, with one turn in memory. Dagster, `ask`, `chat` and `resume` all use it."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -63,17 +63,19 @@ def unfinished_phases(key: TurnKey, deps: PhaseDependencies) -> tuple[str, ...]:
     """The phases of a stored turn that have not finished. The index row of a finished turn is verified, because a crash may have left
     an older one."""
     manifest = deps.turns.manifest(key)
-    if not (left := remaining_phases(manifest)):
+    remaining = remaining_phases(manifest)
+    if not remaining:
         turn_indexing.repair_row(deps, manifest)
-    return left
+    return remaining
 
 
 def remaining_phases(manifest: Manifest) -> tuple[str, ...]:
     """The phases that have not finished, in order; none for a turn that is clarified, archived, abandoned or recorded."""
     if manifest.recorded or manifest.state in (TurnState.CLARIFY, TurnState.ARCHIVED, TurnState.ABANDONED):
         return ()
-    order, after = phase_order(), follow_ups()
-    last = max((order.index(p.phase) for p in manifest.phases if p.phase in order and p.phase not in after), default=-1)
+    order, follow_up_names = phase_order(), follow_ups()
+    main_phases = [p.phase for p in manifest.phases if p.phase in order and p.phase not in follow_up_names]
+    last = max(map(order.index, main_phases), default=-1)
     return tuple(name for name in order[last + 1 :] if not manifest.has_finished(name))
 
 
@@ -103,7 +105,7 @@ class TurnRun:
         """
         spec = phase_spec(name)
         try:
-            turn = self._loaded()
+            turn = self._load()
         except DocumentError as error:
             return self._report_unreadable(spec, error)
         if not spec.is_on_path(turn) or not (again or name in remaining_phases(turn.manifest)):
@@ -111,13 +113,13 @@ class TurnRun:
         if missing := next((need for need in spec.needs if not turn.manifest.has_finished(need)), ""):
             raise InputError(f"{self.key}: {name}: {missing} has not finished; run it first, or the whole turn")
         self._turn = None
-        ctx = self._context(spec, self._reopened(spec, turn))
+        ctx = self._context(spec, self._reopen(spec, turn))
         report = await self._run_spec(spec, ctx)
         self._turn = ctx.turn
         close_intervention(self._deps, turn.manifest.intervention, report.manifest)
         return replace(report, turn=ctx.turn, has_answer=spec.has_answer and report.halt is None)
 
-    def _loaded(self) -> Turn:
+    def _load(self) -> Turn:
         if self._turn is None:
             self._turn = self._deps.turns.load(self.key)
             self._has_open_row = self._turn.manifest.state in turn_indexing.UNSETTLED_STATES
@@ -128,63 +130,65 @@ class TurnRun:
         files = tuple(name for earlier in before for name in earlier.files)
         return PhaseContext(spec.name, turn, self._deps, files, tuple(e.section for e in before if e.section is not None))
 
-    def _reopened(self, spec: PhaseSpec, turn: Turn) -> Turn:
+    def _reopen(self, spec: PhaseSpec, turn: Turn) -> Turn:
         """The turn made ready for the phase; a new revision is in the index from its start, as every open turn is."""
-        order, after, redone = phase_order(), follow_ups(), spec.name not in remaining_phases(turn.manifest)
+        order, follow_up_names = phase_order(), follow_ups()
+        reruns = spec.name not in remaining_phases(turn.manifest)
         if spec.is_follow_up:
-            order = tuple(name for name in order if name == spec.name or name not in after)
-        if redone or not self._has_open_row:
-            turn_indexing.reopen_row(self._deps, turn.manifest, redone=redone)
+            order = tuple(name for name in order if name == spec.name or name not in follow_up_names)
+        if reruns or not self._has_open_row:
+            turn_indexing.reopen_row(self._deps, turn.manifest, reruns=reruns)
             self._has_open_row = True
-        ready = self._deps.turns.reopen(turn, phase=spec.name, order=order)
-        if ready.manifest.revision != turn.manifest.revision:
+        reopened = self._deps.turns.reopen(turn, phase=spec.name, order=order)
+        if reopened.manifest.revision != turn.manifest.revision:
             if self._deps.lineage:
-                self._deps.lineage.put([(ready.manifest, ready)])
-            row = build_turn_row(ready.manifest, ready.context, ready.files)
+                self._deps.lineage.put([(reopened.manifest, reopened)])
+            row = build_turn_row(reopened.manifest, reopened.context, reopened.files)
             self._deps.index.put([row.model_copy(update={"state": TurnState.OPEN})])
-        return ready
+        return reopened
 
     async def _run_spec(self, spec: PhaseSpec, ctx: PhaseContext) -> PhaseReport:
         try:
-            written = await fit_sections(ctx, await spec.function(ctx))
+            output = await fit_sections(ctx, await spec.function(ctx))
         except HaltError as halt:
             return self._record_halt(ctx, self._deps.interventions.show(halt.intervention_id))
         except HALTING_ERRORS as error:
             call = ctx.results[-1].record if ctx.results else None
             kind = intervention_type(error)
-            opened = open_intervention(self._deps, spec.name, ctx.turn.manifest, kind, str(error), hint=error.hint, call=call)
-            return self._record_halt(ctx, opened)
-        report = self._commit(spec, ctx, written)
+            intervention = open_intervention(self._deps, spec.name, ctx.turn.manifest, kind, str(error), hint=error.hint, call=call)
+            return self._record_halt(ctx, intervention)
+        report = self._commit(spec, ctx, output)
         try:
-            return await _fit_committed(ctx, written, report)
+            return await _fit_committed(ctx, output, report)
         except HaltError as halt:
             return self._record_halt(ctx, self._deps.interventions.show(halt.intervention_id))
 
-    def _commit(self, spec: PhaseSpec, ctx: PhaseContext, written: PhaseOutput) -> PhaseReport:
+    def _commit(self, spec: PhaseSpec, ctx: PhaseContext, output: PhaseOutput) -> PhaseReport:
         context = ctx.context_document
-        for number, body in sorted(written.sections.items()):
+        for number, body in sorted(output.sections.items()):
             context = context.with_section(number, body)
-        verdicts = worst_verdicts([v for r in ctx.results for v in r.verdicts] + [*written.verdicts, *ctx.compression_verdicts])
+        verdicts = worst_verdicts([v for r in ctx.results for v in r.verdicts] + [*output.verdicts, *ctx.compression_verdicts])
         record = PhaseRecord(
             phase=ctx.phase,
             finished_at=self._deps.now,
             recipes={r.record.recipe: r.record.recipe_version for r in ctx.results},
             runtimes=tuple(dict.fromkeys(r.record.runtime for r in ctx.results)),
-            report=manifest_report(ctx.results, verdicts, {**written.facts, **compression_rows(ctx.compressions)}),
+            report=manifest_report(ctx.results, verdicts, {**output.facts, **compression_rows(ctx.compressions)}),
         )
         ctx.turn = self._deps.turns.commit(
             ctx.turn,
             phase=record,
-            context=context.render() if written.sections else None,
-            files=written.files,
+            context=context.render() if output.sections else None,
+            files=output.files,
             state=spec.final_state,
-            **{"runtime": self._deps.runtime, "intervention": self._other_halt(spec, ctx), **_activity_fields(ctx), **written.manifest},
+            **{"runtime": self._deps.runtime, "intervention": self._other_halt(spec, ctx), **_activity_fields(ctx), **output.manifest},
         )
-        # A saved turn is indexed after its follow-ups: the answer does not wait for the index (DECISIONS 16).
+        # A saved turn is indexed after its follow-ups, because the answer does not wait for the index:
+        # decision 16 (docs/decisions/16-the-answer-comes-first.md).
         if not remaining_phases(ctx.turn.manifest):
             self._index(ctx.turn)
-        shown = replace(written, facts={**written.facts, **compression_facts(ctx.compressions)})
-        return build_report(ctx, ctx.turn, shown, verdicts)
+        shown_output = replace(output, facts={**output.facts, **compression_facts(ctx.compressions)})
+        return build_report(ctx, ctx.turn, shown_output, verdicts)
 
     def _other_halt(self, spec: PhaseSpec, ctx: PhaseContext) -> str | None:
         """The intervention of another follow-up that has not finished yet: finishing this one does not resolve it."""
@@ -192,13 +196,14 @@ class TurnRun:
         if not manifest.intervention or not spec.is_follow_up:
             return None
         try:
-            halted = self._deps.interventions.show(manifest.intervention).phase
+            halted_phase = self._deps.interventions.show(manifest.intervention).phase
         except (InputError, DocumentError):
             return None
-        return manifest.intervention if halted != ctx.phase and halted in remaining_phases(manifest) else None
+        return manifest.intervention if halted_phase != ctx.phase and halted_phase in remaining_phases(manifest) else None
 
     def _record_halt(self, ctx: PhaseContext, intervention: Intervention) -> PhaseReport:
-        """Store that the turn stopped. What follows a saved turn cannot unsave it (DECISIONS 16)."""
+        """Store that the turn stopped. What follows a saved turn cannot unsave it (decision 16,
+        docs/decisions/16-the-answer-comes-first.md)."""
         state = ctx.turn.manifest.state
         if state not in (TurnState.SAVED, TurnState.CLARIFY):
             state = TurnState.HALTED
@@ -219,18 +224,19 @@ class TurnRun:
         self._has_open_row = turn.manifest.state in turn_indexing.UNSETTLED_STATES
 
 
-async def _fit_committed(ctx: PhaseContext, written: PhaseOutput, report: PhaseReport) -> PhaseReport:
-    """The committed phase's report; context.md is back under its limit before the next phase begins (000 section 25, level 2)."""
-    if not written.sections:
+async def _fit_committed(ctx: PhaseContext, output: PhaseOutput, report: PhaseReport) -> PhaseReport:
+    """The committed phase's report; context.md is back under its limit before the next phase begins (specification 000, section 25, level
+    2)."""
+    if not output.sections:
         return report
-    before = len(ctx.compressions), len(ctx.overflows)
-    turn = await fit_document(ctx, written.sections, section_writers())
-    if (len(ctx.compressions), len(ctx.overflows)) == before:
+    counts_before = len(ctx.compressions), len(ctx.overflows)
+    turn = await fit_document(ctx, output.sections, section_writers())
+    if (len(ctx.compressions), len(ctx.overflows)) == counts_before:
         return report
     verdicts = worst_verdicts([*report.verdicts, *ctx.compression_verdicts])
     return replace(report, manifest=turn.manifest, verdicts=verdicts, facts={**report.facts, **compression_facts(ctx.compressions)})
 
 
 def _activity_fields(ctx: PhaseContext) -> dict[str, str]:
-    """What a commit says of the turn's last activity; nothing where the commit is one."""
+    """The field by which maintenance keeps the turn's last activity; none for any other commit, which is an activity."""
     return {"last_activity": ctx.turn.manifest.last_activity} if ctx.deps.is_maintenance else {}

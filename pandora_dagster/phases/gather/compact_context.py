@@ -1,4 +1,5 @@
-"""The compact context of 002 section 6: facts of the session (004's session memory) and, with consent, of the user."""
+"""The compact context of specification 002, section 6: facts of the session (specification 004's session memory) and, with consent, of
+the user."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +11,14 @@ from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather.fact_lines import FACTS_HEADING, PREFERENCES_HEADING, facts_block, shown_line
 from pandora_dagster.phases.gather.section2 import Background, next_label
 
-NAME, MEMORY = "conversation_context", "session_memory"
-SESSION = "===== SESSION MEMORY - USER PREFERENCES ====="
-"""Heading of the session's facts (004 section 13.1)."""
+FACTS_DOCUMENT, MEMORY_DOCUMENT = "conversation_context", "session_memory"
+MEMORY_HEADING = "===== SESSION MEMORY - USER PREFERENCES ====="
+"""Heading of the session's facts (specification 004, section 13.1)."""
 MAX_SHOWN_FACTS = 5
-"""Items of one kind (002 section 6)."""
+"""Current facts of the session, and of the user, that one call gets (specification 002, section 6)."""
 _PRIORITY = 5e5
-"""Above older history and retrieved turns, below the newest turns, which are never dropped."""
-_FRAME = 24
+"""Priority of the facts: above older history and retrieved turns, below the newest turns, which are never dropped."""
+_FACT_FRAME_TOKENS = 24
 """Tokens around a fact: category, date, turn, label."""
 
 
@@ -25,7 +26,7 @@ _FRAME = 24
 class KnownFacts:
     """The facts that a query gets as background: of the user from other sessions, and of this session.
 
-    The rolling summary, a block of 002 section 6, is among the prior turns that it summarizes.
+    The rolling summary, a block of specification 002, section 6, is among the prior turns that it summarizes.
     """
 
     ctx: PhaseContext
@@ -41,16 +42,16 @@ class KnownFacts:
         Raises DocumentError for a damaged ledger.
         """
         user, session = ctx.turn.key.user, ctx.turn.manifest.session_id
-        own = tuple(f for f in ctx.deps.facts.session(user, SessionId(session)).facts if f.turn < ctx.turn.key.number)
+        session_facts = tuple(f for f in ctx.deps.facts.session(user, SessionId(session)).facts if f.turn < ctx.turn.key.number)
         profile = ctx.deps.facts.profile(user)
-        stated = {f.fact for f in own}
-        others = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in stated] if profile else []
-        return cls(ctx, turn_count, _relevant_facts(ctx, others), _relevant_facts(ctx, own))
+        stated = {f.fact for f in session_facts}
+        user_facts = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in stated] if profile else []
+        return cls(ctx, turn_count, _relevant_facts(ctx, user_facts), _relevant_facts(ctx, session_facts))
 
     @property
     def tokens(self) -> int:
         """Tokens of the pack that the facts take whatever else is loaded."""
-        return sum(self.ctx.deps.counter.count(fact.fact) + _FRAME for fact in (*self.user, *self.session))
+        return sum(self.ctx.deps.counter.count(fact.fact) + _FACT_FRAME_TOKENS for fact in (*self.user, *self.session))
 
     def background(self, cited: Sequence[Source]) -> Background:
         """A fact is cited as the turn in which it was stated; new labels follow those of `cited`. A document without facts is empty."""
@@ -66,8 +67,8 @@ class KnownFacts:
         items = _fact_item(user, "what is known of the user", _PRIORITY), _fact_item(session, "notable facts", _PRIORITY - 1)
         return Background(
             documents=(
-                InputDocument(NAME, items=items[0], header=f"Turn {self.turn_count}" if user else ""),
-                InputDocument(MEMORY, items=items[1], header=SESSION if session else ""),
+                InputDocument(FACTS_DOCUMENT, items=items[0], header=f"Turn {self.turn_count}" if user else ""),
+                InputDocument(MEMORY_DOCUMENT, items=items[1], header=MEMORY_HEADING if session else ""),
             ),
             cited=tuple(added.values()),
         )

@@ -1,4 +1,4 @@
-"""Facts as lines of a prompt: lines of the ledger, and the compact context of 002 section 6, with readers for both."""
+"""Facts as lines of a prompt: lines of the ledger, and the compact context of specification 002, section 6, with readers for both."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class FactLine:
     text: str
     date: str
     turn: int
-    current: bool
+    is_current: bool
 
 
 def ledger_lines(facts: Iterable[NotableFact]) -> str:
@@ -32,7 +32,9 @@ def ledger_lines(facts: Iterable[NotableFact]) -> str:
 
 def read_ledger_lines(text: str) -> tuple[FactLine, ...]:
     """The facts of `ledger_lines`."""
-    return tuple(FactLine(id, kind, fact, date, int(turn), not over) for id, kind, over, fact, date, turn in _LEDGER_LINE.findall(text))
+    return tuple(
+        FactLine(id, category, fact, date, int(turn), not ended) for id, category, ended, fact, date, turn in _LEDGER_LINE.findall(text)
+    )
 
 
 def shown_line(fact: NotableFact, label: str) -> str:
@@ -43,7 +45,8 @@ def shown_line(fact: NotableFact, label: str) -> str:
 def read_shown_lines(text: str) -> tuple[FactLine, ...]:
     """The facts of `shown_line`s; heading lines are not read."""
     return tuple(
-        FactLine(label, kind, fact, date, int(turn), not over) for kind, over, fact, date, turn, label in _SHOWN_LINE.findall(text)
+        FactLine(label, category, fact, date, int(turn), not ended)
+        for category, ended, fact, date, turn, label in _SHOWN_LINE.findall(text)
     )
 
 
@@ -53,5 +56,5 @@ def facts_block(heading: str, lines: Sequence[str]) -> str:
 
 
 def _fact_text(fact: NotableFact) -> str:
-    over = "" if fact.is_current else f", {_NOT_CURRENT}"
-    return f"[{fact.category}{over}] {' '.join(fact.fact.split())} ({fact.stated_at[:10]}, turn {fact.turn})"
+    mark = "" if fact.is_current else f", {_NOT_CURRENT}"
+    return f"[{fact.category}{mark}] {' '.join(fact.fact.split())} ({fact.stated_at[:10]}, turn {fact.turn})"

@@ -24,9 +24,11 @@ from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.gather.source_text import UNLINKED, Header, compress_text, headers_within_budget, one_line, search_text
 
 MEMORY_HEADER_TOKENS = 400
-"""Tokens of the headers (004 section 7.1)."""
+"""Tokens of the headers (specification 004, section 7.1)."""
 _PAGES = {"preference": "preferences.md", "fact": "facts.md"}
 """Kind of a memory entry -> the page that stores it."""
+_PREVIEW_CHARACTERS = 80
+"""Characters of a value in its header."""
 _VALUE_TOKENS = 300
 """Tokens of one value. Most values are a few words; the longest that may be stored is a page."""
 
@@ -50,7 +52,7 @@ class MemorySource(ContextSource[MemoryPage]):
         answer_field="session_preferences",
         document="stored_preferences",
         heading="===== STORED USER PREFERENCES =====",
-        priority=1e13,  # memory precedes all other sources (004 section 7.3)
+        priority=1e13,  # memory precedes all other sources (specification 004, section 7.3)
         is_supplementary=False,
         unused_fact="memory_not_used",
     )
@@ -61,7 +63,7 @@ class MemorySource(ContextSource[MemoryPage]):
         headers = [
             Header(
                 f"memory {e.key}",
-                {"key": e.key, "value_preview": str(e.value)[:80], "last_updated": e.last_updated, "kind": e.kind},
+                {"key": e.key, "value_preview": str(e.value)[:_PREVIEW_CHARACTERS], "last_updated": e.last_updated, "kind": e.kind},
                 score,
             )
             for e, score in zip(entries, scores, strict=True)
@@ -84,15 +86,15 @@ class MemorySource(ContextSource[MemoryPage]):
     def cite(self, record: MemoryPage) -> Source:
         return Source("", record.name, "Stored user preferences")
 
-    async def read(self, query: SourceQuery, record: MemoryPage, label: str, place: int) -> SourcePassage:
-        """One item for each entry; a value over its limit is compressed (DECISIONS 2)."""
+    async def read(self, query: SourceQuery, record: MemoryPage, label: str, rank: int) -> SourcePassage:
+        """One item for each entry; a value over its limit is compressed (decision 2, docs/decisions/02-selection-then-compression.md)."""
         items: list[Item] = []
-        for rank, entry in record.entries:
+        for entry_rank, entry in record.entries:
             shown = entry
             if query.compress and query.counter.count(entry.value) > _VALUE_TOKENS:
                 name = f"{record.name}: {entry.key}"
                 shown = replace(entry, value=await compress_text(query, entry.value, name, ContentType.GENERIC, _VALUE_TOKENS))
-            items.append(Item("\n".join(_entry_lines(shown)), self.traits.priority - rank, f"memory {entry.key}"))
+            items.append(Item("\n".join(_entry_lines(shown)), self.traits.priority - entry_rank, f"memory {entry.key}"))
         return SourcePassage(tuple(items))
 
     def render(self, gathered: GatheredContext, records: Sequence[MemoryPage], cited: Sequence[Source], now: datetime) -> SourceSection:

@@ -1,4 +1,4 @@
-"""Knowledge notes as a source (004 section 13). A long note is compressed for the query."""
+"""Knowledge notes as a source (specification 004, section 13). A long note is compressed for the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,12 +36,15 @@ from pandora_dagster.phases.gather.source_text import (
 )
 
 NOTE_HEADER_TOKENS = 400
-"""Tokens of the headers. 004 section 7.1 sets none for notes: they take what turns leave."""
+"""Tokens of the headers. specification 004, section 7.1 sets none for notes: they take what turns leave."""
 NOTE_TOKENS = 800
-_LINKED = 0.3
+"""Tokens of one note as SYNTHESIS reads it."""
+_LINK_SHARE = 0.3
 """The share of its score that a note lends to the notes it links to."""
-_PASSAGE_CHARS = 240
+_PASSAGE_CHARACTERS = 240
 """Characters of a note's passage in its header."""
+_CONFIDENCE = 0.7
+"""The confidence of a note, which states none; a note that is used counts with it in the quality of section 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +66,20 @@ class NoteSource(ContextSource[Note]):
         words = search_text(query)
         listing = self.store.listing(query.user, words)
         matches = {match.name: match for match in listing.matches}
-        lent: dict[str, float] = {}
+        link_scores: dict[str, float] = {}
         for header in listing.headers:
             for link in header.links if header.name in matches else ():
-                lent[_link_name(link)] = max(lent.get(_link_name(link), 0.0), _LINKED * matches[header.name].score)
-        found: list[Header] = []
+                link_scores[_link_name(link)] = max(link_scores.get(_link_name(link), 0.0), _LINK_SHARE * matches[header.name].score)
+        offered: list[Header] = []
         for header in listing.headers:
             match = matches.get(header.name)
-            score = max(match.score if match else 0.0, lent.get(_link_name(header.name), 0.0))
+            score = max(match.score if match else 0.0, link_scores.get(_link_name(header.name), 0.0))
             if score > 0 or len(listing.headers) <= MAX_OFFERED_HEADERS:
                 passage = _best_excerpt(query, words, match.passage) if match else ""
                 values = {"note": header.name, "title": header.title, "tags": list(header.tags)}
                 values |= {"passage": passage} if passage.lstrip("# ") not in ("", header.title) else {}
-                found.append(Header(f"note {header.name}", values, score))
-        return headers_within_budget(query, "note_headers", found, NOTE_HEADER_TOKENS, listing.notices)
+                offered.append(Header(f"note {header.name}", values, score))
+        return headers_within_budget(query, "note_headers", offered, NOTE_HEADER_TOKENS, listing.notices)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
         return tuple((name, "", "") for name in plan.relevant_notes)
@@ -90,7 +93,7 @@ class NoteSource(ContextSource[Note]):
     def cite(self, record: Note) -> Source:
         return Source("", record.logical_id, f"Note: {record.header.title[:80]}")
 
-    async def read(self, query: SourceQuery, record: Note, label: str, place: int) -> SourcePassage:
+    async def read(self, query: SourceQuery, record: Note, label: str, rank: int) -> SourcePassage:
         """The whole note within its limit, else compressed for the query."""
         name, text = record.header.name, record.text
         if query.counter.count(text) > NOTE_TOKENS:
@@ -98,7 +101,7 @@ class NoteSource(ContextSource[Note]):
         day = f" ({record.dated})" if record.dated else ""
         # Quoted under its heading: no line of a note can begin another source.
         quoted = f"===== NOTE {name}{day} [{label}] =====\n{escape_pack_lines(text)}"
-        return SourcePassage((Item(quoted, self.traits.priority - place, f"note {name}"),))
+        return SourcePassage((Item(quoted, self.traits.priority - rank, f"note {name}"),))
 
     def render(self, gathered: GatheredContext, records: Sequence[Note], cited: Sequence[Source], now: datetime) -> SourceSection:
         knowledge = gathered.forever_knowledge
@@ -113,7 +116,7 @@ class NoteSource(ContextSource[Note]):
             f"### Forever Memory Knowledge\n\n{meta_block(meta)}\n\n" + "\n".join(lines),
             used_labels=frozenset(labels[name] for name in names if name in labels),
             unlinked=tuple(f"note {one_line(k.note)[:80]} is not among the loaded sources" for k in knowledge if k.note not in labels),
-            confidences=tuple(0.7 for name in names if name in labels),
+            confidences=tuple(_CONFIDENCE for name in names if name in labels),
         )
 
     def unused(self, gathered: GatheredContext, records: Sequence[Note]) -> tuple[str, ...]:
@@ -133,7 +136,7 @@ class NoteSource(ContextSource[Note]):
 
 def _best_excerpt(query: SourceQuery, words: str, passage: str) -> str:
     """The part of a passage that shares most with the query, as one line."""
-    parts = [passage[start:stop] for start, stop in passages(passage, longest=_PASSAGE_CHARS)]
+    parts = [passage[start:stop] for start, stop in passages(passage, longest=_PASSAGE_CHARACTERS)]
     scores = query.scores(words, parts)
     return " ".join(parts[max(range(len(parts)), key=lambda i: (scores[i], -i))].split()) if parts else ""
 

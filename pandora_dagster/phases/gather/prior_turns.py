@@ -20,30 +20,33 @@ from pandora_dagster.retrieval.context_window import ContextWindow, Form, Sessio
 from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, retrieval_policy
 from pandora_dagster.retrieval.turn_excerpts import excerpt, full_excerpt
 
-_PROTECTED, _ROLLED, _HISTORY = 1e12, 1e11, 1e3
-"""Priority of an item: protected turns take precedence over the rolling summary, this over older turns, these over turns that RETRIEVAL
-chose, which have 100 to 300."""
+_PROTECTED_PRIORITY, _SUMMARY_PRIORITY, _HISTORY_PRIORITY = 1e12, 1e11, 1e3
+"""Priorities of items, highest first: protected turns, the rolling summary, older turns. Turns that RETRIEVAL chose have 100 to 300."""
 _FORM_NAMES: Mapping[Form, str] = {
     "whole": "whole",
     "summary": "as their summaries",
     "rolled up": "in the summary of the conversation",
     "left out": "left out",
 }
+_USUAL_LABEL = "10"
+"""Stands for the label of a turn, which is assigned later, when its tokens are counted."""
 _HEADER_TOKENS = 60
 """Tokens of the rolling summary's header, and of the line that names what it links."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TurnForms:
-    """The texts of turns that may be included whole, and what their limit left out of each."""
+    """The texts of turns that may be included whole, by the number of the turn."""
 
     whole: Mapping[int, str]
     shortened: Mapping[int, tuple[str, ...]]
+    """The names of the pieces that the limit of a turn left out."""
     unreadable: frozenset[int]
 
 
-async def prior_turn(ctx: PhaseContext, turn: Turn, path: str, *, limit: int) -> tuple[str, tuple[str, ...]]:
-    """A turn within its limit: whole, else compressed to it, else its best whole pieces and the names of those left out (DECISIONS 2)."""
+async def prior_turn_text(ctx: PhaseContext, turn: Turn, path: str, *, limit: int) -> tuple[str, tuple[str, ...]]:
+    """A turn within its limit: whole, else compressed to it, else its best whole pieces and the names of those left out (decision 2,
+    docs/decisions/02-selection-then-compression.md)."""
     query, counter = ctx.analysis().resolved_query, ctx.deps.counter
     chosen = excerpt(turn, query, limit=limit, counter=counter, scores=ctx.deps.scores)
     if not chosen.left_out or ctx.deps.summarizer is None:
@@ -60,6 +63,7 @@ def with_turn_header(number: int, created_at: str, label: str, text: str, *, is_
 
 
 def context_path(turn_id: str) -> str:
+    """The path of a turn's context.md below the user's folder, as citations name it."""
     return f"turns/{turn_id}/context.md"
 
 
@@ -70,14 +74,14 @@ def protected_turns(ctx: PhaseContext, rows: Sequence[TurnRow]) -> frozenset[int
 
 
 async def session_window(
-    ctx: PhaseContext, rows: Sequence[TurnRow], continued: InputDocument, loaded: Sequence[LoadedSource], room: int
+    ctx: PhaseContext, rows: Sequence[TurnRow], turn_document: InputDocument, loaded: Sequence[LoadedSource], budget_tokens: int
 ) -> Background:
-    """The session's earlier turns (`rows`, oldest first) in `room` tokens, of which the `loaded` records take theirs.
+    """The session's earlier turns (`rows`, oldest first) in `budget_tokens` tokens, of which the `loaded` records take theirs.
 
     They continue the document of the turns that RETRIEVAL chose, whose header precedes the line about the session.
     """
     first_label = next_label([source for found in loaded for source in found.cited])
-    retrieved = [found for found in loaded if found.source.traits.document == continued.name]
+    retrieved = [found for found in loaded if found.source.traits.document == turn_document.name]
     chosen = {record.turn.key.number for found in retrieved for record in found.records}
     policy, kind = retrieval_policy(ctx.deps.policy), _policy_kind(ctx)
     buffer, rolling = policy.buffer(kind), _rolling_summary(ctx)
@@ -88,7 +92,7 @@ async def session_window(
         [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
         policy=policy,
         kind=kind,
-        budget_tokens=max(0, room - _item_tokens(ctx, others)),
+        budget_tokens=max(0, budget_tokens - _item_tokens(ctx, others)),
         counter=ctx.deps.counter,
         summary_tokens=rolling.tokens + _HEADER_TOKENS if rolling else 0,
         retrieved_tokens=_item_tokens(ctx, (item for found in retrieved for item in found.items)),
@@ -99,9 +103,9 @@ async def session_window(
     protected = protected_turns(ctx, rows)
     items = tuple(_window_item(row, window, forms, labels[row.number], row.number in protected) for row in sent)
     sources = tuple(Source(labels[row.number], context_path(row.turn_id), row.summary, row.turn_id) for row in sent)
-    header = "\n".join(line for line in (continued.header, _window_header(window)) if line)
+    header = "\n".join(line for line in (turn_document.header, _window_header(window)) if line)
     return Background(
-        documents=(replace(continued, items=(*([summary[0]] if summary else []), *items), header=header),),
+        documents=(replace(turn_document, items=(*([summary[0]] if summary else []), *items), header=header),),
         cited=(*([summary[1]] if summary else []), *sources),
         left_out=tuple(f"turn {n}: {name}" for n in window.numbers("whole") for name in forms.shortened.get(n, ())),
         inclusions=tuple(
@@ -123,26 +127,28 @@ def _rolling_summary(ctx: PhaseContext) -> ConversationSummary | None:
     """The session's rolling summary; None where there is none, where it cannot be read (no plan named it), and for the re-run of a
     turn that it covers: that turn must not see later turns."""
     try:
-        found = ctx.deps.conversations.find(ctx.turn.key.user, SessionId(ctx.turn.manifest.session_id))
+        summary = ctx.deps.conversations.find(ctx.turn.key.user, SessionId(ctx.turn.manifest.session_id))
     except DocumentError:
         return None
-    return found if found and found.last_turn < ctx.turn.key.number else None
+    return summary if summary and summary.last_turn < ctx.turn.key.number else None
 
 
 def _rolling_item(ctx: PhaseContext, rolling: ConversationSummary, window: ContextWindow, label: str) -> tuple[Item, Source]:
-    """The rolling summary as one item, and its source: it is cited for the turns that it covers, under the number of the last."""
+    """The rolling summary as one item, and its source: it is cited for the turns that it covers, under the number of the newest."""
     turns = window.numbers("rolled up")
-    covered, last = session_history.number_ranges(turns), turns[-1]
+    covered, newest = session_history.number_ranges(turns), turns[-1]
     linked = f"\nFurther limits and decisions: turns {session_history.number_ranges(rolling.linked)}." if rolling.linked else ""
     header = f"===== PRIOR TURNS {covered} ({rolling.created_at[:10]}, conversation summary) [{label}] ====="
     path = f"sessions/{rolling.session_id}/conversation_summary.json"
-    source = Source(label, path, f"Summary of turns {covered}", TurnKey(ctx.turn.key.user, last).turn_id)
-    return Item(f"{header}\n{escape_pack_lines(render_digest(rolling.digest))}{linked}", _ROLLED, session_history.CONVERSATION_ITEM), source
+    source = Source(label, path, f"Summary of turns {covered}", TurnKey(ctx.turn.key.user, newest).turn_id)
+    return Item(
+        f"{header}\n{escape_pack_lines(render_digest(rolling.digest))}{linked}", _SUMMARY_PRIORITY, session_history.CONVERSATION_ITEM
+    ), source
 
 
-def item_worth(number: int, *, is_protected: bool) -> float:
+def item_priority(number: int, *, is_protected: bool) -> float:
     """The priority of an item of the window: higher for newer turns."""
-    return (_PROTECTED if is_protected else _HISTORY) + number
+    return (_PROTECTED_PRIORITY if is_protected else _HISTORY_PRIORITY) + number
 
 
 async def _turn_forms(ctx: PhaseContext, rows: Sequence[TurnRow], policy: RetrievalPolicy) -> _TurnForms:
@@ -154,22 +160,23 @@ async def _turn_forms(ctx: PhaseContext, rows: Sequence[TurnRow], policy: Retrie
             turn = ctx.deps.turns.load(TurnKey(ctx.turn.key.user, row.number), only=READ_FILES)
         except (DocumentError, UnknownTurnError):
             continue
-        whole[row.number], shortened[row.number] = await prior_turn(ctx, turn, context_path(row.turn_id), limit=policy.turn_tokens)
+        whole[row.number], shortened[row.number] = await prior_turn_text(ctx, turn, context_path(row.turn_id), limit=policy.turn_tokens)
     return _TurnForms(whole, shortened, frozenset(row.number for row in rows) - whole.keys())
 
 
 def _session_turn(row: TurnRow, forms: _TurnForms, chosen: bool, covered: bool) -> SessionTurn:
     """Each form of a turn as the pack would contain it, under a label of the usual length."""
     text = forms.whole.get(row.number, "")
-    whole = with_turn_header(row.number, row.created_at, "10", text) if text else ""
-    return SessionTurn(row.number, whole, with_turn_header(row.number, row.created_at, "10", row.summary, is_summary=True), chosen, covered)
+    whole = with_turn_header(row.number, row.created_at, _USUAL_LABEL, text) if text else ""
+    summary = with_turn_header(row.number, row.created_at, _USUAL_LABEL, row.summary, is_summary=True)
+    return SessionTurn(row.number, whole, summary, chosen, covered)
 
 
 def _window_item(row: TurnRow, window: ContextWindow, forms: _TurnForms, label: str, is_protected: bool) -> Item:
     is_summary = window.forms[row.number] == "summary"
     text = row.summary if is_summary else forms.whole[row.number]
     headed = with_turn_header(row.number, row.created_at, label, text, is_summary=is_summary)
-    return Item(headed, item_worth(row.number, is_protected=is_protected), f"turn {row.number}")
+    return Item(headed, item_priority(row.number, is_protected=is_protected), f"turn {row.number}")
 
 
 def _window_reason(number: int, window: ContextWindow, forms: _TurnForms) -> str:

@@ -1,4 +1,4 @@
-"""Cached research as a source (004 sections 3.5 and 4.1)."""
+"""Cached research as a source (specification 004, sections 3.5 and 4.1)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,12 +38,21 @@ from pandora_dagster.phases.gather.source_text import (
 from pandora_dagster.retrieval.freshness import age_hours, freshness_score, hours_left, is_expired
 
 RESEARCH_HEADER_TOKENS = 500
-"""Tokens of the headers (004 section 7.1)."""
+"""Tokens of the headers (specification 004, section 7.1)."""
 RESEARCH_TOKENS = 700
+"""Tokens of one research record as SYNTHESIS reads it."""
 TOP_CLAIMS = 5
-"""Claims of cached research that SYNTHESIS reads (004 section 7.3)."""
-_MOST_MATCHES = 8
-_MOST_COLUMNS = 5
+"""Claims of cached research that SYNTHESIS reads (specification 004, section 7.3)."""
+_MAX_MATCHES = 8
+"""Words of the query that a header lists as found in its record."""
+_MAX_COLUMNS = 5
+"""Columns of the table of top results, its source and age apart."""
+_MAX_HEADER_VISITS = 5
+"""Visits of a research that its header names."""
+_MIN_SUMMARY_TOKENS = 50
+"""Least tokens that a summary is compressed to."""
+_STALE_FACTOR = 0.5
+"""Factor on the confidence of research that expired."""
 _PAGE_HINT = "add the page's record (`pandora visit add`), or the research again without it (`pandora research add`)"
 
 
@@ -74,9 +83,9 @@ class ResearchSource(ContextSource[Research]):
                     "age_hours": age_hours(row.created_at, now),
                     "quality_score": row.quality_score,
                 }
-                | _query_matches(query, words, self._text(query.user, row))
+                | _query_matches(query, words, self._searched_text(query.user, row))
                 | ({"expired": True} if is_expired(row.expires_at, now) else {})
-                | ({"visits": list(row.webpage_cache[:5])} if row.webpage_cache else {}),
+                | ({"visits": list(row.webpage_cache[:_MAX_HEADER_VISITS])} if row.webpage_cache else {}),
                 score,
             )
             for row, score in zip(rows, scores, strict=True)
@@ -97,15 +106,15 @@ class ResearchSource(ContextSource[Research]):
                 "retrieval_plan.json: research_cache_match: matched without a topic: expected one of those offered", missing=True
             )
         try:
-            found = self.store.research(query.user, match.topic)
+            research = self.store.research(query.user, match.topic)
         except DocumentError as error:
             raise plan_error("research_cache_match", error) from error
         stored = {row.visit_id for row in self.store.visit_rows(query.user)}
-        if missing := [v for v in found.webpage_cache if v not in stored]:
-            where = f"retrieval_plan.json: research_cache_match: {found.logical_id}: webpage_cache: {', '.join(missing)}"
+        if missing := [v for v in research.webpage_cache if v not in stored]:
+            where = f"retrieval_plan.json: research_cache_match: {research.logical_id}: webpage_cache: {', '.join(missing)}"
             message = f"{where}: no such visit record: expected every page that the research names"
             raise DocumentError(message, missing=True, hint=_PAGE_HINT)
-        return (found,), ()
+        return (research,), ()
 
     def cite(self, record: Research) -> Source:
         return Source("", record.logical_id, f"Cached research (quality: {record.quality_score:.2f})")
@@ -113,11 +122,12 @@ class ResearchSource(ContextSource[Research]):
     def age(self, record: Research, now: datetime) -> float | None:
         return age_hours(record.created_at, now)
 
-    async def read(self, query: SourceQuery, record: Research, label: str, place: int) -> SourcePassage:
-        """Summary and top claims with age and expiry (004 section 7.3): the least certain claims go first, then the summary shrinks."""
+    async def read(self, query: SourceQuery, record: Research, label: str, rank: int) -> SourcePassage:
+        """Summary and top claims with age and expiry (specification 004, section 7.3): the least certain claims go first, then the
+        summary shrinks."""
         count, name, now = query.counter.count, f"research {record.topic}", query.now
-        by_confidence = sorted(record.claims, key=lambda c: -c.confidence)
-        chosen: list[Claim] = [c for c in record.claims if c in by_confidence[:TOP_CLAIMS]][:TOP_CLAIMS]
+        top_claims = sorted(record.claims, key=lambda c: -c.confidence)[:TOP_CLAIMS]
+        chosen: list[Claim] = [c for c in record.claims if c in top_claims][:TOP_CLAIMS]
         left_out = [f"{name}: {c.claim[:80]}" for c in record.claims if c not in chosen]
         summary = record.summary
         values: dict[str, Any] = {
@@ -136,66 +146,66 @@ class ResearchSource(ContextSource[Research]):
             chosen = [c for c in chosen if c is not least]
             left_out.append(f"{name}: {least.claim[:80]}")
         if (over := count(line(chosen)) - RESEARCH_TOKENS) > 0:
-            target = max(50, count(summary) - over)
+            target = max(_MIN_SUMMARY_TOKENS, count(summary) - over)
             summary = await compress_text(query, summary, record.logical_id, ContentType.RESEARCH_DOC, target)
         text = f"===== CACHED RESEARCH {record.topic} [{label}] =====\n{line(chosen)}"
-        return SourcePassage((Item(text, self.traits.priority - place, name),), tuple(left_out))
+        return SourcePassage((Item(text, self.traits.priority - rank, name),), tuple(left_out))
 
     def render(self, gathered: GatheredContext, records: Sequence[Research], cited: Sequence[Source], now: datetime) -> SourceSection:
-        found = gathered.cached_research
-        record = next((r for r in records if found and r.topic == found.topic), None)
-        if found is None:
+        gathered_research = gathered.cached_research
+        record = next((r for r in records if gathered_research and r.topic == gathered_research.topic), None)
+        if gathered_research is None:
             return SourceSection()
         if record is None:
-            block = meta_block({"type": "research_cache", "topic": found.topic, "linked": False})
-            text = f"### Cached Research Intelligence\n\n{block}\n\n**Topic:** {one_line(found.topic)} {UNLINKED}"
-            return SourceSection(text, unlinked=(f"research {one_line(found.topic)} is not among the loaded sources",))
+            block = meta_block({"type": "research_cache", "topic": gathered_research.topic, "linked": False})
+            text = f"### Cached Research Intelligence\n\n{block}\n\n**Topic:** {one_line(gathered_research.topic)} {UNLINKED}"
+            return SourceSection(text, unlinked=(f"research {one_line(gathered_research.topic)} is not among the loaded sources",))
         number = next(s.label for s in cited if s.path == record.logical_id)
         label, age = f"[{number}]", age_hours(record.created_at, now)
-        left, stale = hours_left(record.expires_at, now), is_expired(record.expires_at, now)
+        remaining_hours, stale = hours_left(record.expires_at, now), is_expired(record.expires_at, now)
         meta: dict[str, Any] = {
             "type": "research_cache",
             "topic": record.topic,
             "quality_score": record.quality_score,
             "freshness_score": freshness_score(record.created_at, record.expires_at, now),
             "age_hours": age,
-            "expires_hours": left,
+            "expires_hours": remaining_hours,
             "source_count": len({c.source for c in record.claims}),
         } | ({"stale": True, "recommendation": "refresh"} if stale else {})
-        rows, unlinked = _result_table(found.top_results, record, label, age)
+        rows, unlinked = _result_table(gathered_research.top_results, record, label, age)
         lines = [
             f"**Topic:** {record.topic} {label}",
             f"**Quality Score:** {record.quality_score:.2f} ({quality_word(record.quality_score)} confidence)",
             f"**Age:** {age} hours",
-            f"**Expires:** {left} hours" if not stale else f"**Expired:** {-left} hours ago; refresh recommended",
+            f"**Expires:** {remaining_hours} hours" if not stale else f"**Expired:** {-remaining_hours} hours ago; refresh recommended",
         ]
         parts = ["### Cached Research Intelligence", meta_block(meta), "\n".join(lines)]
-        parts += [f"**Summary:** {one_line(found.summary)} {label}"] if found.summary.strip() else []
+        parts += [f"**Summary:** {one_line(gathered_research.summary)} {label}"] if gathered_research.summary.strip() else []
         parts += [f"**Top Results:**\n\n{rows}"] if rows else []
         return SourceSection(
             "\n\n".join(parts),
             used_labels=frozenset({number}),
             unlinked=unlinked,
-            stale=(f"research {record.topic} expired {-left} hours ago",) if stale else (),
+            stale=(f"research {record.topic} expired {-remaining_hours} hours ago",) if stale else (),
             recommendations=(f"refresh the research on {record.topic}",) if stale else (),
-            confidences=(record.quality_score * (0.5 if stale else 1.0),),
+            confidences=(record.quality_score * (_STALE_FACTOR if stale else 1.0),),
         )
 
     def unused(self, gathered: GatheredContext, records: Sequence[Research]) -> tuple[str, ...]:
         return tuple(f"research {r.topic}" for r in records) if gathered.cached_research is None else ()
 
     def drop_last(self, gathered: GatheredContext) -> tuple[GatheredContext, OmittedItem] | None:
-        found = gathered.cached_research
-        if found is None or not found.top_results:
+        research = gathered.cached_research
+        if research is None or not research.top_results:
             return None
-        shorter = found.model_copy(update={"top_results": found.top_results[:-1]})
-        item = one_line(next(iter(found.top_results[-1].values()), ""))
-        return gathered.model_copy(update={"cached_research": shorter}), OmittedItem(f"research {found.topic}", item=item)
+        shorter = research.model_copy(update={"top_results": research.top_results[:-1]})
+        item = one_line(next(iter(research.top_results[-1].values()), ""))
+        return gathered.model_copy(update={"cached_research": shorter}), OmittedItem(f"research {research.topic}", item=item)
 
     def path(self, user: UserId, cited: str) -> str | None:
         return (self.store.path(user, cited) or cited) if cited.startswith("research_cache/") else None
 
-    def _text(self, user: UserId, row: ResearchRow) -> str:
+    def _searched_text(self, user: UserId, row: ResearchRow) -> str:
         """Summary and claims of a topic; of a record that cannot be read the summary alone, since no plan has named it."""
         try:
             claims = self.store.research(user, row.topic).claims
@@ -205,6 +215,7 @@ class ResearchSource(ContextSource[Research]):
 
 
 def newest_by_topic(rows: Iterable[ResearchRow]) -> tuple[ResearchRow, ...]:
+    """The first of `rows`, which are newest first, for each topic."""
     newest: dict[str, ResearchRow] = {}
     for row in rows:
         newest.setdefault(row.topic, row)
@@ -213,22 +224,22 @@ def newest_by_topic(rows: Iterable[ResearchRow]) -> tuple[ResearchRow, ...]:
 
 def _query_matches(query: SourceQuery, words: str, text: str) -> dict[str, Any]:
     """The query's words that the record behind a header contains; {} where it contains none."""
-    found = [w for w in dict.fromkeys(plain_words(words).split()) if query.scores(w, [text])[0] > 0][:_MOST_MATCHES]
-    return {"says": found} if found else {}
+    matches = [w for w in dict.fromkeys(plain_words(words).split()) if query.scores(w, [text])[0] > 0][:_MAX_MATCHES]
+    return {"says": matches} if matches else {}
 
 
 def _result_table(results: Sequence[Mapping[str, Any]], record: Research, label: str, age: float) -> tuple[str, tuple[str, ...]]:
     """The table of top results, and a sentence for each result whose source the record does not have."""
     if not results:
         return "", ()
-    known = {one_line(c.source) for c in record.claims}
-    columns = [name for name in dict.fromkeys(n for r in results for n in r) if name != "source"][:_MOST_COLUMNS]
+    known_sources = {one_line(c.source) for c in record.claims}
+    columns = [name for name in dict.fromkeys(n for r in results for n in r) if name != "source"][:_MAX_COLUMNS]
     rows: list[list[str]] = []
     unlinked: list[str] = []
     for result in results:
         values = [one_line(result.get(name, "")) for name in columns]
         source = one_line(result.get("source", ""))
-        if source not in known:
+        if source not in known_sources:
             unlinked.append(f"research result {(values or [source])[0][:60]} has no source that was loaded")
             source = f"{source} {UNLINKED}".strip()
         rows.append([f"{(values or [''])[0]} {label}".strip(), *values[1:], source, f"{age}h ago"])

@@ -1,4 +1,5 @@
-"""The depth of retrieval for a turn, and the turns that the index offers it (002 section 4). Rules without a model call (DECISIONS 25)."""
+"""The depth of retrieval for a turn, and the turns that the index offers it (specification 002, section 4). Rules without a model call
+(decision 25, docs/decisions/25-the-embedded-runtime.md)."""
 
 from typing import Any
 
@@ -19,7 +20,8 @@ _LINKED_FACTOR = 2
 
 
 def scope_of_turn(ctx: PhaseContext) -> RetrievalScope:
-    """Depth, threshold and sessions for this turn; phase 0 says whether the query refers back (002 section 4, "Reference Detection")."""
+    """Depth, threshold and sessions for this turn; phase 0 says whether the query refers back (specification 002, section 4, "Reference
+    Detection")."""
     analysis = ctx.analysis()
     reference = "; ".join(analysis.reference_resolution.original_references) or ("recall" if analysis.intent == "recall" else "")
     return retrieval_scope(retrieval_policy(ctx.deps.policy), ctx.deps.stage or analysis.intent, reference, consents=crosses_sessions(ctx))
@@ -28,21 +30,21 @@ def scope_of_turn(ctx: PhaseContext) -> RetrievalScope:
 def candidate_turns(ctx: PhaseContext, query: str) -> tuple[tuple[Candidate, ...], dict[str, Any]]:
     """The turns that the index offers RETRIEVAL for `query`, best first, and what the phase report says of the search."""
     scope = scope_of_turn(ctx)
-    found = _candidates(ctx, query, scope) if scope.offered else ()
-    facts: dict[str, Any] = {"retrieval_depth": scope.depth, "depth_why": scope.why, "candidates": len(found)}
-    return found, facts | ({} if scope.crosses else {"other_sessions": "no consent"})
+    candidates = _candidates(ctx, query, scope) if scope.offered else ()
+    facts: dict[str, Any] = {"retrieval_depth": scope.depth, "depth_why": scope.why, "candidates": len(candidates)}
+    return candidates, facts | ({} if scope.crosses else {"other_sessions": "no consent"})
 
 
 def _candidates(ctx: PhaseContext, query: str, scope: RetrievalScope) -> tuple[Candidate, ...]:
     key, session = ctx.turn.key, ctx.turn.manifest.session_id
-    linked = frozenset(ctx.deps.facts.session(key.user, SessionId(session)).linked_sessions) if scope.crosses else frozenset[str]()
+    linked_sessions = frozenset(ctx.deps.facts.session(key.user, SessionId(session)).linked_sessions) if scope.crosses else frozenset[str]()
     limit = (
         max(MAX_SESSION_CANDIDATES, scope.offered)
         if not scope.crosses
-        else scope.offered * (_LINKED_FACTOR if linked or scope.threshold else 1)
+        else scope.offered * (_LINKED_FACTOR if linked_sessions or scope.threshold else 1)
     )
-    found = ctx.deps.index.candidates(key.user, query, limit=limit, before=key.number)
-    return filter_candidates(found, scope, session=session, linked=linked)
+    candidates = ctx.deps.index.candidates(key.user, query, limit=limit, before=key.number)
+    return filter_candidates(candidates, scope, session=session, linked=linked_sessions)
 
 
 def named_days(ctx: PhaseContext) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Section 2 in 004 section 5's dual format: Markdown for users and models, `_meta` YAML for code.
+"""Section 2 in specification 004, section 5's dual format: Markdown for users and models, `_meta` YAML for code.
 
 The subsections come from the registered sources; this module adds references and assessment, and makes the section fit its budget.
 """
@@ -59,10 +59,12 @@ class LoadedContext:
 
 @dataclass(frozen=True, slots=True)
 class Section2:
+    """A rendered section 2, and what the phase reports of it."""
+
     text: str
     quality: float
     verdicts: tuple[GateVerdict, ...] = ()
-    """The quality gates of 004 section 10."""
+    """The quality gates of specification 004, section 10."""
     left_out: tuple[OmittedItem, ...] = ()
 
 
@@ -71,26 +73,27 @@ def next_label(cited: Sequence[Source]) -> int:
     return max((int(source.label) for source in cited), default=0) + 1
 
 
-def key_fact_budget(gathered: GatheredContext, loaded: LoadedContext, *, room: int, counter: TokenMeasure, now: datetime) -> int:
-    """Tokens that the key facts of one turn may take in a section 2 of `room` tokens that has only that turn."""
-    bare = tuple(t.model_copy(update={"key_facts": ()}) for t in gathered.prior_turns)
-    around = (
-        _section2(gathered.model_copy(update={"prior_turns": (turn,)}), loaded, [OmittedItem("turn 0", "high")], now) for turn in bare
-    )
-    return max(1, room - max((counter.count(s.text) for s in around), default=0))
+def key_fact_budget(gathered: GatheredContext, loaded: LoadedContext, *, budget_tokens: int, counter: TokenMeasure, now: datetime) -> int:
+    """Tokens that the key facts of one turn may take in a section 2 of `budget_tokens` tokens that has only that turn."""
+    without_facts = tuple(t.model_copy(update={"key_facts": ()}) for t in gathered.prior_turns)
+    omission = [OmittedItem("turn 0", "high")]
+    sections = (_section2(gathered.model_copy(update={"prior_turns": (turn,)}), loaded, omission, now) for turn in without_facts)
+    return max(1, budget_tokens - max((counter.count(s.text) for s in sections), default=0))
 
 
-def fit_section2(gathered: GatheredContext, loaded: LoadedContext, *, room: int, counter: TokenMeasure, now: datetime) -> Section2:
-    """Section 2 within `room` tokens. The source of the lowest priority drops its items first; the section names them (001 section 5)."""
+def fit_section2(gathered: GatheredContext, loaded: LoadedContext, *, budget_tokens: int, counter: TokenMeasure, now: datetime) -> Section2:
+    """Section 2 within `budget_tokens` tokens: the source of the lowest priority drops its items first; the section names them
+    (specification 001, section 5)."""
     omitted: list[OmittedItem] = []
     section = _section2(gathered, loaded, omitted, now)
     by_priority = sorted((s.source for s in loaded.sources), key=lambda source: source.traits.priority)
-    while counter.count(section.text) > room:
-        shorter = next((found for source in by_priority if (found := source.drop_last(gathered))), None)
-        if shorter is None:
+    while counter.count(section.text) > budget_tokens:
+        drops = (source.drop_last(gathered) for source in by_priority)
+        drop = next((drop for drop in drops if drop), None)
+        if drop is None:
             break
-        gathered = shorter[0]
-        omitted.append(shorter[1])
+        gathered, omitted_item = drop
+        omitted.append(omitted_item)
         section = _section2(gathered, loaded, omitted, now)
     return replace(section, left_out=tuple(omitted))
 
@@ -132,8 +135,8 @@ def _assessment(quality: float, gaps: Sequence[str], recommendations: Sequence[s
         values["recommendations"] = list(recommendations)
     if left_out:
         values["left_out"] = len(left_out)
-    missing = "; ".join(gaps) if gaps else "None identified"
-    lines = [f"**Context Quality:** {quality:.2f} ({quality_word(quality)})", f"**Gaps:** {missing}"]
+    gap_text = "; ".join(gaps) if gaps else "None identified"
+    lines = [f"**Context Quality:** {quality:.2f} ({quality_word(quality)})", f"**Gaps:** {gap_text}"]
     if recommendations:
         lines.append(f"**Recommended:** {'; '.join(recommendations)}")
     if left_out:
@@ -143,12 +146,11 @@ def _assessment(quality: float, gaps: Sequence[str], recommendations: Sequence[s
 
 def _omission_list(left_out: Sequence[OmittedItem]) -> str:
     """Which sources, and how much of each: `turn 3 (low), 2 items of turn 5 (high)`."""
-    gone = {left.source: left.relevance for left in left_out if not left.item}
-    items = Counter((left.source, left.relevance) for left in left_out if left.item and left.source not in gone)
-    whole = [source + _in_brackets(relevance) for source, relevance in gone.items()]
-    return ", ".join(
-        [*whole, *(f"{n} item{'s' if n > 1 else ''} of {source}{_in_brackets(worth)}" for (source, worth), n in items.items())]
-    )
+    sources = {omitted.source: omitted.relevance for omitted in left_out if not omitted.item}
+    items = Counter((omitted.source, omitted.relevance) for omitted in left_out if omitted.item and omitted.source not in sources)
+    whole_sources = [source + _in_brackets(relevance) for source, relevance in sources.items()]
+    item_counts = [f"{n} item{'s' if n > 1 else ''} of {source}{_in_brackets(rank)}" for (source, rank), n in items.items()]
+    return ", ".join([*whole_sources, *item_counts])
 
 
 def _in_brackets(relevance: str) -> str:

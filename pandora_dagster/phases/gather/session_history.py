@@ -1,4 +1,5 @@
-"""Earlier turns as one JSON line each, offered as items to choose from (004 section 4.1), and what a phase reports of them."""
+"""Earlier turns as one JSON line each, offered as items to choose from (specification 004, section 4.1), and what a phase reports of
+them."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +18,13 @@ from pandora_dagster.phases.core.turn_indexing import current_row
 from pandora_dagster.phases.gather.retrieval_scope import crosses_sessions
 
 RECENT_TURNS = 20
-"""How many turn summaries are offered by age alone (004 section 4.1)."""
+"""How many turn summaries are offered by age alone (specification 004, section 4.1)."""
 _QUESTION_PRIORITY = 1e12
-"""Above every score: the question that the turn answers is never dropped."""
+"""Above every other priority: the question that the turn answers is never dropped."""
 MAX_LISTED_TURNS = 200
 """The number of a session's newest turns that a phase reports on."""
-_PROTECTED_PRIORITY = 1e9
+_PROTECTED_PRIORITY, _SCORE_PRIORITY, _SESSION_PRIORITY = 1e9, 1e6, 1e3
+"""Priority of a summary: protected turns first, then the score of the search (0 to 1), then the turns of the session, newest first."""
 CONVERSATION_ITEM = "summary of the conversation"
 """The name of the item that replaces all turns that are rolled up."""
 
@@ -65,8 +67,10 @@ def summaries_document(
     `scores`: how well the index found that turns match, the best as 1. `days`: the days that the query names; they precede the turns.
     """
     items: list[Item] = []
-    for place, row in enumerate(sorted(rows, key=lambda r: r.number)):
-        priority = (scores or {}).get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
+    for age_rank, row in enumerate(sorted(rows, key=lambda r: r.number)):
+        priority = (
+            (scores or {}).get(row.number, 0.0) * _SCORE_PRIORITY + (_SESSION_PRIORITY if row.session_id == session else 0.0) + age_rank
+        )
         priority += _PROTECTED_PRIORITY if row.number in protected else 0.0
         items.append(Item(_summary_line(row, (scores or {}).get(row.number)), priority, f"turn {row.number}"))
     return InputDocument("turn_summaries", items=tuple(items), header=days_line(days))
@@ -78,8 +82,8 @@ def window_facts(inclusions: Sequence[TurnInclusion], left_out: Collection[str])
     `left_out`: items that did not fit the call.
     """
     names = item_names(inclusions)
-    final = [TurnInclusion(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in inclusions]
-    groups = groupby(final, key=lambda t: (t.form, t.reason))
+    sent = [TurnInclusion(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in inclusions]
+    groups = groupby(sent, key=lambda t: (t.form, t.reason))
     rows = [{"turn": number_ranges([t.number for t in group]), "how": form, "why": reason} for (form, reason), group in groups]
     return {"window": rows} if rows else {}
 
@@ -141,17 +145,18 @@ def _summary_line(row: TurnRow, match: float | None) -> str:
 
 
 def open_question(deps: PhaseDependencies, user: str, session: str) -> str | None:
-    """The turn id of the session's last turn where it asked the user for clarification (DECISIONS 11)."""
-    last = [current_row(deps, row) for row in deps.index.rows(user, session=session, limit=1)]
-    return last[0].turn_id if last and last[0].state is TurnState.CLARIFY else None
+    """The turn id of the session's newest turn where it asked the user for clarification (decision 11, docs/decisions/11-clarify.md)."""
+    newest = [current_row(deps, row) for row in deps.index.rows(user, session=session, limit=1)]
+    return newest[0].turn_id if newest and newest[0].state is TurnState.CLARIFY else None
 
 
 def with_open_question(offered: InputDocument, ctx: PhaseContext) -> InputDocument:
-    """The offered summaries, and last the exchange that this turn replies to: the query and the question back (DECISIONS 11)."""
-    replied = ctx.turn.manifest.replies_to
-    if replied is None:
+    """The offered summaries, and last the exchange that this turn replies to: the query and the question back (decision 11,
+    docs/decisions/11-clarify.md)."""
+    asking_turn = ctx.turn.manifest.replies_to
+    if asking_turn is None:
         return offered
-    number = int(replied.removeprefix("turn_"))
+    number = int(asking_turn.removeprefix("turn_"))
     context = ContextDocument.parse(ctx.deps.turns.load(TurnKey(ctx.turn.key.user, number), only=()).context)
     line = json_line({"turn_id": number, "query": context.query(), "asked_back": context.body(5), "state": TurnState.CLARIFY.value})
     return replace(offered, items=(*offered.items, Item(line, _QUESTION_PRIORITY, f"question of turn {number}")))

@@ -16,8 +16,10 @@ MAX_OFFERED_HEADERS = 20
 """Headers of one source."""
 UNLINKED = "(unlinked)"
 """Marks what was gathered without a loaded record behind it."""
-_RELEVANT = 1e7
+_RELEVANT_PRIORITY = 1e7
 """Headers that share words with the query take precedence over turn summaries; the others fill what these leave."""
+
+_HIGH_QUALITY, _MEDIUM_QUALITY = 0.8, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +35,16 @@ def headers_within_budget(
     query: SourceQuery, document: str, headers: Sequence[Header], tokens: int, notices: tuple[str, ...] = ()
 ) -> SourceHeaders:
     """At most `MAX_OFFERED_HEADERS` whole headers within `tokens`, the best first, shown in the given order."""
-    room, chosen, omitted = tokens, set[int](), list[str]()
-    for place in sorted(range(len(headers)), key=lambda i: (-headers[i].score, i)):
-        cost = query.counter.count(json_line(headers[place].values) + "\n")
-        if cost <= room and len(chosen) < MAX_OFFERED_HEADERS:
-            room -= cost
-            chosen.add(place)
+    remaining_tokens, chosen, omitted = tokens, set[int](), list[str]()
+    for index in sorted(range(len(headers)), key=lambda i: (-headers[i].score, i)):
+        cost = query.counter.count(json_line(headers[index].values) + "\n")
+        if cost <= remaining_tokens and len(chosen) < MAX_OFFERED_HEADERS:
+            remaining_tokens -= cost
+            chosen.add(index)
         else:
-            omitted.append(headers[place].name)
+            omitted.append(headers[index].name)
     listed = [h for i, h in enumerate(headers) if i in chosen]
-    items = tuple(Item(json_line(h.values), (_RELEVANT if h.score > 0 else 0.0) + h.score, h.name) for h in listed)
+    items = tuple(Item(json_line(h.values), (_RELEVANT_PRIORITY if h.score > 0 else 0.0) + h.score, h.name) for h in listed)
     return SourceHeaders(InputDocument(document, items=items), tuple(omitted), notices)
 
 
@@ -80,4 +82,5 @@ def one_line(value: object) -> str:
 
 
 def quality_word(share: float) -> str:
-    return "High" if share >= 0.8 else "Medium" if share >= 0.5 else "Low"
+    """A quality from 0 to 1 as a word."""
+    return "High" if share >= _HIGH_QUALITY else "Medium" if share >= _MEDIUM_QUALITY else "Low"

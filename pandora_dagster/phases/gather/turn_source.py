@@ -24,7 +24,7 @@ from pandora_dagster.documents.turn_row import READ_FILES
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import retrieval_scope, session_history
-from pandora_dagster.phases.gather.prior_turns import context_path, item_worth, prior_turn, protected_turns, with_turn_header
+from pandora_dagster.phases.gather.prior_turns import context_path, item_priority, prior_turn_text, protected_turns, with_turn_header
 from pandora_dagster.phases.gather.source_text import UNLINKED, one_line
 from pandora_dagster.retrieval.context_window import limit_turns
 from pandora_dagster.retrieval.freshness import age_hours
@@ -33,6 +33,8 @@ from pandora_dagster.retrieval.turn_excerpts import PER_TURN_LIMIT
 
 _RELEVANCE_RANKS = {"high": 3, "medium": 2, "low": 1}
 _CONFIDENCES = {"high": 0.9, "medium": 0.7, "low": 0.4}
+"""Relevance of a turn -> the confidence with which it counts in the quality of section 2."""
+_PRIORITIES = {"high": 300.0, "medium": 200.0, "low": 100.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class PriorTurnSource(ContextSource[RankedTurn]):
 
     @classmethod
     def of(cls, ctx: PhaseContext) -> "PriorTurnSource":
+        """The source for the phase that `ctx` runs."""
         return cls(ctx, session_history.session_turns(ctx), retrieval_scope.named_days(ctx))
 
     def headers(self, query: SourceQuery) -> SourceHeaders:
@@ -86,7 +89,7 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         return tuple((f"turn {n}", rank.relevance if rank else "", rank.reason if rank else "") for n, rank in ranks)
 
     def load(self, query: SourceQuery, plan: RetrievalPlan) -> tuple[tuple[RankedTurn, ...], tuple[str, ...]]:
-        """The chosen turns that the policy's counts let in (002 section 5)."""
+        """The chosen turns that the policy's counts let in (specification 002, section 5)."""
         ctx = self.ctx
         turns = [self._load_turn(TurnKey(ctx.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)]
         here = frozenset(t.key.number for t in turns if t.manifest.session_id == ctx.turn.manifest.session_id)
@@ -94,8 +97,8 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         chosen, omitted = limit_turns(retrieval_policy(ctx.deps.policy), [t.key.number for t in turns], here=here, first=first)
         protected = protected_turns(ctx, self.rows)
         ranked = [
-            RankedTurn(t, item_worth(t.key.number, is_protected=True) if t.key.number in protected else _turn_worth(plan, t) - place)
-            for place, t in enumerate(t for t in turns if t.key.number in chosen)
+            RankedTurn(t, item_priority(t.key.number, is_protected=True) if t.key.number in protected else _turn_priority(plan, t) - rank)
+            for rank, t in enumerate(t for t in turns if t.key.number in chosen)
         ]
         return tuple(ranked), tuple(f"turn {n}" for n in omitted)
 
@@ -107,10 +110,10 @@ class PriorTurnSource(ContextSource[RankedTurn]):
     def age(self, record: RankedTurn, now: datetime) -> float | None:
         return age_hours(record.turn.manifest.created_at, now)
 
-    async def read(self, query: SourceQuery, record: RankedTurn, label: str, place: int) -> SourcePassage:
+    async def read(self, query: SourceQuery, record: RankedTurn, label: str, rank: int) -> SourcePassage:
         turn = record.turn
         number, path = turn.key.number, context_path(turn.key.turn_id)
-        text, omitted = await prior_turn(self.ctx, turn, path, limit=PER_TURN_LIMIT)
+        text, omitted = await prior_turn_text(self.ctx, turn, path, limit=PER_TURN_LIMIT)
         item = Item(with_turn_header(number, turn.manifest.created_at, label, text), record.priority, f"turn {number}")
         return SourcePassage((item,), tuple(f"turn {number}: {name}" for name in omitted))
 
@@ -130,14 +133,14 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         turns = list(gathered.prior_turns)
         if not turns:
             return None
-        place = min(range(len(turns)), key=lambda i: (_RELEVANCE_RANKS[turns[i].relevance], -i))
-        turn = turns[place]
+        index = min(range(len(turns)), key=lambda i: (_RELEVANCE_RANKS[turns[i].relevance], -i))
+        turn = turns[index]
         if len(turn.key_facts) > 1 or (turn.key_facts and len(turns) == 1):
             omitted = OmittedItem(f"turn {turn.turn}", turn.relevance, turn.key_facts[-1])
-            turns[place] = turn.model_copy(update={"key_facts": turn.key_facts[:-1]})
+            turns[index] = turn.model_copy(update={"key_facts": turn.key_facts[:-1]})
         elif len(turns) > 1:
             omitted = OmittedItem(f"turn {turn.turn}", turn.relevance)
-            del turns[place]
+            del turns[index]
         else:
             return None
         return gathered.model_copy(update={"prior_turns": tuple(turns)}), omitted
@@ -156,9 +159,9 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         return turn
 
 
-def _turn_worth(plan: RetrievalPlan, turn: Turn) -> float:
+def _turn_priority(plan: RetrievalPlan, turn: Turn) -> float:
     rank = plan.turn_relevance.get(str(turn.key.number))
-    return {"high": 300.0, "medium": 200.0, "low": 100.0}[rank.relevance if rank else "medium"]
+    return _PRIORITIES[rank.relevance if rank else "medium"]
 
 
 def _turn_table(turns: Sequence[PriorTurn], labels: Mapping[str, str], days: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Visited pages as a source (004 sections 3.6 and 6.2)."""
+"""Visited pages as a source (specification 004, sections 3.6 and 6.2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,10 +41,13 @@ from pandora_dagster.phases.gather.source_text import (
 from pandora_dagster.retrieval.freshness import age_hours
 
 VISIT_HEADER_TOKENS = 500
-"""Tokens of the headers (004 section 7.1)."""
+"""Tokens of the headers (specification 004, section 7.1)."""
 VISIT_TOKENS = 600
+"""Tokens of one visit as SYNTHESIS reads it."""
 VERIFY_HOURS = 6.0
 """Section 2 recommends to verify price and stock on a visited page that is older."""
+_MIN_FIELD_TOKENS, _FIELD_FRAME_TOKENS = 50, 20
+"""Least tokens that a field is compressed to, and tokens of its name and quotes."""
 _REFERENCE_SCORE = 2.0
 """Added to a page that the query refers to: more than any page gets for shared words, which is at most 1."""
 
@@ -64,7 +67,8 @@ class VisitSource(ContextSource[Visit]):
     )
 
     def headers(self, query: SourceQuery) -> SourceHeaders:
-        """A page of the turn that the query refers to, or of that turn's research, gets `_REFERENCE_SCORE` (004 section 6.2)."""
+        """A page of the turn that the query refers to, or of that turn's research, gets `_REFERENCE_SCORE` (specification 004, section
+        6.2)."""
         referred, rows = self._referred_turn(query), self.store.visit_rows(query.user)
         research = newest_by_topic(self.store.research_rows(query.user))
         topics = {visit: row for row in reversed(research) for visit in row.webpage_cache}
@@ -83,9 +87,9 @@ class VisitSource(ContextSource[Visit]):
                 "topic": topic.topic if topic else "",
                 "turn": turn,
             }
-            named = referred is not None and (turn == referred[0] or (topic is not None and topic.topic == referred[1]))
+            is_referred = referred is not None and (turn == referred[0] or (topic is not None and topic.topic == referred[1]))
             shown = {k: v for k, v in values.items() if v not in ("", None)}
-            headers.append(Header(f"visit {row.visit_id}", shown, score + _REFERENCE_SCORE * named))
+            headers.append(Header(f"visit {row.visit_id}", shown, score + _REFERENCE_SCORE * is_referred))
         return headers_within_budget(query, "visit_headers", headers, VISIT_HEADER_TOKENS)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
@@ -104,8 +108,8 @@ class VisitSource(ContextSource[Visit]):
     def age(self, record: Visit, now: datetime) -> float | None:
         return age_hours(record.visited_at, now)
 
-    async def read(self, query: SourceQuery, record: Visit, label: str, place: int) -> SourcePassage:
-        """Whole extracted fields within the limit, nothing of the raw page (004 section 7.3)."""
+    async def read(self, query: SourceQuery, record: Visit, label: str, rank: int) -> SourcePassage:
+        """Whole extracted fields within the limit, nothing of the raw page (specification 004, section 7.3)."""
         values = {
             "label": label,
             "visit_id": record.visit_id,
@@ -115,7 +119,7 @@ class VisitSource(ContextSource[Visit]):
         }
         fields, left_out = await _fields_within_limit(query, record, VISIT_TOKENS - query.counter.count(json_line(values)))
         text = json_line({**values, "extracted_data": fields})
-        return SourcePassage((Item(text, self.traits.priority - place, f"visit {record.visit_id}"),), left_out)
+        return SourcePassage((Item(text, self.traits.priority - rank, f"visit {record.visit_id}"),), left_out)
 
     def render(self, gathered: GatheredContext, records: Sequence[Visit], cited: Sequence[Source], now: datetime) -> SourceSection:
         if not gathered.visit_data:
@@ -136,15 +140,17 @@ class VisitSource(ContextSource[Visit]):
                 if value
             ]
         ages = [(v, age_hours(v.visited_at, now)) for v in used.values()]
-        old = [(v, age) for v, age in ages if age > VERIFY_HOURS]
+        to_verify = [(v, age) for v, age in ages if age > VERIFY_HOURS]
         meta: dict[str, Any] = {"type": "visit_data", "visit_count": len(gathered.visit_data)}
         meta |= {"freshness_avg": round(sum(age for _, age in ages) / len(ages), 1)} if ages else {}
-        meta |= {"verify": [v.visit_id for v, _ in old]} if old else {}
+        meta |= {"verify": [v.visit_id for v, _ in to_verify]} if to_verify else {}
         return SourceSection(
             f"### Visit Record Data\n\n{meta_block(meta)}\n\n{table(('URL', 'Data Point', 'Value', 'Freshness'), rows)}",
             used_labels=frozenset(labels[v.logical_id] for v in used.values()),
             unlinked=tuple(unlinked),
-            recommendations=tuple(f"verify {_bare_address(v.url)} where price or stock matters: seen {age} hours ago" for v, age in old),
+            recommendations=tuple(
+                f"verify {_bare_address(v.url)} where price or stock matters: seen {age} hours ago" for v, age in to_verify
+            ),
             confidences=tuple(v.extraction_quality for v in used.values()),
         )
 
@@ -170,21 +176,21 @@ class VisitSource(ContextSource[Visit]):
         return number, next((r.research_topic for r in rows if r.number == number), None)
 
 
-async def _fields_within_limit(query: SourceQuery, visit: Visit, room: int) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The whole fields that match the query best within `room` tokens; the only field is compressed where it is larger."""
+async def _fields_within_limit(query: SourceQuery, visit: Visit, budget_tokens: int) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The whole fields that match the query best within `budget_tokens` tokens; the only field is compressed where it is larger."""
     count, data = query.counter.count, visit.extracted_data
-    if count(json_line(data)) <= room:
+    if count(json_line(data)) <= budget_tokens:
         return data, ()
     flat = {name: "; ".join(f"{path}: {value}" for path, value in flat_fields(value, name)) for name, value in data.items()}
     scores = dict(zip(flat, query.scores(passage_text(query), list(flat.values())), strict=True))
     chosen: dict[str, Any] = {}
     for name in sorted(flat, key=lambda name: (name != "title", -scores[name])):
-        if count(json_line({**chosen, name: data[name]})) <= room:
+        if count(json_line({**chosen, name: data[name]})) <= budget_tokens:
             chosen[name] = data[name]
-        elif not chosen or (len(chosen) == 1 and "title" in chosen and count(flat[name]) > room):
-            target = max(50, room - count(json_line(chosen)) - 20)
+        elif not chosen or (len(chosen) == 1 and "title" in chosen and count(flat[name]) > budget_tokens):
+            target = max(_MIN_FIELD_TOKENS, budget_tokens - count(json_line(chosen)) - _FIELD_FRAME_TOKENS)
             text = await compress_text(query, flat[name], visit.logical_id, ContentType.PAGE_DOC, target)
-            if count(json_line({**chosen, name: text})) <= room:
+            if count(json_line({**chosen, name: text})) <= budget_tokens:
                 chosen[name] = text
     left_out = tuple(f"visit {visit.visit_id}: {name}" for name in data if name not in chosen)
     return {name: chosen[name] for name in data if name in chosen}, left_out
@@ -192,8 +198,8 @@ async def _fields_within_limit(query: SourceQuery, visit: Visit, room: int) -> t
 
 def _matching_visit(data: VisitData, records: Sequence[Visit]) -> Visit | None:
     """The loaded record that gathered data names by its id; without an id, the only record of its address."""
-    found = [v for v in records if (v.visit_id == data.visit_id if data.visit_id else v.url == data.url)]
-    return found[0] if len(found) == 1 else None
+    matches = [v for v in records if (v.visit_id == data.visit_id if data.visit_id else v.url == data.url)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _bare_address(url: str) -> str:

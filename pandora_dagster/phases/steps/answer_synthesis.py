@@ -1,4 +1,4 @@
-"""Phases 5 and 6: the answer, its final gate, and the bounded loop of revisions between them (000 section 7)."""
+"""Phases 5 and 6: the answer, its final gate, and the bounded loop of revisions between them (specification 000, section 7)."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ async def validation(ctx: PhaseContext) -> PhaseOutput:
     """Section 6: APPROVE, or REVISE up to twice; else HALT. `validation.json` stores the rounds with their drafts."""
     context = ctx.context_document.with_section(5, whole_answer(ctx.context_document, ctx.turn.files))
     rounds, drafts = list[ValidationVerdict](), list[str]()
-    for last in (False,) * MAX_REVISIONS + (True,):
+    for is_last in (False,) * MAX_REVISIONS + (True,):
         result = await ctx.ask(VALIDATOR, context=context, sources=turn_sources(context))
         rounds.append(parsed_answer(result, ValidationVerdict))
         drafts.append(context.body(5))
@@ -36,17 +36,17 @@ async def validation(ctx: PhaseContext) -> PhaseOutput:
         if rounds[-1].decision == "APPROVE":
             return _approved_output(ctx, context, rounds)
         ctx.withdraw(_verdict_reason(rounds[-1]))
-        if rounds[-1].decision == "FAIL" or last:
+        if rounds[-1].decision == "FAIL" or is_last:
             break
-        again = await _synthesize(ctx, context, issues=rounds[-1].issues)
-        context = context.with_section(5, again.text)
+        revised = await _synthesize(ctx, context, issues=rounds[-1].issues)
+        context = context.with_section(5, revised.text)
     raise _rejection(ctx, rounds)
 
 
 def turn_sources(context: ContextDocument) -> tuple[Source, ...]:
     """What an answer of this turn may cite: the references of sections 2 and 4."""
-    found = {s.label: s for number in (4, 2) for s in source_references(context.body(number))}
-    return tuple(found[label] for label in sorted(found, key=int))
+    sources = {s.label: s for number in (4, 2) for s in source_references(context.body(number))}
+    return tuple(sources[label] for label in sorted(sources, key=int))
 
 
 async def _synthesize(ctx: PhaseContext, context: ContextDocument, *, issues: Sequence[str]) -> CallResult:
@@ -56,7 +56,7 @@ async def _synthesize(ctx: PhaseContext, context: ContextDocument, *, issues: Se
         documents.append(InputDocument("toolresults.md", items=(Item(raw, name="toolresults.md"),)))
     if issues:
         documents.append(InputDocument("revision_notes", "\n".join(f"- {issue}" for issue in issues)))
-    return await ctx.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context), aloud=True)
+    return await ctx.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context), is_streamed=True)
 
 
 def _approved_output(ctx: PhaseContext, context: ContextDocument, rounds: list[ValidationVerdict]) -> PhaseOutput:

@@ -1,7 +1,7 @@
-"""The rolling summary of a session, continued after a turn is saved (002 section 3, "Summarization").
+"""The rolling summary of a session, continued after a turn is saved (specification 002, section 3, "Summarization").
 
 This module decides when the summary is due, which turns it covers, and what is stored; `compression.rolling_summary` verifies its text.
-A failure here changes neither the answer nor the stored summary (DECISIONS 16).
+A failure here changes neither the answer nor the stored summary (decision 16, docs/decisions/16-the-answer-comes-first.md).
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, SummaryT
 SUMMARIZER = "memory/conversation_summary"
 MAX_CALLS = 8
 """Calls after one turn, at most: an imported long session is summarized over several turns."""
-_FRAMES = 200
+_FRAME_TOKENS = 200
 """Tokens around the documents of a pack."""
 
 
@@ -38,7 +38,7 @@ class _SummaryNeed:
     waiting: tuple[TurnRow, ...]
     """Turns that it does not cover, oldest first."""
     why: str
-    taken: int = 0
+    due_count: int = 0
     """Number of the oldest of these to summarize now; 0 where it is not due."""
 
 
@@ -49,35 +49,36 @@ async def conversation_summary(ctx: PhaseContext) -> PhaseOutput:
     if existing and existing.last_turn >= ctx.turn.key.number:
         return _not_due(existing, "it covers this turn: an earlier turn was run again")
     policy = retrieval_policy(ctx.deps.policy)
-    due = _summary_need(ctx, existing, policy.summary)
-    if not due.taken:
-        return _not_due(existing, due.why)
-    return await _extend_summary(ctx, existing, due, policy)
+    need = _summary_need(ctx, existing, policy.summary)
+    if not need.due_count:
+        return _not_due(existing, need.why)
+    return await _extend_summary(ctx, existing, need, policy)
 
 
 async def _extend_summary(
-    ctx: PhaseContext, existing: ConversationSummary | None, due: _SummaryNeed, policy: RetrievalPolicy
+    ctx: PhaseContext, existing: ConversationSummary | None, need: _SummaryNeed, policy: RetrievalPolicy
 ) -> PhaseOutput:
     """Summarize one group of turns after the other; each is stored before the next begins, so that a failure loses none.
 
-    A call that the session's rate limit defers (DECISIONS 7) ends the work of this turn; a later turn continues it.
+    A call that the session's rate limit defers (decision 7, docs/decisions/07-levels-link-every-fact.md) ends the work of this turn; a
+    later turn continues it.
     """
-    left, put_back, refused = list(due.waiting[: due.taken]), list[str](), list[str]()
+    remaining, restored, refused = list(need.waiting[: need.due_count]), list[str](), list[str]()
     deferred = ""
-    while left and len(ctx.results) < MAX_CALLS:
-        part, texts = await _next_exchanges(ctx, left, existing, policy)
+    while remaining and len(ctx.results) < MAX_CALLS:
+        exchanges, texts = await _next_exchanges(ctx, remaining, existing, policy)
         try:
-            made, result = await _summarize(ctx, existing, part, texts, policy.summary.words)
+            check, result = await _summarize(ctx, existing, exchanges, texts, policy.summary.words)
         except DeferredError as error:
             deferred = str(error)
             break
-        existing = ctx.deps.conversations.save(_summary_record(ctx, existing, part, made, result))
-        put_back += made.restored
-        refused += made.refused
-        left = left[len(part) :]
-    counts = {"put_back": put_back, "refused": refused, "left_for_later": len(left), "deferred": deferred}
-    facts = {"triggered": True, "why": due.why, **_summary_facts(existing), **counts}
-    message = f"{len(put_back)} limits or decisions put back, {len(refused)} unfounded items taken out"
+        existing = ctx.deps.conversations.save(_summary_record(ctx, existing, exchanges, check, result))
+        restored += check.restored
+        refused += check.refused
+        remaining = remaining[len(exchanges) :]
+    counts = {"put_back": restored, "refused": refused, "left_for_later": len(remaining), "deferred": deferred}
+    facts = {"triggered": True, "why": need.why, **_summary_facts(existing), **counts}
+    message = f"{len(restored)} limits or decisions put back, {len(refused)} unfounded items taken out"
     return PhaseOutput(
         facts={name: value for name, value in facts.items() if value not in ([], 0, "")},
         shown=render_digest(existing.digest) if existing else "",
@@ -139,14 +140,14 @@ async def _next_exchanges(
 ) -> tuple[list[Exchange], list[str]]:
     """As many of the oldest exchanges as fit one call unchanged, at least one, in the form that the call reads."""
     count, budget = ctx.deps.counter.count, ctx.deps.recipes.get(SUMMARIZER, ctx.mode).recipe.token_budget
-    room = budget.input - count(ctx.query) - _FRAMES - (count(existing.digest.model_dump_json()) if existing else 0)
+    remaining_tokens = budget.input - count(ctx.query) - _FRAME_TOKENS - (count(existing.digest.model_dump_json()) if existing else 0)
     exchanges: list[Exchange] = []
     texts: list[str] = []
     for row in rows:
         exchange = _read_exchange(ctx, row)
         text = await _exchange_text(ctx, exchange, row, policy.turn_tokens)
-        room -= count(text) + 2
-        if exchanges and room < 0:
+        remaining_tokens -= count(text) + 2
+        if exchanges and remaining_tokens < 0:
             break
         exchanges.append(exchange)
         texts.append(text)
@@ -169,48 +170,48 @@ async def _exchange_text(ctx: PhaseContext, exchange: Exchange, row: TurnRow, li
         return exchange.text
     if ctx.deps.summarizer:
         content = CompressionInput(f"{exchange.asked}\n\n{exchange.answered}", context_path(row.turn_id), ContentType.GENERIC)
-        shrunk = await ctx.deps.summarizer.fit_text(content, target=limit, site=ctx.site)
-        if not shrunk.halted:
-            return exchange.shortened(ctx.record_compression(shrunk))
+        result = await ctx.deps.summarizer.fit_text(content, target=limit, site=ctx.site)
+        if not result.halted:
+            return exchange.shortened(ctx.record_compression(result))
     return exchange.shortened(redact(row.summary))
 
 
 async def _summarize(
-    ctx: PhaseContext, existing: ConversationSummary | None, part: Sequence[Exchange], texts: Sequence[str], words: int
+    ctx: PhaseContext, existing: ConversationSummary | None, exchanges: Sequence[Exchange], texts: Sequence[str], words: int
 ) -> tuple[DigestCheck, CallResult]:
     """The digest with one more group of turns; raises HaltError where the model's text cannot be repaired."""
     documents = [InputDocument("turns", "\n\n".join(texts))]
     if existing:
         documents.insert(0, InputDocument("previous_summary", existing.digest.model_dump_json()))
     result = await ctx.ask(SUMMARIZER, documents)
-    made = check_digest(
+    check = check_digest(
         parsed_answer(result, ConversationDigest),
-        part,
+        exchanges,
         existing.digest if existing else None,
-        covered=(*(existing.turns if existing else ()), *(e.number for e in part)),
+        covered=(*(existing.turns if existing else ()), *(e.number for e in exchanges)),
         linked=existing.linked if existing else (),
         words=words,
         counter=ctx.deps.counter,
     )
-    if not made.ok:
+    if not check.ok:
         raise ctx.halt(
             InterventionType.FACT_LOSS,
-            f"{SUMMARIZER}: {'; '.join(made.reasons)}",
+            f"{SUMMARIZER}: {'; '.join(check.reasons)}",
             hint="the answer and the stored summary are unchanged; `pandora resume` tries again, and so does a later turn",
         )
-    return made, result
+    return check, result
 
 
 def _summary_record(
-    ctx: PhaseContext, existing: ConversationSummary | None, part: Sequence[Exchange], made: DigestCheck, result: CallResult
+    ctx: PhaseContext, existing: ConversationSummary | None, exchanges: Sequence[Exchange], check: DigestCheck, result: CallResult
 ) -> ConversationSummary:
     return ConversationSummary(
         user_id=ctx.turn.key.user,
         session_id=ctx.turn.manifest.session_id,
-        turns=(*(existing.turns if existing else ()), *(e.number for e in part)),
-        linked=made.linked,
-        digest=made.digest,
-        tokens=ctx.deps.counter.count(render_digest(made.digest)),
+        turns=(*(existing.turns if existing else ()), *(e.number for e in exchanges)),
+        linked=check.linked,
+        digest=check.digest,
+        tokens=ctx.deps.counter.count(render_digest(check.digest)),
         created_at=ctx.deps.now,
         made_by=ctx.turn.key.turn_id,
         runtime=result.record.runtime,

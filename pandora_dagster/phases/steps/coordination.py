@@ -1,4 +1,4 @@
-"""Phase 4: the bounded loop of tactical step, tool choice, tool run and section 4 (000 sections 7 and 26).
+"""Phase 4: the bounded loop of tactical step, tool choice, tool run and section 4 (specification 000, sections 7 and 26).
 
 A tool runs with its permission, arguments, deadline, cancellation and size checked: whatever goes wrong is a result, never a crash.
 """
@@ -28,13 +28,13 @@ from pandora_dagster.phases.steps.tool_findings import artifact_files, finding_f
 EXECUTOR = "pipeline/phase4_executor"
 COORDINATOR = "pipeline/phase4_coordinator"
 MAX_TOOL_CALLS = 5
-"""Tool calls of one turn at most; fewer where section 4 is full before (000 section 11.3)."""
+"""Tool calls of one turn at most; fewer where section 4 is full before (specification 000, section 11.3)."""
 NO_TOOLS = "No tools were needed."
 NOTHING_FOUND = "Nothing was found."
 NO_SOURCE = "no source given"
 _GRACE_S = 1.0
 """How long a cancelled tool may take to end; one that ignores the cancellation is abandoned."""
-_MAX_PROGRESS = 200
+_MAX_PROGRESS_CHARACTERS = 200
 """Characters of a progress message that a listener receives."""
 
 
@@ -60,9 +60,9 @@ async def tool_results(ctx: PhaseContext) -> PhaseOutput:
     body = _section4(done)
     facts = {"tool_calls": len(done), "tool_errors": sum(not r.outcome.ok for r in done), "stopped": stopped}
     outcomes = [(r.call.tool, r.outcome) for r in done if r.outcome.ok]
-    found = finding_files(ctx, outcomes) | {name: text for r in done if r.outcome.ok for name, text in _artifacts(r).items()}
+    files = finding_files(ctx, outcomes) | {name: text for r in done if r.outcome.ok for name, text in _artifacts(r).items()}
     return PhaseOutput(
-        sections={4: body}, files={"toolresults.md": _raw_results(done), **found}, facts=facts, verdicts=(_evidence_verdict(done),)
+        sections={4: body}, files={"toolresults.md": _raw_results(done), **files}, facts=facts, verdicts=(_evidence_verdict(done),)
     )
 
 
@@ -74,10 +74,10 @@ async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> Literal
         step = parsed_answer(await ctx.ask(EXECUTOR, [tools], context=context), ExecutorStep)
         if step.action != "COMMAND":
             return "complete" if step.action == "COMPLETE" else "blocked"
-        known = _known_sources(ctx, done)
-        asked = await ctx.ask(COORDINATOR, [InputDocument("command", step.command), tools], context=context, sources=known)
-        call = parsed_answer(asked, ToolCall)
-        newest = _numbered_result(len(done) + 1, call, await run_tool(ctx, call, offered), known)
+        sources = _known_sources(ctx, done)
+        choice = await ctx.ask(COORDINATOR, [InputDocument("command", step.command), tools], context=context, sources=sources)
+        call = parsed_answer(choice, ToolCall)
+        newest = _numbered_result(len(done) + 1, call, await run_tool(ctx, call, offered), sources)
         done[:] = await _append_result(ctx, done, newest)
         if _is_section_full(ctx, done):
             break
@@ -85,25 +85,26 @@ async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> Literal
 
 
 def _is_section_full(ctx: PhaseContext, done: list[_ToolCallResult]) -> bool:
-    """Whether section 4 has used its budget up and nothing makes room in it."""
-    stays = ctx.deps.summarizer is None or bool(ctx.overflows)
-    return stays and ctx.deps.counter.count(_section4(done)) >= SECTION_BUDGETS[4]
+    """Whether section 4 has used its budget up and no compression shortens it."""
+    is_final = ctx.deps.summarizer is None or bool(ctx.overflows)
+    return is_final and ctx.deps.counter.count(_section4(done)) >= SECTION_BUDGETS[4]
 
 
 async def _append_result(ctx: PhaseContext, done: Sequence[_ToolCallResult], newest: _ToolCallResult) -> list[_ToolCallResult]:
-    """The results with the newest one whole; where section 4 is full, the older ones give way first (000 section 26). An error stays."""
+    """The results with the newest one whole; where section 4 is full, the older ones give way first (specification 000, section 26). An
+    error stays."""
     summarizer = ctx.deps.summarizer
     if summarizer is None:
         return [*done, newest]
-    last = replace(newest, body=ctx.record_compression(await summarizer.fit_newest_result(_result_content(newest), site=ctx.site)))
+    fitted = replace(newest, body=ctx.record_compression(await summarizer.fit_newest_result(_result_content(newest), site=ctx.site)))
     older = [r for r in done if r.outcome.ok]
     count = ctx.deps.counter.count
-    around = (count(_section4(list(done))) if done else 0) - sum(count(r.body) for r in older)
-    shrunk = await summarizer.fit_older_results(
-        [_result_content(r) for r in older], _result_markdown(last), surrounding_tokens=around, site=ctx.site
+    surrounding_tokens = (count(_section4(list(done))) if done else 0) - sum(count(r.body) for r in older)
+    compressed = await summarizer.fit_older_results(
+        [_result_content(r) for r in older], _result_markdown(fitted), surrounding_tokens=surrounding_tokens, site=ctx.site
     )
-    bodies = {r.number: ctx.record_compression(s) for r, s in zip(older, shrunk, strict=True)}
-    return [*(replace(r, body=bodies.get(r.number, r.body)) for r in done), last]
+    bodies = {r.number: ctx.record_compression(s) for r, s in zip(older, compressed, strict=True)}
+    return [*(replace(r, body=bodies.get(r.number, r.body)) for r in done), fitted]
 
 
 def _result_content(result: _ToolCallResult) -> CompressionInput:
@@ -115,22 +116,22 @@ def _result_content(result: _ToolCallResult) -> CompressionInput:
 def _numbered_result(number: int, call: ToolCall, outcome: ToolOutcome, known: tuple[Source, ...]) -> _ToolCallResult:
     """Number the outcome's sources behind those known; one that is known keeps its label."""
     labels = {s.path: s.label for s in known}
-    free = max((int(s.label) for s in known), default=0)
+    highest_label = max((int(s.label) for s in known), default=0)
     sources: list[Source] = []
     for source in outcome.sources:
         if source.path not in labels:
-            free += 1
-            labels[source.path] = str(free)
+            highest_label += 1
+            labels[source.path] = str(highest_label)
         sources.append(replace(source, label=labels[source.path]))
     result = _ToolCallResult(number, call, outcome, tuple(sources))
     return replace(result, body=_relabel_sources(result))
 
 
 def _known_sources(ctx: PhaseContext, done: list[_ToolCallResult]) -> tuple[Source, ...]:
-    found = {s.path: s for s in source_references(ctx.context_document.body(2))}
+    sources = {s.path: s for s in source_references(ctx.context_document.body(2))}
     for result in done:
-        found.update({s.path: s for s in result.sources})
-    return tuple(found.values())
+        sources.update({s.path: s for s in result.sources})
+    return tuple(sources.values())
 
 
 def _section4(done: list[_ToolCallResult]) -> str:
@@ -163,7 +164,7 @@ def _relabel_sources(result: _ToolCallResult) -> str:
 
 
 def _raw_results(done: list[_ToolCallResult]) -> str:
-    """`toolresults.md`: the raw bundles, whole (000 section 6)."""
+    """`toolresults.md`: the raw bundles, whole (specification 000, section 6)."""
     parts = [
         f"## {r.number}. {r.call.tool}\n\n{code_fence(_arguments(r.call.arguments), 'json')}\n\n{code_fence(r.outcome.raw)}" for r in done
     ]
@@ -171,9 +172,9 @@ def _raw_results(done: list[_ToolCallResult]) -> str:
 
 
 def _evidence_verdict(done: list[_ToolCallResult]) -> GateVerdict:
-    """000 section 14: what a tool found must lead to a source; another error or an empty find has none to give."""
-    bare = [r.call.tool for r in done if not r.outcome.ok and NO_SOURCE in r.outcome.text]
-    return GateVerdict("evidence_required", not bare, f"{NO_SOURCE} by {', '.join(bare)}" if bare else "")
+    """What a tool found must lead to a source (specification 000, section 14); an empty result, or another error, needs none."""
+    unsourced = [r.call.tool for r in done if not r.outcome.ok and NO_SOURCE in r.outcome.text]
+    return GateVerdict("evidence_required", not unsourced, f"{NO_SOURCE} by {', '.join(unsourced)}" if unsourced else "")
 
 
 async def run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
@@ -192,7 +193,7 @@ async def run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -
     except Exception as error:  # a tool is foreign code: its exceptions are results
         kind = "" if isinstance(error, PandoraError) else f"{type(error).__name__}: "
         return tool_error(f"{call.tool}: {kind}{error}")
-    return _checked_outcome(spec, outcome)
+    return _check_outcome(spec, outcome)
 
 
 def tool_error(message: str) -> ToolOutcome:
@@ -203,8 +204,8 @@ def tool_error(message: str) -> ToolOutcome:
 
 def _refusal(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
     """Why a tool that is not offered cannot run: its permissions are not granted, or there is no such tool."""
-    known = ctx.deps.tools.get(call.tool)
-    missing = sorted(known.spec.permissions - ctx.deps.tool_permissions) if known else []
+    tool = ctx.deps.tools.get(call.tool)
+    missing = sorted(tool.spec.permissions - ctx.deps.tool_permissions) if tool else []
     if missing:
         granted = ", ".join(sorted(ctx.deps.tool_permissions)) or "none"
         return tool_error(f"{call.tool}: refused: it needs the permission {', '.join(missing)}; granted are {granted}")
@@ -241,13 +242,14 @@ def _progress_callback(listener: AnswerListener | None, tool: str, cancelled: Ev
 
     def report(message: str, done: float | None = None) -> None:
         if isinstance(listener, ToolListener) and not cancelled.is_set():
-            listener.on_tool_progress(ToolProgress(tool, " ".join(message.split())[:_MAX_PROGRESS], done))
+            listener.on_tool_progress(ToolProgress(tool, " ".join(message.split())[:_MAX_PROGRESS_CHARACTERS], done))
 
     return report
 
 
-def _checked_outcome(spec: ToolSpec, outcome: ToolOutcome) -> ToolOutcome:
-    """The outcome, or an error where it is too large, or found something without a source to cite (DECISIONS 12)."""
+def _check_outcome(spec: ToolSpec, outcome: ToolOutcome) -> ToolOutcome:
+    """The outcome, or an error where it is too large, or found something without a source to cite (decision 12,
+    docs/decisions/12-halt-or-go-on.md)."""
     if outcome.size > spec.max_result_bytes:
         return tool_error(f"{spec.name}: the result has {outcome.size:,} bytes: expected at most {spec.max_result_bytes:,}")
     if not outcome.ok or outcome.sources or not outcome.text.strip():

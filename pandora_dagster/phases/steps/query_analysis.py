@@ -1,6 +1,8 @@
-"""Phases 0 and 1: what is asked, and whether to go on (000 section 16.1, 004 section 3); the turn's request before them.
+"""Phases 0 and 1: what is asked, and whether to go on (specification 000, section 16.1, specification 004, section 3); the turn's request
+before them.
 
-A question back is saved instead of an answer (DECISIONS 11). It is summarised, and what the user stated is stored as after an answer.
+A question back is saved instead of an answer (decision 11, docs/decisions/11-clarify.md). It is summarised, and what the user stated is
+stored as after an answer.
 """
 
 from typing import Any
@@ -38,14 +40,15 @@ async def query_analysis(ctx: PhaseContext) -> PhaseOutput:
 
 
 async def reflection(ctx: PhaseContext) -> PhaseOutput:
-    """Phase 1: PROCEED or CLARIFY. An answer whose confidence stays too low becomes a CLARIFY (DECISIONS 13)."""
+    """Phase 1: PROCEED or CLARIFY. An answer whose confidence stays too low becomes a CLARIFY (decision 13,
+    docs/decisions/13-escalation.md)."""
     offered = _recent_summaries(ctx)
     documents = [ctx.analysis_document(), offered]
     result = await ctx.ask(REFLECTION, documents, halt_on_low_confidence=False)
-    decided = _clarify_if_unsure(parsed_answer(result, Reflection), result)
-    body = f"**Decision:** {decided.decision}\n**Confidence:** {decided.confidence:.2f}\n**Reasoning:** {decided.reasoning}"
+    answer = _clarify_if_unsure(parsed_answer(result, Reflection), result)
+    body = f"**Decision:** {answer.decision}\n**Confidence:** {answer.confidence:.2f}\n**Reasoning:** {answer.reasoning}"
     facts = session_history.summary_facts(session_history.session_turns(ctx), offered, result.record.left_out)
-    return PhaseOutput(sections={1: body}, files={"reflection.json": as_json(decided)}, facts=facts, verdicts=result.verdicts)
+    return PhaseOutput(sections={1: body}, files={"reflection.json": as_json(answer)}, facts=facts, verdicts=result.verdicts)
 
 
 async def clarification(ctx: PhaseContext) -> PhaseOutput:
@@ -88,11 +91,11 @@ def _recent_summaries(ctx: PhaseContext) -> InputDocument:
     return session_history.with_open_question(recent, ctx)
 
 
-def _clarify_if_unsure(decided: Reflection, result: CallResult) -> Reflection:
-    unsure = not result.passed
-    if decided.decision == "PROCEED" and not unsure:
-        return decided
-    return decided.model_copy(update={"decision": "CLARIFY", "question": decided.question or NOT_SURE})
+def _clarify_if_unsure(reflection: Reflection, result: CallResult) -> Reflection:
+    is_unsure = not result.passed
+    if reflection.decision == "PROCEED" and not is_unsure:
+        return reflection
+    return reflection.model_copy(update={"decision": "CLARIFY", "question": reflection.question or NOT_SURE})
 
 
 def _analysis_table(analysis: QueryAnalysis) -> str:

@@ -1,4 +1,5 @@
-"""The session's notable facts, stored after a turn is saved (002 section 4). A failure here does not change the answer (DECISIONS 16).
+"""The session's notable facts, stored after a turn is saved (specification 002, section 4). A failure here does not change the answer
+(decision 16, docs/decisions/16-the-answer-comes-first.md).
 
 This module decides when to call the model, and which proposed facts no ledger may hold; `retrieval.known_facts` changes the ledger.
 """
@@ -35,39 +36,42 @@ from pandora_dagster.retrieval.known_facts import ChangeOrigin, apply_diff, merg
 
 FACTS = "memory/session_facts"
 PROFILE = "memory/profile"
-_QUESTION = re.compile(r"^\W*(?:what|which|who|whom|whose|where|when|why|how|do|does|did|is|are|was|were)\b", re.IGNORECASE)
-_SHORTEST = 2
+_QUESTION_START = re.compile(r"^\W*(?:what|which|who|whom|whose|where|when|why|how|do|does|did|is|are|was|were)\b", re.IGNORECASE)
+_MIN_STATEMENT_WORDS = 2
 """Fewest words of a statement: `Window seat.` is one, `Thanks!` is none."""
 
 
 async def session_facts(ctx: PhaseContext) -> PhaseOutput:
     """Bring the session's ledger up to date with what the user said, and with consent the profile."""
     key, session = ctx.turn.key, SessionId(ctx.turn.manifest.session_id)
-    known, user_text = ctx.deps.facts.session(key.user, session), own_words(ctx.query)
-    linked = _linked_sessions(ctx, known)
-    if linked != known.linked_sessions:
-        ctx.deps.facts.change_session(key.user, session, lambda ledger: (_with_linked_sessions(ledger, linked), ()))
+    ledger, user_text = ctx.deps.facts.session(key.user, session), own_words(ctx.query)
+    linked = _linked_sessions(ctx, ledger)
+    if linked != ledger.linked_sessions:
+        ctx.deps.facts.change_session(key.user, session, lambda stored: (_add_linked_sessions(stored, linked), ()))
     if not may_state_fact(user_text):
-        return PhaseOutput(facts={"session_facts": len(known.facts)})
-    return await _update_ledger(ctx, known, user_text)
+        return PhaseOutput(facts={"session_facts": len(ledger.facts)})
+    return await _update_ledger(ctx, ledger, user_text)
 
 
 def may_state_fact(user_text: str) -> bool:
     """Whether any sentence could state a fact, i.e. is not a question; without one no call is made."""
-    return any(len(s.split()) >= _SHORTEST and not s.rstrip().endswith("?") and not _QUESTION.match(s) for s in sentences(user_text))
+    return any(
+        len(s.split()) >= _MIN_STATEMENT_WORDS and not s.rstrip().endswith("?") and not _QUESTION_START.match(s)
+        for s in sentences(user_text)
+    )
 
 
-async def _update_ledger(ctx: PhaseContext, known: SessionFacts, user_text: str) -> PhaseOutput:
-    user, session = ctx.turn.key.user, SessionId(known.session_id)
+async def _update_ledger(ctx: PhaseContext, ledger: SessionFacts, user_text: str) -> PhaseOutput:
+    user, session = ctx.turn.key.user, SessionId(ledger.session_id)
     profile = ctx.deps.facts.profile(user)
-    elsewhere = tuple(f for f in profile.facts if not f.origin.startswith(f"{session}/")) if profile else ()
-    result = await ctx.ask(FACTS, [facts_document("known_facts", (*elsewhere, *known.facts))])
-    diff, refused = screen_facts(parsed_answer(result, FactsDiff), user_text, (*elsewhere, *known.facts))
-    occasion = _occasion(ctx, result.record.call_id)
+    other_facts = tuple(f for f in profile.facts if not f.origin.startswith(f"{session}/")) if profile else ()
+    result = await ctx.ask(FACTS, [facts_document("known_facts", (*other_facts, *ledger.facts))])
+    diff, refused = screen_facts(parsed_answer(result, FactsDiff), user_text, (*other_facts, *ledger.facts))
+    change_origin = _change_origin(ctx, result.record.call_id)
     audit: list[FactChange] = []
 
-    def change(ledger: SessionFacts) -> tuple[SessionFacts, tuple[FactChange, ...]]:
-        after, changes = apply_diff(ledger, diff, occasion, most=MAX_SESSION_FACTS, refused=refused)
+    def change(stored: SessionFacts) -> tuple[SessionFacts, tuple[FactChange, ...]]:
+        after, changes = apply_diff(stored, diff, change_origin, most=MAX_SESSION_FACTS, refused=refused)
         audit.extend(changes)
         return after, changes
 
@@ -75,50 +79,50 @@ async def _update_ledger(ctx: PhaseContext, known: SessionFacts, user_text: str)
     facts: dict[str, object] = {"session_facts": len(after.facts), "fact_changes": sum(c.kind != "refuse" for c in audit)}
     facts |= {"facts_refused": list(refused)} if refused else {}
     if profile is not None:
-        facts["profile_facts"] = await _update_profile(ctx, after, diff, occasion)
+        facts["profile_facts"] = await _update_profile(ctx, after, diff, change_origin)
     rows = [(c.id, fact.category if (fact := c.after or c.before) else "", c.kind, c.reason) for c in audit]
     return PhaseOutput(facts=facts, shown=table(("Fact", "Category", "Change", "Reason"), rows) if rows else "")
 
 
-async def _update_profile(ctx: PhaseContext, session: SessionFacts, diff: FactsDiff, occasion: ChangeOrigin) -> int:
+async def _update_profile(ctx: PhaseContext, session: SessionFacts, diff: FactsDiff, change_origin: ChangeOrigin) -> int:
     """The profile with what this turn changed; over its limit it is consolidated. Returns the number of its facts."""
     user = ctx.turn.key.user
     replaced = {line.fact: line.replaces for line in diff.upsert if line.replaces}
     origins = [f"{session.session_id}/{id}" for id in diff.delete]
 
     def merge(profile: Profile) -> tuple[Profile, tuple[FactChange, ...]]:
-        less, gone = remove_facts(profile, diff.delete, origins, occasion)
-        more, came = merge_session_facts(less, session, replaced, occasion)
-        return more, (*gone, *came)
+        reduced, removals = remove_facts(profile, diff.delete, origins, change_origin)
+        merged, additions = merge_session_facts(reduced, session, replaced, change_origin)
+        return merged, (*removals, *additions)
 
     profile = ctx.deps.facts.profile(user)
-    grown = merge(profile)[0].facts if profile else ()
-    smaller = FactsDiff()
-    if len(grown) > MAX_PROFILE_FACTS:
-        result = await ctx.ask(PROFILE, [facts_document("profile_facts", grown)])
-        smaller, _ = screen_facts(parsed_answer(result, FactsDiff), "", grown)
-        occasion = replace(occasion, call=result.record.call_id)
+    merged_facts = merge(profile)[0].facts if profile else ()
+    consolidation = FactsDiff()
+    if len(merged_facts) > MAX_PROFILE_FACTS:
+        result = await ctx.ask(PROFILE, [facts_document("profile_facts", merged_facts)])
+        consolidation, _ = screen_facts(parsed_answer(result, FactsDiff), "", merged_facts)
+        change_origin = replace(change_origin, call=result.record.call_id)
 
     def change(profile: Profile) -> tuple[Profile, tuple[FactChange, ...]]:
-        more, changes = merge(profile)
-        fitting, left_out = apply_diff(more, smaller, occasion, most=MAX_PROFILE_FACTS)
-        return fitting, (*changes, *left_out)
+        merged, changes = merge(profile)
+        consolidated, consolidations = apply_diff(merged, consolidation, change_origin, most=MAX_PROFILE_FACTS)
+        return consolidated, (*changes, *consolidations)
 
-    changed = ctx.deps.facts.change_profile(user, change)
-    return len(changed.facts) if changed else 0
+    stored = ctx.deps.facts.change_profile(user, change)
+    return len(stored.facts) if stored else 0
 
 
 def screen_facts(diff: FactsDiff, user_text: str, known: Sequence[NotableFact]) -> tuple[FactsDiff, tuple[str, ...]]:
     """The diff without credentials and without values and words that neither the user nor a known fact states; the reasons."""
-    kept: list[FactUpsert] = []
+    accepted: list[FactUpsert] = []
     refused: list[str] = []
     source = build_ledger("\n".join((user_text, *(f.fact for f in known))))
     for line in diff.upsert:
         if reason := _rejection_reason(line.fact, source):
             refused.append(reason)
         else:
-            kept.append(line)
-    return diff.model_copy(update={"upsert": tuple(kept)}), tuple(refused)
+            accepted.append(line)
+    return diff.model_copy(update={"upsert": tuple(accepted)}), tuple(refused)
 
 
 def _rejection_reason(fact: str, source: Ledger) -> str:
@@ -135,30 +139,31 @@ def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:
     return InputDocument(name, items=tuple(Item(ledger_lines([f]), f.turn + (0.5 if f.is_current else 0.0), f"fact {f.id}") for f in facts))
 
 
-def _occasion(ctx: PhaseContext, call: str) -> ChangeOrigin:
+def _change_origin(ctx: PhaseContext, call: str) -> ChangeOrigin:
+    """The turn and the call that the audit names for a change, and the time."""
     now = ctx.deps.now
     return ChangeOrigin(ctx.turn.key.turn_id, ctx.turn.key.number, ctx.turn.manifest.created_at, now, call)
 
 
-def _with_linked_sessions(ledger: SessionFacts, linked: tuple[str, ...]) -> SessionFacts:
+def _add_linked_sessions(ledger: SessionFacts, linked: tuple[str, ...]) -> SessionFacts:
     return ledger.model_copy(update={"linked_sessions": tuple(dict.fromkeys((*ledger.linked_sessions, *linked)))})
 
 
-def _linked_sessions(ctx: PhaseContext, known: SessionFacts) -> tuple[str, ...]:
+def _linked_sessions(ctx: PhaseContext, ledger: SessionFacts) -> tuple[str, ...]:
     """The sessions whose turns are cited in this session, this turn included; a citation of a missing turn is ignored."""
-    found = dict.fromkeys(known.linked_sessions)
+    sessions = dict.fromkeys(ledger.linked_sessions)
     for cited in citations(ctx.turn):
         if cited["turn_id"]:
             try:
                 key = TurnKey(ctx.turn.key.user, int(str(cited["turn_id"]).removeprefix("turn_")))
-                found[ctx.deps.turns.manifest(key).session_id] = None
+                sessions[ctx.deps.turns.manifest(key).session_id] = None
             except (DocumentError, UnknownTurnError):
                 continue
-    found.pop(ctx.turn.manifest.session_id, None)
-    return tuple(found)
+    sessions.pop(ctx.turn.manifest.session_id, None)
+    return tuple(sessions)
 
 
-# Consent to a profile across sessions, and its erasure (002 section 4). A profile holds only what is stated after the consent.
+# Consent to a profile across sessions, and its erasure (specification 002, section 4). A profile holds only later facts.
 
 
 def give_consent(deps: PhaseDependencies, user: UserId) -> None:

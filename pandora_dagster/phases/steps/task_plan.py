@@ -1,4 +1,5 @@
-"""Phase 3: the Planner reads sections 0 to 2 and decides what happens next (000 section 16.2, 004 section 8)."""
+"""Phase 3: the Planner reads sections 0 to 2 and decides what happens next (specification 000, section 16.2, specification 004, section
+8)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,7 +18,7 @@ CACHED_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assess
 
 async def task_plan(ctx: PhaseContext) -> PhaseOutput:
     """Section 3 and `ticket.md`: the next step and the tasks."""
-    known = section2_meta(ctx.context_document.body(2))
+    planning_values = section2_meta(ctx.context_document.body(2))
     result = await ctx.ask(PLANNER, [tools_document(offered_tools(ctx, PLANNER))])
     plan = parsed_answer(result, TaskPlan)
     body = render_plan(plan)
@@ -25,12 +26,13 @@ async def task_plan(ctx: PhaseContext) -> PhaseOutput:
     return PhaseOutput(
         sections={3: body},
         files={"task_plan.json": as_json(plan), "ticket.md": ticket},
-        facts={"next_step": plan.next_step, "tasks": len(plan.tasks), **known},
+        facts={"next_step": plan.next_step, "tasks": len(plan.tasks), **planning_values},
     )
 
 
 def section2_meta(section2: str) -> dict[str, Any]:
-    """Section 2's `_meta` blocks for the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole.
+    """Section 2's `_meta` blocks for the Planner (specification 004, section 5.3): quality and age of the cache, gaps, quality of the
+    whole.
 
     The Planner reads these blocks in its section 2; they are parsed before its call, so that it never plans on data
     that cannot be parsed: raises DocumentError.
@@ -39,14 +41,15 @@ def section2_meta(section2: str) -> dict[str, Any]:
         blocks = subsection_metas(section2)
     except DocumentError as error:
         raise DocumentError(f"context.md: section 2: {error}", hint=_GATHER_AGAIN) from error
-    cached, assessment = blocks.get(CACHED_TITLE, {}), blocks.get(ASSESSMENT_TITLE, {})
-    found = {name: cached.get(name) for name in ("quality_score", "age_hours")}
-    found |= {name: assessment.get(name) for name in ("context_quality", "gaps_identified", "recommendations")}
-    return {name: value for name, value in found.items() if value not in (None, [])}
+    research_meta, assessment = blocks.get(CACHED_TITLE, {}), blocks.get(ASSESSMENT_TITLE, {})
+    planning_values = {name: research_meta.get(name) for name in ("quality_score", "age_hours")}
+    planning_values |= {name: assessment.get(name) for name in ("context_quality", "gaps_identified", "recommendations")}
+    return {name: value for name, value in planning_values.items() if value not in (None, [])}
 
 
 def offered_tools(ctx: PhaseContext, stem: str) -> tuple[Tool, ...]:
-    """The tools that the recipe names, that exist (DECISIONS 23) and whose permissions are granted."""
+    """The tools that the recipe names, that exist (decision 23, docs/decisions/23-tools-that-do-not-exist.md) and whose permissions are
+    granted."""
     named = ctx.deps.recipes.get(stem, ctx.mode).recipe.tools_available
     existing = (ctx.deps.tools[name] for name in named if name in ctx.deps.tools)
     return tuple(tool for tool in existing if tool.spec.permissions <= ctx.deps.tool_permissions)

@@ -27,8 +27,8 @@ def finding_files(ctx: PhaseContext, outcomes: Iterable[tuple[str, ToolOutcome]]
         for research in outcome.research:
             count += 1
             stem = "research" if count == 1 else f"research_{count}"
-            kept = research.model_copy(update=origin)
-            files |= {f"{stem}.json": _finding_json(kept), f"{stem}.md": research_page(kept)}
+            stored = research.model_copy(update=origin)
+            files |= {f"{stem}.json": _finding_json(stored), f"{stem}.md": research_page(stored)}
         for visit in outcome.visits:
             files[f"webpage_cache/{visit.visit_id}/visit.json"] = _finding_json(visit.model_copy(update=origin))
     return files

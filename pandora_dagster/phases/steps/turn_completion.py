@@ -1,4 +1,4 @@
-"""Phase 7 and what follows it: save, summarise, index (000 section 9, 004 section 11)."""
+"""Phase 7 and what follows it: save, summarize, index (specification 000, section 9, specification 004, section 11)."""
 
 from pandora_dagster.contracts.phase_outputs import TurnSummary
 from pandora_dagster.contracts.turns import Turn
@@ -27,7 +27,8 @@ async def saved_turn(ctx: PhaseContext) -> PhaseOutput:
 
 
 async def turn_summary(ctx: PhaseContext) -> PhaseOutput:
-    """The summary for the turn index (004 section 11.2); what the turn researched is stored first, so that no summary delays it."""
+    """The summary for the turn index (specification 004, section 11.2); what the turn researched is stored first, so that no summary
+    delays it."""
     stored = store_findings(ctx)
     result = await ctx.ask(SUMMARIZER)
     summary = parsed_answer(result, TurnSummary)
@@ -42,9 +43,9 @@ async def turn_summary(ctx: PhaseContext) -> PhaseOutput:
 def citations(turn: Turn) -> list[dict[str, object]]:
     """What the answer cites: label, path below the user's folder, and turn id, in order of first mention."""
     document = ContextDocument.parse(turn.context)
-    known = {s.label: s for s in turn_sources(document)}
+    sources = {s.label: s for s in turn_sources(document)}
     return [
-        {"label": label, "path": known[label].path, "turn_id": known[label].turn_id or ""}
+        {"label": label, "path": sources[label].path, "turn_id": sources[label].turn_id or ""}
         for label in cited_labels(whole_answer(document, turn.files))
-        if label in known
+        if label in sources
     ]

@@ -39,7 +39,9 @@ def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermRea
     most = max(dated.values(), default=0)
     matching = {m.position for m in found if _matches(question, m, reader) or 0 < most == dated[m.position]}
     turns = {turn_number(place) for place in matching}
-    kept = [m for m in found if _has_named_speaker(m) or m.position in matching or (turn_number(m.position) in turns and not _is_long(m.text))]
+    kept = [
+        m for m in found if _has_named_speaker(m) or m.position in matching or (turn_number(m.position) in turns and not _is_long(m.text))
+    ]
     said = [m for m in kept if not _repeats_turn(m, kept, reader)]
     telling = [m for m in said if not _is_empty(m, said)] or said
     return [m if _has_named_speaker(m) else replace(m, text=_matching_lines(question, m.text, reader)) for m in telling]

@@ -35,7 +35,7 @@ STRUCTURE = {
     "compact_context.py": {"f.origin.startswith(f'{session}/')"},
     "coordination.py": {"NO_SOURCE in r.outcome.text"},
     "conversation_summary.py": {"value not in ([], 0, '')"},
-    "day_ranges.py": {"first.startswith(_LINE)"},
+    "day_ranges.py": {"line.startswith(_DAYS_PREFIX)"},
     "fact_lines.py": {"_LEDGER_LINE.findall(text)", "_SHOWN_LINE.findall(text)"},
     "note_source.py": {
         "cited.startswith('notes/')",
@@ -54,7 +54,7 @@ STRUCTURE = {
     "visit_source.py": {"'title' in chosen", "cited.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
 }
 """Conditions on the project's own names (files, states, origins, headings), never on what a user or a model wrote."""
-WORDS = {"session_facts.py": {"_QUESTION.match(s)", "s.rstrip().endswith('?')"}}
+WORDS = {"session_facts.py": {"_QUESTION_START.match(s)", "s.rstrip().endswith('?')"}}
 """The conditions on words that there are: a question states nothing to remember. It decides nothing about the turn."""
 
 

@@ -15,7 +15,7 @@ from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.turn_run import run_turn
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.flow import phase_table
-from pandora_dagster.phases.flow.phase_spec import PhaseRecipe, PhaseSpec, when
+from pandora_dagster.phases.flow.phase_spec import PhaseRecipe, PhaseSpec, answer_condition
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from tests.archive.archived_store import LATER, archived
 from tests.phases.rig import CLARIFY, SUMMARY, Rig, open_rig, plan
@@ -39,7 +39,7 @@ TITLE = PhaseSpec(
     needs=("task_plan",),
     recipes=(PhaseRecipe(RECIPE, TurnSummary),),
     files=("title.json",),
-    condition=when("task_plan.json", TaskPlan, lambda answer: answer.confidence > 0.5),
+    condition=answer_condition("task_plan.json", TaskPlan, lambda answer: answer.confidence > 0.5),
 )
 """A branch phase behind another phase than `reflection`, and with a condition of its own."""
 
@@ -58,7 +58,7 @@ HANDOVER = PhaseSpec(
     needs=("task_plan",),
     section=5,
     files=("response.md",),
-    condition=when("task_plan.json", TaskPlan, lambda answer: answer.next_step == "clarify"),
+    condition=answer_condition("task_plan.json", TaskPlan, lambda answer: answer.next_step == "clarify"),
     final_state=TurnState.CLARIFY,
 )
 """A branch phase that ends the turn, in the place of the Planner's question back."""
@@ -102,7 +102,7 @@ def test_an_added_branch_follows_its_own_condition(rig, changed, skipped):
 
 def test_an_added_branch_that_is_not_taken_writes_nothing(rig, monkeypatch):
     """The other branches behind the same phase are taken as before."""
-    never = replace(TITLE, condition=when("task_plan.json", TaskPlan, lambda answer: answer.confidence > 0.99))
+    never = replace(TITLE, condition=answer_condition("task_plan.json", TaskPlan, lambda answer: answer.confidence > 0.99))
     monkeypatch.setattr(phase_table, "PHASES", tuple(never if spec is TITLE else spec for spec in phase_table.PHASES))
     turn = rig.turn(rig.ask())
     assert turn.manifest.state is TurnState.SAVED and "title.json" not in turn.files and "response.md" in turn.files

@@ -129,7 +129,7 @@ def _facts(turns: str, ledger: str, asked: Question, reader: PassageReader) -> t
         zip(heads, (turns[h.end() : end] for h, end in zip(heads, ends, strict=True)), strict=True), key=lambda t: int(t[0].group(1))
     )
     known = read_shown_lines(ledger)
-    over = [line.text for line in known if not line.current]
+    over = [line.text for line in known if not line.is_current]
     read = [_turn(head, text, reader) for head, text in texts if not head.group(3)]
     said = [
         reader.line(line.text, Passage("", line.name or None, (), turn=line.turn, date=line.date, own=True, source=f"turn {line.turn}"))
@@ -140,7 +140,9 @@ def _facts(turns: str, ledger: str, asked: Question, reader: PassageReader) -> t
     found = found or _rank_facts([replace(p, own=True) for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked)
     if asks_advice(asked.text):
         held = {f.passage.text for f in found}
-        found += [_Fact(-9.0, p) for p, line in zip(said, known, strict=True) if line.current and is_binding(p.text) and p.text not in held]
+        found += [
+            _Fact(-9.0, p) for p, line in zip(said, known, strict=True) if line.is_current and is_binding(p.text) and p.text not in held
+        ]
     return found, over
 
 

@@ -17,7 +17,7 @@ def keep_facts(pack: PromptPack, counter: TokenMeasure) -> Draft:
     known = read_ledger_lines(pack.document("known_facts"))
     said = own_words(pack.query)
     deleted = tuple(dict.fromkeys(f.name for thing in retracted_stems(said) for f in known if thing <= frozenset(terms(f.text))))
-    held = [f for f in known if f.current and f.name not in deleted]
+    held = [f for f in known if f.is_current and f.name not in deleted]
     upserts = [_upsert(sentence, category, held) for sentence, category in extract_facts(said)][-MAX_SESSION_FACTS:]
 
     def make(n: int) -> FactsDiff:
@@ -30,8 +30,8 @@ def keep_profile(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """What must go so that the profile fits again: what no longer holds, then what a newer fact says as well, then the oldest."""
     known = read_ledger_lines(pack.document("profile_facts"))
     stems = {f.name: frozenset(terms(f.text)) for f in known}
-    repeated = [f for f in known if f.current and any(stems[f.name] < stems[g.name] for g in known if g.current and g.turn > f.turn)]
-    order = [*(f for f in known if not f.current), *repeated, *sorted(known, key=lambda f: f.turn)]
+    repeated = [f for f in known if f.is_current and any(stems[f.name] < stems[g.name] for g in known if g.is_current and g.turn > f.turn)]
+    order = [*(f for f in known if not f.is_current), *repeated, *sorted(known, key=lambda f: f.turn)]
     return FactsDiff(delete=tuple(dict.fromkeys(f.name for f in order))[: max(0, len(known) - MAX_PROFILE_FACTS)])
 
 

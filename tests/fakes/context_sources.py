@@ -49,8 +49,8 @@ class BookSource(ContextSource[str]):
     def age(self, record: str, now: datetime) -> float | None:
         return 10.0
 
-    async def read(self, query: SourceQuery, record: str, label: str, place: int) -> SourcePassage:
-        return SourcePassage((Item(f"[{label}] {BOOKS[record]}", self.traits.priority - place, f"book {record}"),))
+    async def read(self, query: SourceQuery, record: str, label: str, rank: int) -> SourcePassage:
+        return SourcePassage((Item(f"[{label}] {BOOKS[record]}", self.traits.priority - rank, f"book {record}"),))
 
     def render(self, gathered: GatheredContext, records: Sequence[str], cited: Sequence[Source], now: datetime) -> SourceSection:
         labels = {s.path: s.label for s in cited}
@@ -66,8 +66,8 @@ class BookSource(ContextSource[str]):
         quotes = _field(gathered, "book_quotes")
         return (gathered.model_copy(update={"book_quotes": quotes[:-1]}), OmittedItem(f"book {quotes[-1]['book']}")) if quotes else None
 
-    def path(self, user: UserId, cited: str) -> str | None:
-        return f"/library/{cited}" if cited.startswith("books/") else None
+    def path(self, user: UserId, cited_path: str) -> str | None:
+        return f"/library/{cited_path}" if cited_path.startswith("books/") else None
 
 
 def _field(answer: RetrievalPlan | GatheredContext, name: str) -> Any:

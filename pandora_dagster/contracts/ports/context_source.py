@@ -152,6 +152,6 @@ class ContextSource(Protocol[RecordT]):
         """The gathered context without the source's last item, and that item; None where nothing can be dropped."""
         return None
 
-    def path(self, user: UserId, cited: str) -> str | None:
+    def path(self, user: UserId, cited_path: str) -> str | None:
         """The file behind a cited path; None for a path below the user's folder, or of another source."""
         return None

@@ -21,7 +21,7 @@ from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.markdown import cell, table
 from pandora_dagster.documents.meta import meta_block
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.gather.source_text import UNLINKED, Header, compress_text, headers_within_budget, one_line, search_text
+from pandora_dagster.phases.gather.source_text import UNLINKED, Header, compress_text, fit_headers, one_line, search_text
 
 MEMORY_HEADER_TOKENS = 400
 """Tokens of the headers (specification 004, section 7.1)."""
@@ -68,7 +68,7 @@ class MemorySource(ContextSource[MemoryPage]):
             )
             for e, score in zip(entries, scores, strict=True)
         ]
-        return headers_within_budget(query, "memory_headers", headers, MEMORY_HEADER_TOKENS)
+        return fit_headers(query, "memory_headers", headers, MEMORY_HEADER_TOKENS)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
         return tuple((key, "", "") for key in plan.relevant_memory_keys)

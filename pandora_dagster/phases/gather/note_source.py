@@ -29,7 +29,7 @@ from pandora_dagster.phases.gather.source_text import (
     UNLINKED,
     Header,
     compress_text,
-    headers_within_budget,
+    fit_headers,
     one_line,
     plan_error,
     search_text,
@@ -79,7 +79,7 @@ class NoteSource(ContextSource[Note]):
                 values = {"note": header.name, "title": header.title, "tags": list(header.tags)}
                 values |= {"passage": passage} if passage.lstrip("# ") not in ("", header.title) else {}
                 offered.append(Header(f"note {header.name}", values, score))
-        return headers_within_budget(query, "note_headers", offered, NOTE_HEADER_TOKENS, listing.notices)
+        return fit_headers(query, "note_headers", offered, NOTE_HEADER_TOKENS, listing.notices)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
         return tuple((name, "", "") for name in plan.relevant_notes)
@@ -130,8 +130,8 @@ class NoteSource(ContextSource[Note]):
         shorter = gathered.model_copy(update={"forever_knowledge": knowledge[:-1]})
         return shorter, OmittedItem(f"note {one_line(knowledge[-1].note)}")
 
-    def path(self, user: UserId, cited: str) -> str | None:
-        return (self.store.path(user, cited) or cited) if cited.startswith("notes/") else None
+    def path(self, user: UserId, cited_path: str) -> str | None:
+        return (self.store.path(user, cited_path) or cited_path) if cited_path.startswith("notes/") else None
 
 
 def _best_excerpt(query: SourceQuery, words: str, passage: str) -> str:

@@ -69,7 +69,7 @@ def context_path(turn_id: str) -> str:
 
 def protected_turns(ctx: PhaseContext, rows: Sequence[TurnRow]) -> frozenset[int]:
     """The turns among the session's `rows` that the policy never drops."""
-    count = retrieval_policy(ctx.deps.policy).protected(_policy_kind(ctx), has_summary=False)
+    count = retrieval_policy(ctx.deps.policy).protected(_policy_key(ctx), has_summary=False)
     return frozenset(row.number for row in rows[len(rows) - min(count, len(rows)) :])
 
 
@@ -80,29 +80,29 @@ async def session_window(
 
     They continue the document of the turns that RETRIEVAL chose, whose header precedes the line about the session.
     """
-    first_label = next_label([source for found in loaded for source in found.cited])
-    retrieved = [found for found in loaded if found.source.traits.document == turn_document.name]
-    chosen = {record.turn.key.number for found in retrieved for record in found.records}
-    policy, kind = retrieval_policy(ctx.deps.policy), _policy_kind(ctx)
-    buffer, rolling = policy.buffer(kind), _rolling_summary(ctx)
+    first_label = next_label([source for loaded_source in loaded for source in loaded_source.cited])
+    retrieved = [loaded_source for loaded_source in loaded if loaded_source.source.traits.document == turn_document.name]
+    chosen = {record.turn.key.number for loaded_source in retrieved for record in loaded_source.records}
+    policy, policy_key = retrieval_policy(ctx.deps.policy), _policy_key(ctx)
+    buffer, rolling_summary = policy.buffer(policy_key), _rolling_summary(ctx)
     forms = await _turn_forms(ctx, [r for r in rows[len(rows) - min(buffer, len(rows)) :] if r.number not in chosen], policy)
-    covered = frozenset(rolling.turns) if rolling else frozenset[int]()
-    others = [item for found in loaded if found not in retrieved for item in found.items]
+    covered = frozenset(rolling_summary.turns) if rolling_summary else frozenset[int]()
+    other_items = [item for loaded_source in loaded if loaded_source not in retrieved for item in loaded_source.items]
     window = choose_window(
         [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
         policy=policy,
-        kind=kind,
-        budget_tokens=max(0, budget_tokens - _item_tokens(ctx, others)),
+        kind=policy_key,
+        budget_tokens=max(0, budget_tokens - _item_tokens(ctx, other_items)),
         counter=ctx.deps.counter,
-        summary_tokens=rolling.tokens + _HEADER_TOKENS if rolling else 0,
-        retrieved_tokens=_item_tokens(ctx, (item for found in retrieved for item in found.items)),
+        summary_tokens=rolling_summary.tokens + _HEADER_TOKENS if rolling_summary else 0,
+        retrieved_tokens=_item_tokens(ctx, (item for loaded_source in retrieved for item in loaded_source.items)),
     )
-    sent = [row for row in rows if row.number not in chosen and window.forms[row.number] in ("whole", "summary")]
-    summary = _rolling_item(ctx, rolling, window, str(first_label)) if rolling and window.numbers("rolled up") else None
-    labels = {row.number: str(first_label + place) for place, row in enumerate(sent, start=1 if summary else 0)}
+    shown_rows = [row for row in rows if row.number not in chosen and window.forms[row.number] in ("whole", "summary")]
+    summary = _rolling_item(ctx, rolling_summary, window, str(first_label)) if rolling_summary and window.numbers("rolled up") else None
+    labels = {row.number: str(first_label + offset) for offset, row in enumerate(shown_rows, start=1 if summary else 0)}
     protected = protected_turns(ctx, rows)
-    items = tuple(_window_item(row, window, forms, labels[row.number], row.number in protected) for row in sent)
-    sources = tuple(Source(labels[row.number], context_path(row.turn_id), row.summary, row.turn_id) for row in sent)
+    items = tuple(_window_item(row, window, forms, labels[row.number], row.number in protected) for row in shown_rows)
+    sources = tuple(Source(labels[row.number], context_path(row.turn_id), row.summary, row.turn_id) for row in shown_rows)
     header = "\n".join(line for line in (turn_document.header, _window_header(window)) if line)
     return Background(
         documents=(replace(turn_document, items=(*([summary[0]] if summary else []), *items), header=header),),
@@ -118,7 +118,7 @@ def _item_tokens(ctx: PhaseContext, items: Iterable[Item]) -> int:
     return sum(ctx.deps.counter.count(item.text) for item in items)
 
 
-def _policy_kind(ctx: PhaseContext) -> str:
+def _policy_key(ctx: PhaseContext) -> str:
     """The key into the policy's table: the stage that the settings name, else the intent of the query."""
     return ctx.deps.stage or ctx.analysis().intent
 

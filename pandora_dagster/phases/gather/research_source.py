@@ -28,7 +28,7 @@ from pandora_dagster.phases.gather.source_text import (
     UNLINKED,
     Header,
     compress_text,
-    headers_within_budget,
+    fit_headers,
     one_line,
     plain_words,
     plan_error,
@@ -90,7 +90,7 @@ class ResearchSource(ContextSource[Research]):
             )
             for row, score in zip(rows, scores, strict=True)
         ]
-        return headers_within_budget(query, "research_headers", headers, RESEARCH_HEADER_TOKENS)
+        return fit_headers(query, "research_headers", headers, RESEARCH_HEADER_TOKENS)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
         match = plan.research_cache_match
@@ -202,8 +202,8 @@ class ResearchSource(ContextSource[Research]):
         item = one_line(next(iter(research.top_results[-1].values()), ""))
         return gathered.model_copy(update={"cached_research": shorter}), OmittedItem(f"research {research.topic}", item=item)
 
-    def path(self, user: UserId, cited: str) -> str | None:
-        return (self.store.path(user, cited) or cited) if cited.startswith("research_cache/") else None
+    def path(self, user: UserId, cited_path: str) -> str | None:
+        return (self.store.path(user, cited_path) or cited_path) if cited_path.startswith("research_cache/") else None
 
     def _searched_text(self, user: UserId, row: ResearchRow) -> str:
         """Summary and claims of a topic; of a record that cannot be read the summary alone, since no plan has named it."""

@@ -31,9 +31,7 @@ class Header:
     score: float
 
 
-def headers_within_budget(
-    query: SourceQuery, document: str, headers: Sequence[Header], tokens: int, notices: tuple[str, ...] = ()
-) -> SourceHeaders:
+def fit_headers(query: SourceQuery, document: str, headers: Sequence[Header], tokens: int, notices: tuple[str, ...] = ()) -> SourceHeaders:
     """At most `MAX_OFFERED_HEADERS` whole headers within `tokens`, the best first, shown in the given order."""
     remaining_tokens, chosen, omitted = tokens, set[int](), list[str]()
     for index in sorted(range(len(headers)), key=lambda i: (-headers[i].score, i)):
@@ -43,8 +41,8 @@ def headers_within_budget(
             chosen.add(index)
         else:
             omitted.append(headers[index].name)
-    listed = [h for i, h in enumerate(headers) if i in chosen]
-    items = tuple(Item(json_line(h.values), (_RELEVANT_PRIORITY if h.score > 0 else 0.0) + h.score, h.name) for h in listed)
+    chosen_headers = [header for i, header in enumerate(headers) if i in chosen]
+    items = tuple(Item(json_line(h.values), (_RELEVANT_PRIORITY if h.score > 0 else 0.0) + h.score, h.name) for h in chosen_headers)
     return SourceHeaders(InputDocument(document, items=items), tuple(omitted), notices)
 
 
@@ -58,11 +56,11 @@ def passage_text(query: SourceQuery) -> str:
     return f"{query.text} {query.resolved}"
 
 
-async def compress_text(query: SourceQuery, text: str, name: str, content: ContentType, target: int) -> str:
+async def compress_text(query: SourceQuery, text: str, name: str, content_type: ContentType, target: int) -> str:
     """A text within `target` tokens where a sound compression fits it, else unchanged."""
     if query.compress is None:
         return text
-    return await query.compress(CompressionInput(text, name, content, query=query.resolved), target)
+    return await query.compress(CompressionInput(text, name, content_type, query=query.resolved), target)
 
 
 def plan_error(field: str, error: DocumentError) -> DocumentError:

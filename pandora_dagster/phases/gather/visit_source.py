@@ -31,7 +31,7 @@ from pandora_dagster.phases.gather.source_text import (
     UNLINKED,
     Header,
     compress_text,
-    headers_within_budget,
+    fit_headers,
     one_line,
     passage_text,
     plain_words,
@@ -90,7 +90,7 @@ class VisitSource(ContextSource[Visit]):
             is_referred = referred is not None and (turn == referred[0] or (topic is not None and topic.topic == referred[1]))
             shown = {k: v for k, v in values.items() if v not in ("", None)}
             headers.append(Header(f"visit {row.visit_id}", shown, score + _REFERENCE_SCORE * is_referred))
-        return headers_within_budget(query, "visit_headers", headers, VISIT_HEADER_TOKENS)
+        return fit_headers(query, "visit_headers", headers, VISIT_HEADER_TOKENS)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
         return tuple((visit_id, "", "") for visit_id in plan.webpage_cache_needed)
@@ -164,8 +164,8 @@ class VisitSource(ContextSource[Visit]):
         shorter = gathered.model_copy(update={"visit_data": gathered.visit_data[:-1]})
         return shorter, OmittedItem(f"page {one_line(gathered.visit_data[-1].url)[:80]}")
 
-    def path(self, user: UserId, cited: str) -> str | None:
-        return (self.store.path(user, cited) or cited) if cited.startswith("webpage_cache/") else None
+    def path(self, user: UserId, cited_path: str) -> str | None:
+        return (self.store.path(user, cited_path) or cited_path) if cited_path.startswith("webpage_cache/") else None
 
     def _referred_turn(self, query: SourceQuery) -> tuple[int, str | None] | None:
         """The turn that the query refers to, and the topic that it researched."""

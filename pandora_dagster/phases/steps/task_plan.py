@@ -12,8 +12,8 @@ from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, json_line, parsed_answer
 
 PLANNER = "pipeline/phase3_planner"
-_GATHER_AGAIN = "ask again: section 2 is then gathered again; this turn's own stays readable (`pandora show TURN --section 2`)"
-CACHED_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assessment"
+_GATHER_AGAIN_HINT = "ask again: section 2 is then gathered again; this turn's own stays readable (`pandora show TURN --section 2`)"
+RESEARCH_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assessment"
 
 
 async def task_plan(ctx: PhaseContext) -> PhaseOutput:
@@ -40,8 +40,8 @@ def section2_meta(section2: str) -> dict[str, Any]:
     try:
         blocks = subsection_metas(section2)
     except DocumentError as error:
-        raise DocumentError(f"context.md: section 2: {error}", hint=_GATHER_AGAIN) from error
-    research_meta, assessment = blocks.get(CACHED_TITLE, {}), blocks.get(ASSESSMENT_TITLE, {})
+        raise DocumentError(f"context.md: section 2: {error}", hint=_GATHER_AGAIN_HINT) from error
+    research_meta, assessment = blocks.get(RESEARCH_TITLE, {}), blocks.get(ASSESSMENT_TITLE, {})
     planning_values = {name: research_meta.get(name) for name in ("quality_score", "age_hours")}
     planning_values |= {name: assessment.get(name) for name in ("context_quality", "gaps_identified", "recommendations")}
     return {name: value for name, value in planning_values.items() if value not in (None, [])}

@@ -38,20 +38,20 @@ STRUCTURE = {
     "day_ranges.py": {"line.startswith(_DAYS_PREFIX)"},
     "fact_lines.py": {"_LEDGER_LINE.findall(text)", "_SHOWN_LINE.findall(text)"},
     "note_source.py": {
-        "cited.startswith('notes/')",
+        "cited_path.startswith('notes/')",
         "name.rpartition('/')[2].removesuffix('.md').lower()",
         "passage.lstrip('# ') not in ('', header.title)",
     },
     "phase_context.py": {"'query_analysis.json' in self.turn.files"},
     "prior_turns.py": {"window.forms[row.number] == 'summary'", "window.forms[row.number] in ('whole', 'summary')"},
-    "research_source.py": {"cited.startswith('research_cache/')", "name != 'source'"},
+    "research_source.py": {"cited_path.startswith('research_cache/')", "name != 'source'"},
     "retrieval_scope.py": {"retrieval_policy(policy).other_sessions == 'own'"},
     "section2.py": {"re.fullmatch(f'(?:{kinds}) [^:]+', name)", "s.source.traits.name != 'turn'"},
     "session_facts.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
     "session_history.py": {"t.form == 'rolled up'"},
     "size_limits.py": {"text.endswith(_ANSWER_LINK)", "name != 'total'"},
     "tool_findings.py": {"shape.fullmatch(name)"},
-    "visit_source.py": {"'title' in chosen", "cited.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
+    "visit_source.py": {"'title' in chosen", "cited_path.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
 }
 """Conditions on the project's own names (files, states, origins, headings), never on what a user or a model wrote."""
 WORDS = {"session_facts.py": {"_QUESTION_START.match(s)", "s.rstrip().endswith('?')"}}

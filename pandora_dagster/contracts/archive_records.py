@@ -275,7 +275,7 @@ class ArchivedDay(ArchiveSums):
     day: date = field(kw_only=True)
     turns: int = 0
     rows: tuple[ArchivedDayRow, ...] = ()
-    """The first documents, in the order of turns."""
+    """The first documents, in the order of turns; the sums count all."""
     unarchived_turns: tuple[NotDueTurn, ...] = ()
     """Turns of the day that are not archived, each with its reason."""
     verdicts: tuple[DayVerdict, ...] = ()

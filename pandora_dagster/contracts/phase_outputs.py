@@ -30,8 +30,7 @@ class ContentReference(StrictModel):
 
 
 class QueryAnalysis(StrictModel):
-    """Phase 0's answer (specification 004, section 3.1, specification 000, section 16.1). `original_query` is filled in by code,
-    verbatim."""
+    """Phase 0's answer (specifications 004, section 3.1, and 000, section 16.1). Code fills in `original_query`, verbatim."""
 
     original_query: str = ""
     resolved_query: str
@@ -70,8 +69,7 @@ class ResearchMatch(StrictModel):
 
 
 class RetrievalPlan(StrictModel):
-    """RETRIEVAL's answer: the records to load for the query (specification 004, section 4.1). `relevant_notes` names notes of the user
-    (section 13)."""
+    """RETRIEVAL's answer: the records to load for the query (specification 004, section 4.1). `relevant_notes`: notes of the user."""
 
     relevant_turns: tuple[int, ...] = ()
     turn_relevance: Mapping[str, TurnRelevance] = {}

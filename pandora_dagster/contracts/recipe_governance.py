@@ -1,5 +1,4 @@
-"""The production version of a recipe with its history (specification 000, section 28), and corrections by users (specification 000,
-section 5.5)."""
+"""The production version of a recipe with its history, and corrections by users (specification 000, sections 28 and 5.5)."""
 
 from typing import Annotated, Literal
 

@@ -100,8 +100,9 @@ class FactStore(Protocol):
         ...
 
     def erase_profile(self, user: UserId, *, after_turn: int) -> int:
-        """Empty the profile and its audit and keep the consent; facts up to `after_turn` are never added again. Returns the number of
-        facts."""
+        """Empty the profile and its audit and keep the consent; facts up to `after_turn` are never added again.
+
+        Returns the number of facts."""
         ...
 
     def withdraw(self, user: UserId) -> int:

@@ -1,5 +1,4 @@
-"""Sources that the Context Gatherer may load beside turns and memory: cached research, visited pages, notes (specification 004, section
-3)."""
+"""Sources beside turns and memory (specification 004, section 3): cached research, visited pages, notes."""
 
 import re
 from collections.abc import Mapping

@@ -225,8 +225,8 @@ class TurnRun:
 
 
 async def _fit_committed(ctx: PhaseContext, output: PhaseOutput, report: PhaseReport) -> PhaseReport:
-    """The committed phase's report; context.md is back under its limit before the next phase begins (specification 000, section 25, level
-    2)."""
+    """The committed phase's report; context.md is back under its limit before the next phase begins
+    (specification 000, section 25, level 2)."""
     if not output.sections:
         return report
     counts_before = len(ctx.compressions), len(ctx.overflows)

@@ -1,5 +1,4 @@
-"""The compact context of specification 002, section 6: facts of the session (specification 004's session memory) and, with consent, of
-the user."""
+"""The compact context (specification 002, section 6): facts that the user stated in the session and, with consent, in other sessions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -51,7 +51,7 @@ def read_shown_lines(text: str) -> tuple[FactLine, ...]:
 
 
 def facts_block(heading: str, lines: Sequence[str]) -> str:
-    """One block of the compact context; "" without lines."""
+    """The lines under their heading, as the compact context shows them; "" without lines."""
     return "\n".join((heading, *lines)) if lines else ""
 
 

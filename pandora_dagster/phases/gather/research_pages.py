@@ -1,5 +1,7 @@
-"""Cached research and visits as Markdown for users: `research.md` is the rendering of `research.json` (decision 20,
-docs/decisions/20-files-of-a-user.md)."""
+"""Cached research and visits as Markdown for users.
+
+`research.md` is the rendering of `research.json`: decision 20 (docs/decisions/20-files-of-a-user.md).
+"""
 
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
 from pandora_dagster.documents.markdown import table

@@ -1,5 +1,7 @@
-"""The depth of retrieval for a turn, and the turns that the index offers it (specification 002, section 4). Rules without a model call
-(decision 25, docs/decisions/25-the-embedded-runtime.md)."""
+"""The depth of retrieval for a turn, and the turns that the index offers it (specification 002, section 4).
+
+Rules without a model call: decision 25 (docs/decisions/25-the-embedded-runtime.md).
+"""
 
 from typing import Any
 

@@ -1,5 +1,4 @@
-"""Earlier turns as one JSON line each, offered as items to choose from (specification 004, section 4.1), and what a phase reports of
-them."""
+"""Earlier turns as one JSON line each, offered as items to choose from (specification 004, section 4.1), and their report."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace

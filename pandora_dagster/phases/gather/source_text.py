@@ -13,13 +13,13 @@ from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.core.phase_context import json_line
 
 MAX_OFFERED_HEADERS = 20
-"""Headers of one source."""
+"""Headers of one source that RETRIEVAL sees."""
 UNLINKED = "(unlinked)"
 """Marks what was gathered without a loaded record behind it."""
 _RELEVANT_PRIORITY = 1e7
 """Headers that share words with the query take precedence over turn summaries; the others fill what these leave."""
-
 _HIGH_QUALITY, _MEDIUM_QUALITY = 0.8, 0.5
+"""Least qualities, from 0 to 1, that section 2 calls high and medium."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,8 @@ class VisitSource(ContextSource[Visit]):
     )
 
     def headers(self, query: SourceQuery) -> SourceHeaders:
-        """A page of the turn that the query refers to, or of that turn's research, gets `_REFERENCE_SCORE` (specification 004, section
-        6.2)."""
+        """A page of the turn that the query refers to, or of that turn's research, gets `_REFERENCE_SCORE`
+        (specification 004, section 6.2)."""
         referred, rows = self._referred_turn(query), self.store.visit_rows(query.user)
         research = newest_by_topic(self.store.research_rows(query.user))
         topics = {visit: row for row in reversed(research) for visit in row.webpage_cache}

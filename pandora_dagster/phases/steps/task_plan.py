@@ -1,5 +1,4 @@
-"""Phase 3: the Planner reads sections 0 to 2 and decides what happens next (specification 000, section 16.2, specification 004, section
-8)."""
+"""Phase 3: the Planner reads sections 0 to 2 and decides the next step (specifications 000, section 16.2, and 004, section 8)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +13,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput,
 PLANNER = "pipeline/phase3_planner"
 _GATHER_AGAIN_HINT = "ask again: section 2 is then gathered again; this turn's own stays readable (`pandora show TURN --section 2`)"
 RESEARCH_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assessment"
+"""Titles of subsections of section 2."""
 
 
 async def task_plan(ctx: PhaseContext) -> PhaseOutput:
@@ -31,8 +31,8 @@ async def task_plan(ctx: PhaseContext) -> PhaseOutput:
 
 
 def section2_meta(section2: str) -> dict[str, Any]:
-    """Section 2's `_meta` blocks for the Planner (specification 004, section 5.3): quality and age of the cache, gaps, quality of the
-    whole.
+    """Section 2's `_meta` blocks for the Planner (specification 004, section 5.3): quality and age of cached research, gaps,
+    quality of the section.
 
     The Planner reads these blocks in its section 2; they are parsed before its call, so that it never plans on data
     that cannot be parsed: raises DocumentError.
@@ -48,8 +48,7 @@ def section2_meta(section2: str) -> dict[str, Any]:
 
 
 def offered_tools(ctx: PhaseContext, stem: str) -> tuple[Tool, ...]:
-    """The tools that the recipe names, that exist (decision 23, docs/decisions/23-tools-that-do-not-exist.md) and whose permissions are
-    granted."""
+    """The recipe's tools that exist and whose permissions are granted: decision 23 (docs/decisions/23-tools-that-do-not-exist.md)."""
     named = ctx.deps.recipes.get(stem, ctx.mode).recipe.tools_available
     existing = (ctx.deps.tools[name] for name in named if name in ctx.deps.tools)
     return tuple(tool for tool in existing if tool.spec.permissions <= ctx.deps.tool_permissions)

@@ -112,8 +112,7 @@ class CallRequest:
     ambiguous: bool = False
     """Whether the query refers to something that its analysis could not resolve."""
     halt_on_low_confidence: bool = True
-    """False: a low confidence comes back as a failed gate verdict (reflection asks instead, decision 13,
-    docs/decisions/13-escalation.md)."""
+    """False: a low confidence comes back as a failed verdict: decision 13 (docs/decisions/13-escalation.md)."""
     manual_answer: str = ""
     """A manual answer of a user in place of the model's: it passes the same gates, and is recorded as manual."""
     images: tuple[ImagePart, ...] = ()
@@ -220,8 +219,7 @@ class Price(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A raw answer. `runtime` names its runtime, so that `extractive` is never taken for a model (decision 25,
-    docs/decisions/25-the-embedded-runtime.md)."""
+    """A raw answer. `runtime` names what made it: decision 25 (docs/decisions/25-the-embedded-runtime.md)."""
 
     text: str
     finish_reason: str
@@ -337,7 +335,7 @@ class TurnUsage:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """A validated result."""
+    """The validated result of a call."""
 
     text: str
     parsed: Any

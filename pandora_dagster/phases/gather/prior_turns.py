@@ -29,7 +29,7 @@ _FORM_NAMES: Mapping[Form, str] = {
     "left out": "left out",
 }
 _USUAL_LABEL = "10"
-"""Stands for the label of a turn, which is assigned later, when its tokens are counted."""
+"""The label with which the tokens of a turn are counted; its own label is assigned later."""
 _HEADER_TOKENS = 60
 """Tokens of the rolling summary's header, and of the line that names what it links."""
 

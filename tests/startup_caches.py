@@ -26,7 +26,7 @@ def install() -> None:
     ScriptDirectory.from_config = staticmethod(_revisions(ScriptDirectory.from_config))
     for storage in (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
         storage.create_engine = _create_engine
-    DuckDBFile._made = _empty_index(DuckDBFile._made)
+    DuckDBFile._create_if_missing = _empty_index(DuckDBFile._create_if_missing)
 
 
 def _vocabulary(read: Callable[[Path], tiktoken.Encoding]) -> Callable[[Path], tiktoken.Encoding]:

@@ -142,7 +142,7 @@ def _open_archive_ports(settings: Settings, counter: TokenMeasure, sessions: Ses
         holds=HoldFiles(root),
         levels=LevelFiles(root),
         preamble=Preambles(sessions).of_turn,
-        extend_first_day=lambda day: FirstDay(root).extend(day, known=settings.first_day),
+        extend_first_day=lambda day: FirstDay(root).extend(day, configured=settings.first_day),
     )
 
 

@@ -67,7 +67,7 @@ def test_an_import_cut_off_before_the_first_day_is_noted_notes_it_when_it_runs_a
         }
     ).encode()
 
-    def dies(self, day, *, known):
+    def dies(self, day, *, configured):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):

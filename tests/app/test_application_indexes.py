@@ -62,7 +62,7 @@ def test_an_index_of_an_older_design_says_what_to_do_and_costs_no_turn(rig, name
     aged(rig, name)
     key = rig.start("which desk?")
     if name == "research_index":
-        with pytest.raises(StoreError, match=r"research_index\.duckdb: index design 0, expected \d+$"):
+        with pytest.raises(StoreError, match=r"research_index\.duckdb: index version 0, expected \d+$"):
             rig.run(key)
     else:
         rig.run(key)

@@ -73,14 +73,14 @@ def test_doctor_says_that_there_is_no_store_yet(mistyped: Path) -> None:
 def test_an_index_of_an_old_design_is_reported_with_its_remedy_once(mistyped: Path, name: str) -> None:
     """By the doctor, and by a command that needs it; nothing else of the store is at fault."""
     (mistyped / "users").mkdir(parents=True)
-    DuckDBFile(mistyped / "indexes" / f"{name}.duckdb", Schema(0, ())).make()
+    DuckDBFile(mistyped / "indexes" / f"{name}.duckdb", Schema(0, ())).create()
     result = CliRunner().invoke(command_line, ["--root", str(mistyped), "doctor", "--json"], prog_name="pandora")
     wrong = [f for f in json.loads(result.stdout) if not f["ok"]]
     if name == "turn_index":  # is made anew by the first command that needs it
         assert result.exit_code == 0 and not wrong
         return
     assert result.exit_code == 1 and len(wrong) == 1
-    assert wrong[0]["part"].startswith("index of ") and "index design 0, expected" in wrong[0]["says"]
+    assert wrong[0]["part"].startswith("index of ") and "index version 0, expected" in wrong[0]["says"]
     assert "pandora index rebuild" in wrong[0]["remedy"] and "index rebuild" not in wrong[0]["says"]
     assert CliRunner().invoke(command_line, ["--root", str(mistyped), "index", "rebuild"], prog_name="pandora").exit_code == 0
     assert CliRunner().invoke(command_line, ["--root", str(mistyped), "doctor"], prog_name="pandora").exit_code == 0

@@ -1,4 +1,4 @@
-"""`ColumnTable`: a table of a DuckDB file by its columns; rows are written column by column, all of them in one statement."""
+"""`ColumnTable`: a table of a DuckDB file by its columns. Rows are inserted in one statement with one list of values for each column."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-_TYPES = {int: "BIGINT", int | None: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", tuple[str, ...]: "VARCHAR[]"}
+_SQL_TYPES = {int: "BIGINT", int | None: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", tuple[str, ...]: "VARCHAR[]"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,24 +19,25 @@ class ColumnTable:
 
     @property
     def creation(self) -> str:
-        """SQL that makes the table."""
-        return f"CREATE TABLE {self.name} ({', '.join(f'{column} {kind}' for column, kind in self.columns.items())})"
+        """SQL that creates the table."""
+        return f"CREATE TABLE {self.name} ({', '.join(f'{column} {sql_type}' for column, sql_type in self.columns.items())})"
 
     def insert(self, db: duckdb.DuckDBPyConnection, rows: Iterable[Sequence[Any]], *, unique: str = "") -> None:
         """Add rows, each with the values of all columns; with `unique` only those whose value in that column is not in the table."""
-        if given := list(zip(*rows, strict=True)):
+        if column_values := list(zip(*rows, strict=True)):
             new = f" ANTI JOIN {self.name} USING ({unique})" if unique else ""
-            selection = f"SELECT {', '.join(self.columns)} FROM ({self._given(self.columns)}){new}"  # noqa: S608 - names of columns
-            db.execute(f"INSERT INTO {self.name} ({', '.join(self.columns)}) {selection}", given)
+            selection = f"SELECT {', '.join(self.columns)} FROM ({self._unnested(self.columns)}){new}"  # noqa: S608 - names of columns
+            db.execute(f"INSERT INTO {self.name} ({', '.join(self.columns)}) {selection}", column_values)
 
     def delete(self, db: duckdb.DuckDBPyConnection, **values: Sequence[object]) -> None:
-        """Delete the rows that have one of the values; of several columns, the values that are at the same place together."""
-        db.execute(f"DELETE FROM {self.name} WHERE ({', '.join(values)}) IN ({self._given(values)})", list(values.values()))  # noqa: S608
+        """Delete the rows with one of the values of a column; for several columns, with all the values at one position of the lists."""
+        db.execute(f"DELETE FROM {self.name} WHERE ({', '.join(values)}) IN ({self._unnested(values)})", list(values.values()))  # noqa: S608
 
-    def _given(self, columns: Iterable[str]) -> str:
+    def _unnested(self, columns: Iterable[str]) -> str:
+        """SQL that selects rows from one list parameter for each column."""
         return f"SELECT {', '.join(f'unnest(?::{self.columns[column]}[]) AS {column}' for column in columns)}"
 
 
-def columns_of(shape: type, *, without: Collection[str] = ()) -> dict[str, str]:
-    """A column for each field of a record, with the type that holds its values; text where no other type does."""
-    return {name: _TYPES.get(kind, "VARCHAR") for name, kind in get_annotations(shape).items() if name not in without}
+def columns_of(record_type: type, *, without: Collection[str] = ()) -> dict[str, str]:
+    """Field -> SQL type of a record class, VARCHAR where no other type fits."""
+    return {name: _SQL_TYPES.get(annotation, "VARCHAR") for name, annotation in get_annotations(record_type).items() if name not in without}

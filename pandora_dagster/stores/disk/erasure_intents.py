@@ -1,7 +1,7 @@
-"""Users that are being erased: intents under `<root>/erasing/`, and the locks that keep turns from beginning meanwhile.
+"""Users that are being erased: their intents under `<root>/erasing/`, and the locks that keep new turns from starting meanwhile.
 
-A turn begins under a shared lock, and an intent is written under the exclusive one: a turn that begins afterwards sees the intent, a turn
-that began before is on the disk.
+A turn starts under a shared lock, and an intent is written under the exclusive one. So a turn that starts later sees the intent, and a turn
+that started earlier is on the disk when the erasure begins.
 """
 
 import fcntl
@@ -19,7 +19,8 @@ from pandora_dagster.stores.disk.files import disk_errors, is_stray, make_folder
 from pandora_dagster.stores.disk.record_files import RecordFiles
 
 FOLDER = "erasing"
-_BEGIN, _ONE = ".begin.lock", ".lock"
+_POLL_S = 0.01
+_START_LOCK, _ERASURE_LOCK = ".begin.lock", ".lock"
 
 
 class ErasureIntents:
@@ -31,9 +32,9 @@ class ErasureIntents:
 
     @contextmanager
     def beginning(self, user: UserId) -> Generator[None]:
-        """Hold the shared lock while something new of a user is written; raises StoreError while the user is being erased."""
+        """Hold the shared lock while a new turn or record of a user is written; raises StoreError while the user is being erased."""
         user_id(user)  # a bad id is refused before anything is written
-        with self._begin(fcntl.LOCK_SH):
+        with self._hold_start_lock(fcntl.LOCK_SH):
             self.refuse(user)
             yield
 
@@ -44,29 +45,29 @@ class ErasureIntents:
 
     @contextmanager
     def one_at_a_time(self) -> Generator[None]:
-        """Hold the lock of erasures; raises StoreError where another runs."""
-        with file_lock(self.folder / _ONE, what="the erasure of a user", seconds=self._wait_s):
+        """Hold the lock of erasures; raises StoreError where another erasure runs."""
+        with file_lock(self.folder / _ERASURE_LOCK, what="the erasure of a user", seconds=self._wait_s):
             yield
 
     def write_intent(self, intent: ErasureIntent) -> None:
-        """Write the intent in the place of one that was cut off; no turn of the user begins afterwards. Raises StoreError."""
-        with self._begin(fcntl.LOCK_EX):
+        """Write the intent, also over that of an interrupted erasure; no turn of the user starts afterwards. Raises StoreError."""
+        with self._hold_start_lock(fcntl.LOCK_EX):
             with disk_errors(self.folder, "cannot clean up"):
                 for path in self.folder.iterdir():
-                    if is_stray(path.name):  # of a write that was cut off, with facts in it
+                    if is_stray(path.name):  # of an interrupted write; it holds facts of the user
                         path.unlink()
             self._files.put(intent, intent.user_id)
 
     def facts(self, user: UserId) -> tuple[str, ...]:
-        """The facts that an erasure which was cut off, or whose proof found something, has to search for. Raises StoreError."""
+        """The facts to search for in an erasure that was interrupted, or whose proof found something. Raises StoreError."""
         try:
-            found = self._files.find(user)
+            intent = self._files.find(user)
         except DocumentError as error:
             raise StoreError(
                 f"{self._files.locate(user)}: cannot be read: expected an erasure's intent",
                 hint="delete it: then the proof uses the remaining documents alone",
             ) from error
-        return found.facts if found else ()
+        return intent.facts if intent else ()
 
     def has_intent(self, user: UserId) -> bool:
         return self._files.exists(user)
@@ -80,25 +81,26 @@ class ErasureIntents:
         self._files.delete(user)
 
     @contextmanager
-    def _begin(self, kind: int) -> Generator[None]:
+    def _hold_start_lock(self, mode: int) -> Generator[None]:
         with disk_errors(self.folder, "cannot lock"):
             make_folder(self.folder)
-            descriptor = os.open(self.folder / _BEGIN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(self.folder / _START_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            self._wait(descriptor, kind)
+            self._wait(descriptor, mode)
             yield
         finally:
             os.close(descriptor)
 
-    def _wait(self, descriptor: int, kind: int) -> None:
-        ends = time.monotonic() + self._wait_s
+    def _wait(self, descriptor: int, mode: int) -> None:
+        """Lock the open file, LOCK_SH or LOCK_EX; raises StoreError after `wait_s` seconds."""
+        deadline = time.monotonic() + self._wait_s
         while True:
             try:
-                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                if time.monotonic() > ends:
+                if time.monotonic() > deadline:
                     raise StoreError(
-                        f"{self.folder / _BEGIN}: held for more than {self._wait_s:g} s: expected it to be free", hint="try again"
+                        f"{self.folder / _START_LOCK}: held for more than {self._wait_s:g} s: expected it to be free", hint="try again"
                     ) from None
-                time.sleep(0.01)
+                time.sleep(_POLL_S)

@@ -15,22 +15,24 @@ from pandora_dagster.errors import InputError
 from pandora_dagster.stores.disk.file_locks import FileLocks, file_lock
 from pandora_dagster.stores.disk.files import disk_errors, make_folder, path_inside, read_bytes, sync, write_atomic, write_new
 
+_LOCK_SECONDS = 10.0
+"""How long a conditional write waits for the object's lock."""
 _KEY = re.compile(r"[^/.\x00][^/\x00]*(?:/[^/.\x00][^/\x00]*)*")
 
 
 @dataclass(frozen=True, slots=True)
 class FileBlobs:
-    """One file an object; the version of an object is the sha256 of its bytes. Files whose name starts with a dot are no objects."""
+    """One file for each object; an object's version is the sha256 of its bytes. Files whose names begin with a dot are not objects."""
 
     root: Path
 
     def put(self, key: str, data: bytes, *, create_only: bool = False, if_match: str | None = None, durable: bool = True) -> str | None:
         path = self._path(key)
         if create_only:
-            if not _created(path, data, durable=durable):
+            if not _write_if_missing(path, data, durable=durable):
                 return None
         elif if_match is not None:
-            with file_lock(path.with_name(f".{path.name}.match.lock"), what=key, seconds=10.0):
+            with file_lock(path.with_name(f".{path.name}.match.lock"), what=key, seconds=_LOCK_SECONDS):
                 if not path.exists() or _version(read_bytes(path)) != if_match:
                     return None
                 write_atomic(path, data, durable=durable)
@@ -52,8 +54,8 @@ class FileBlobs:
                 key = path.relative_to(self.root).as_posix()
                 if key.startswith(prefix):
                     with suppress(FileNotFoundError):  # deleted since it was listed
-                        about = path.stat()
-                        yield BlobInfo(key, about.st_size, datetime.fromtimestamp(about.st_mtime, UTC))
+                        status = path.stat()
+                        yield BlobInfo(key, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
     def delete(self, key: str) -> bool:
         path = self._path(key)
@@ -83,7 +85,7 @@ def _version(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def _created(path: Path, data: bytes, *, durable: bool) -> bool:
+def _write_if_missing(path: Path, data: bytes, *, durable: bool) -> bool:
     """Write a file where there is none; False where there is one."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     with disk_errors(path):
@@ -101,12 +103,12 @@ def _created(path: Path, data: bytes, *, durable: bool) -> bool:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Files by path; what starts with a dot is passed over."""
+    """The files in a folder and its folders, by path; names that begin with a dot are skipped."""
     try:
-        names = sorted(os.scandir(folder), key=lambda entry: entry.name + "/" * entry.is_dir())
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name + "/" * entry.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return
-    for entry in names:
+    for entry in entries:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():

@@ -1,4 +1,4 @@
-"""Locks between processes, held by the operating system: a process that dies holds none."""
+"""Locks between processes, held by the operating system: a process that ends releases its locks."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,11 +11,13 @@ from pandora_dagster.contracts.ports.object_storage import Lease
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.files import disk_errors, path_inside, write_atomic
 
+_POLL_S = 0.01
+
 
 @contextmanager
 def file_lock(path: Path, *, what: str, seconds: float) -> Generator[None]:
     """Hold the lock file at `path`; raises StoreError where another process holds it longer than `seconds`."""
-    lock = FileLock(path, timeout=seconds, poll_interval=0.01)
+    lock = FileLock(path, timeout=seconds, poll_interval=_POLL_S)
     with disk_errors(path, "cannot lock"):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -43,7 +45,7 @@ class FileLocks:
 
 
 class _FileLease:
-    """A held lock file. Its fencing number is stored beside it in `<lock>.number` once it was requested."""
+    """A held lock. Its fencing number, one more for each lease that asks for it, is stored beside the lock file in `<lock>.number`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}.number")

@@ -14,10 +14,10 @@ from pandora_dagster.errors import DocumentError, StoreError
 
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 """A larger document is neither written nor read: context.md holds about 8,000 tokens, raw tool results some megabytes."""
-_PART = ".part"
+_TEMPORARY_SUFFIX = ".part"
 _STRAY_SECONDS = 3_600.0
 """A temporary file older than this belongs to a dead process: a write takes milliseconds."""
-_REASONS = {
+_DISK_REASONS = {
     errno.EROFS: ("the disk is mounted read-only", "name a store root that can be written with PANDORA_ROOT"),
     errno.ENOSPC: ("the disk is full", "free some space, then run the same command again; nothing was half written"),
     errno.EDQUOT: ("the disk quota is used up", "free some space, then run the same command again; nothing was half written"),
@@ -36,13 +36,13 @@ def sha(text: str) -> str:
 
 
 @contextmanager
-def disk_errors(path: Path, doing: str = "cannot write") -> Generator[None]:
-    """Turn an OSError into a StoreError with path, reason and remedy."""
+def disk_errors(path: Path, action: str = "cannot write") -> Generator[None]:
+    """Turn an OSError into a StoreError with path, reason and remedy; `action` says what failed."""
     try:
         yield
     except OSError as error:
-        reason, hint = _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
-        raise StoreError(f"{error.filename or path}: {doing}: {reason}", hint=hint) from error
+        reason, hint = _DISK_REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
+        raise StoreError(f"{error.filename or path}: {action}: {reason}", hint=hint) from error
 
 
 def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -59,8 +59,8 @@ def write_all(folder: Path, contents: Mapping[str, bytes], *, durable: bool = Tr
         write_files({folder / name: data for name, data in contents.items()}, durable=durable, durable_names=durable_names)
 
 
-_OPEN = 200
-"""Files that are open at a time: a process may have 1,024."""
+_MAX_OPEN_FILES = 200
+"""Files that one write has open at a time: a process may have 1,024."""
 
 
 def write_files(contents: Mapping[Path, bytes], *, durable: bool = True, durable_names: bool = True, new_folders: bool = True) -> None:
@@ -69,23 +69,23 @@ def write_files(contents: Mapping[Path, bytes], *, durable: bool = True, durable
     Files are flushed together, which a journaling file system does in one go. With `durable_names=False` a power failure may bring the
     files back that were there before, whole, until the folder is synced. Raises OSError.
     """
-    written: dict[Path, Path] = {}
+    temporary_paths: dict[Path, Path] = {}
     try:
-        for start in range(0, len(contents), _OPEN):
+        for start in range(0, len(contents), _MAX_OPEN_FILES):
             with ExitStack() as opened:
                 descriptors: list[int] = []
-                for path, data in list(contents.items())[start : start + _OPEN]:
+                for path, data in list(contents.items())[start : start + _MAX_OPEN_FILES]:
                     if new_folders:
                         make_folder(path.parent, durable=durable)
-                    written[part := _part(path)] = path
-                    descriptors.append(write_open(part, data))
+                    temporary_paths[temporary := _temporary_path(path)] = path
+                    descriptors.append(write_open(temporary, data))
                     opened.callback(os.close, descriptors[-1])
                 for descriptor in descriptors if durable else ():
                     os.fsync(descriptor)
-        for part, path in written.items():
-            os.replace(part, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
+        for temporary, path in temporary_paths.items():
+            os.replace(temporary, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
     except BaseException:
-        _forget(written)
+        _remove_quietly(temporary_paths)
         raise
     for folder in dict.fromkeys(path.parent for path in contents) if durable and durable_names else ():
         sync(folder)
@@ -105,9 +105,9 @@ def write_open(path: Path, data: bytes) -> int:
     """Write a new file and return its open descriptor, for the caller to sync and close; raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        unwritten = memoryview(data)
+        while unwritten:
+            unwritten = unwritten[os.write(descriptor, unwritten) :]
     except BaseException:
         os.close(descriptor)
         raise
@@ -115,7 +115,7 @@ def write_open(path: Path, data: bytes) -> int:
 
 
 def make_folder(folder: Path, *, durable: bool = True) -> None:
-    """Make a folder and those above it where they are missing, their names on the disk too; raises OSError."""
+    """Create a folder and its parents where they are missing, and wait until their names are on the disk; raises OSError."""
     if folder.is_dir():
         return
     if folder.parent != folder:
@@ -126,7 +126,7 @@ def make_folder(folder: Path, *, durable: bool = True) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or a folder's names are on the disk; raises OSError."""
+    """Wait until a file's bytes, or the names in a folder, are on the disk; raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -135,13 +135,13 @@ def sync(path: Path) -> None:
 
 
 def read_bytes(path: Path, *, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
-    """The bytes of a file; raises DocumentError (`missing` where there is none, or it is larger than `limit`)."""
+    """The bytes of a file; raises DocumentError (`missing` where there is none), also for one larger than `limit`."""
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)
             size = os.fstat(file.fileno()).st_size
     except FileNotFoundError as error:
-        raise DocumentError(f"{path}: missing: expected the document its manifest names", missing=True) from error
+        raise DocumentError(f"{path}: missing: expected the document that its manifest names", missing=True) from error
     except OSError as error:
         raise DocumentError(f"{path}: cannot be read: {error.strerror}: expected a readable file") from error
     if len(data) > limit:
@@ -176,40 +176,42 @@ def encode_text(name: str, text: str) -> bytes:
 
 
 def path_inside(root: Path, path: Path) -> Path:
-    """`path`, unless a symbolic link in the path leads out of `root`: then StoreError."""
+    """`path`; raises StoreError where a symbolic link in it leads out of `root`."""
     if not _may_leave(str(root), str(path)):
         return path
     real_root, real = os.path.realpath(root), os.path.realpath(path)
     if real != real_root and not real.startswith(real_root + os.sep):
-        raise StoreError(f"{path}: a link leads to {real}: expected a place inside {real_root}", hint="remove the link")
+        raise StoreError(f"{path}: a link leads to {real}: expected a path inside {real_root}", hint="remove the link")
     return path
 
 
 def document_path_inside(root: Path, path: Path) -> Path:
-    """The same with a DocumentError, for a fault of one document that does not concern others."""
+    """`path_inside` for one document: raises DocumentError, which does not stop the work on others."""
     try:
         return path_inside(root, path)
     except StoreError as error:
         raise DocumentError(str(error), hint=error.hint) from error
 
 
-_NO_STEP = frozenset({"", ".", ".."})
-"""Names that are no step to a child."""
+_NOT_CHILDREN = frozenset({"", ".", ".."})
+"""Names in a path that lead to no child of the folder before them."""
 
 
 def _may_leave(root: str, path: str) -> bool:
-    """Whether any step from `root` to `path` is a link, or no step to a child. This runs for every file: it takes a fifth of the time of
-    two real paths."""
+    """Whether `path` may be outside `root`: it is not below it, or a part of it is a link or `..`.
+
+    `path_inside` runs for every file, and this check takes a fifth of the time of two `os.path.realpath`.
+    """
     if not path.startswith(root + os.sep):
         return True
-    names = path[len(root) + 1 :].split(os.sep)  # noqa: PTH206 - as above
-    if not _NO_STEP.isdisjoint(names):
+    names = path[len(root) + 1 :].split(os.sep)  # noqa: PTH206 - faster than Path
+    if not _NOT_CHILDREN.isdisjoint(names):
         return True
-    at = root
+    partial_path = root
     for name in names:
-        at = f"{at}{os.sep}{name}"
+        partial_path = f"{partial_path}{os.sep}{name}"
         try:
-            if stat.S_ISLNK(os.lstat(at).st_mode):
+            if stat.S_ISLNK(os.lstat(partial_path).st_mode):
                 return True
         except OSError:
             return False  # nothing exists there or below
@@ -217,22 +219,22 @@ def _may_leave(root: str, path: str) -> bool:
 
 
 def remove_strays(folder: Path, *, now: float) -> int:
-    """Delete what crashed writes left in `folder`; young ones may belong to a living process and stay. Returns the number."""
+    """Delete the temporary files of crashed writes in `folder`; recent ones may be in use and stay. Returns the number."""
     with disk_errors(folder, "cannot clean up"):
-        found = [entry for entry in folder.iterdir() if is_stray(entry.name)] if folder.is_dir() else []
-        old = [entry for entry in found if _modified(entry) < now - _STRAY_SECONDS]
-        _forget(old)
-    return len(old)
+        strays = [entry for entry in folder.iterdir() if is_stray(entry.name)] if folder.is_dir() else []
+        old_strays = [entry for entry in strays if _modified(entry) < now - _STRAY_SECONDS]
+        _remove_quietly(old_strays)
+    return len(old_strays)
 
 
 def is_stray(name: str) -> bool:
-    """Whether a file of this name is a temporary one."""
-    return name.startswith(".") and name.endswith(_PART)
+    """Whether a file of this name is the temporary file of a write."""
+    return name.startswith(".") and name.endswith(_TEMPORARY_SUFFIX)
 
 
-def _part(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     # The random part only keeps two writers apart; nothing depends on its value.
-    return path.with_name(f".{path.name}.{secrets.token_hex(6)}{_PART}")
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY_SUFFIX}")
 
 
 def _modified(path: Path) -> float:
@@ -242,7 +244,8 @@ def _modified(path: Path) -> float:
         return float("inf")
 
 
-def _forget(paths: Iterable[Path]) -> None:
+def _remove_quietly(paths: Iterable[Path]) -> None:
+    """Delete files and folders; those that cannot be deleted stay."""
     for path in paths:
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -17,18 +17,18 @@ COLD = "cold"
 """Folder below the root for the originals of archived turns."""
 REVISIONS = "revisions"
 KEPT = ".kept"
-"""Folder for the documents that a commit replaces, named by sha256: a commit that was cut off is undone from it."""
-_WORD = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_OWN_NAMES = frozenset({CONTEXT, MANIFEST, CALLS, HOLD})
+"""Folder for the documents that a commit replaces, named by sha256: an interrupted commit is undone from it."""
+_RECIPE_WORD = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_RESERVED_NAMES = frozenset({CONTEXT, MANIFEST, CALLS, HOLD})
 _DOCUMENT = re.compile(r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)")
 
 
 def document_name(name: str) -> str:
     """`name` as the name of a turn's document; raises DocumentError where it is none."""
-    if not _DOCUMENT.fullmatch(name) or name in _OWN_NAMES:
+    if not _DOCUMENT.fullmatch(name) or name in _RESERVED_NAMES:
         raise DocumentError(
             f"document name {name[:80]!r}: expected lower-case letters, digits, '_' or '-' and .md, .json, .jsonl, .txt or .html, "
-            f"also below webpage_cache/<slug>/, and none of {', '.join(sorted(_OWN_NAMES))}"
+            f"also below webpage_cache/<slug>/, and none of {', '.join(sorted(_RESERVED_NAMES))}"
         )
     return name
 
@@ -52,7 +52,7 @@ class Layout:
         return self.root / COLD
 
     def recipe(self, recipe: str) -> Path:
-        """Kept versions of `{category}/{name}`, and what of it is in production."""
+        """The folder with the kept versions of the recipe `{category}/{name}` and its `production.json`."""
         return self.recipes.joinpath(*recipe_key(recipe))
 
     @property
@@ -66,7 +66,7 @@ class Layout:
         return self.user(user) / "turns"
 
     def incoming(self, user: UserId) -> Path:
-        """Where a folder is built before one rename puts it in its place; on the same disk by construction."""
+        """Where a turn folder is built before it is renamed into place; it is on the same disk."""
         return self.user(user) / ".incoming"
 
     def turn(self, key: TurnKey, revision: int = 0) -> Path:
@@ -79,11 +79,11 @@ class Layout:
         return self.user(user) / "vault"
 
     def research(self, user: UserId) -> Path:
-        """Cached research, one file a record; the research index knows which."""
+        """Cached research, one file for each record, whose name the research index has."""
         return self.user(user) / "research_cache"
 
     def visits(self, user: UserId) -> Path:
-        """Visited pages, one file a record."""
+        """Visited pages, one file for each record."""
         return self.user(user) / "webpage_cache"
 
     def notes(self, user: UserId) -> Path:
@@ -93,7 +93,7 @@ class Layout:
 
 @lru_cache(maxsize=4_096)
 def _turn(root: Path, key: TurnKey, revision: int) -> Path:
-    """An archival run needs each turn's folder a dozen times, and building a path takes most of the time."""
+    """The folder of a revision. Cached: an archival run asks for each turn's folder a dozen times, and building the path is slow."""
     folder = Layout(root).turns(key.user) / key.turn_id
     return folder / REVISIONS / str(revision) if revision else folder
 
@@ -101,6 +101,6 @@ def _turn(root: Path, key: TurnKey, revision: int) -> Path:
 def recipe_key(recipe: str) -> tuple[str, str]:
     """The category and the name of a recipe; raises InputError for any other text."""
     category, _, name = recipe.partition("/")
-    if not (_WORD.fullmatch(category) and _WORD.fullmatch(name)):
+    if not (_RECIPE_WORD.fullmatch(category) and _RECIPE_WORD.fullmatch(name)):
         raise InputError(f"{recipe[:80]!r}: not a recipe name: expected {{category}}/{{name}} in small letters, digits and _")
     return category, name

@@ -1,4 +1,4 @@
-"""Users, turns and revisions by their names, turn numbers given once per user, and the first day of the store. Opens no document."""
+"""Users, turns and revisions by the names of their folders, turn numbers, and the store's first day. Reads no document."""
 
 import os
 from collections.abc import Iterator
@@ -13,18 +13,22 @@ from pandora_dagster.stores.disk.layout import REVISIONS, Layout
 
 _COUNTER = ".last_number"
 _LOCK = ".last_number.lock"
+_MAX_EXAMPLES = 5
+"""Turns that a message about an ambiguous number names."""
+_MAX_DIGITS = 9
+"""Digits of a number that is read; `HIGHEST_TURN` has fewer."""
 
 
 def allocate_numbers(layout: Layout, user: UserId, count: int, *, seconds: float) -> range:
-    """`count` numbers that no turn of `user` had or will have; a number is never given twice, also when several processes ask.
+    """`count` numbers that no turn of `user` had or will have; a number is never allocated twice, also by several processes.
 
-    The counter file remembers numbers whose folders are gone; the folders count where the counter is missing or behind them.
+    The counter file `.last_number` covers deleted folders; where it is missing or behind the folders, the folders are listed.
     """
     if count < 1:
         raise ValueError(f"count {count}: expected at least 1")
     folder = layout.turns(user)
     with file_lock(folder / _LOCK, what=f"turn numbers of {user}", seconds=seconds):
-        first = _last_given(layout, user) + 1
+        first = _last_allocated(layout, user) + 1
         if first + count - 1 > MAX_TURN_NUMBER:
             raise StoreError(f"{folder}: turn {first + count - 1}: expected at most {MAX_TURN_NUMBER}")
         write_atomic(folder / _COUNTER, f"{first + count - 1}\n".encode())
@@ -37,31 +41,34 @@ def turn_numbers(folder: Path) -> Iterator[int]:
         return
     with disk_errors(folder, "cannot list"), os.scandir(folder) as entries:
         for entry in entries:
-            number = _number(entry.name)
+            number = _folder_number(entry.name)
             if number is not None and entry.is_dir():
                 yield number
 
 
-def _last_given(layout: Layout, user: UserId) -> int:
+def _last_allocated(layout: Layout, user: UserId) -> int:
+    """The highest number that was allocated."""
     folder = layout.turns(user)
-    counted = _counted(folder / _COUNTER)
+    counter = _stored_counter(folder / _COUNTER)
     # Listing 100,000 folders at every start costs 50 ms or more, so the counter is used until a folder contradicts it.
-    if counted is not None and not os.path.lexists(layout.turn(TurnKey(user, counted + 1))):
-        return counted
-    return max(turn_numbers(folder), default=0) if counted is None else max(counted, *turn_numbers(folder))
+    if counter is not None and not os.path.lexists(layout.turn(TurnKey(user, counter + 1))):
+        return counter
+    return max(turn_numbers(folder), default=0) if counter is None else max(counter, *turn_numbers(folder))
 
 
-def _counted(path: Path) -> int | None:
+def _stored_counter(path: Path) -> int | None:
+    """The number in the counter file; None where it is missing or damaged."""
     try:
         text = path.read_bytes().strip()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StoreError(f"{path}: cannot read the last turn number: {error.strerror}") from error
-    return int(text) if text.isdigit() and len(text) <= 9 else None
+    return int(text) if text.isdigit() and len(text) <= _MAX_DIGITS else None
 
 
-def _number(name: str) -> int | None:
+def _folder_number(name: str) -> int | None:
+    """The number of a turn folder by its name; None for any other name."""
     try:
         number = turn_number(name)
     except BadIdError:
@@ -74,7 +81,7 @@ def user_ids(layout: Layout) -> tuple[UserId, ...]:
     if not layout.users.is_dir():
         return ()
     with disk_errors(layout.users, "cannot list"):
-        return tuple(sorted(user for entry in layout.users.iterdir() if (user := _user(entry)) is not None))
+        return tuple(sorted(user for entry in layout.users.iterdir() if (user := _user_of_folder(entry)) is not None))
 
 
 def turn_keys(layout: Layout, user: UserId | None) -> Iterator[TurnKey]:
@@ -85,17 +92,20 @@ def turn_keys(layout: Layout, user: UserId | None) -> Iterator[TurnKey]:
 
 
 def resolve_turn(layout: Layout, text: str) -> TurnKey:
-    """The turn that a user means; raises BadIdError, or UnknownTurnError where none or several fit."""
-    owner, colon, short = text.strip().rpartition(":")
-    number = _short_number(short)
+    """The turn named by `<user>:turn_000811`, `turn_000811` or `811`.
+
+    Raises BadIdError, or UnknownTurnError where no user has it, or several.
+    """
+    owner, colon, number_text = text.strip().rpartition(":")
+    number = _short_number(number_text)
     candidates = (user_id(owner),) if colon else user_ids(layout)
-    fitting = [key for user in candidates if layout.turn(key := TurnKey(user, number)).is_dir()]
-    if len(fitting) == 1:
-        return fitting[0]
-    if not fitting:
+    matches = [key for user in candidates if layout.turn(key := TurnKey(user, number)).is_dir()]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise UnknownTurnError(f"turn {text[:80]!r}: no such turn under {layout.root}: expected one that `pandora turns` lists")
-    shown = ", ".join(map(str, fitting[:5])) + (" ..." if len(fitting) > 5 else "")
-    raise UnknownTurnError(f"turn {text[:80]!r}: {len(fitting)} users have it ({shown}): expected <user>:{fitting[0].turn_id}")
+    examples = ", ".join(map(str, matches[:_MAX_EXAMPLES])) + (" ..." if len(matches) > _MAX_EXAMPLES else "")
+    raise UnknownTurnError(f"turn {text[:80]!r}: {len(matches)} users have it ({examples}): expected <user>:{matches[0].turn_id}")
 
 
 def newest_revision(folder: Path) -> int:
@@ -105,16 +115,18 @@ def newest_revision(folder: Path) -> int:
         return 0
     with disk_errors(revisions, "cannot list"):
         names = [entry.name for entry in revisions.iterdir()]
-    return max((int(n) for n in names if n.isascii() and n.isdigit() and str(int(n)) == n), default=0)
+    return max((int(name) for name in names if name.isascii() and name.isdigit() and str(int(name)) == name), default=0)
 
 
 def _short_number(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= MAX_TURN_NUMBER:
+    """The number in `turn_000811` or `811`; raises BadIdError."""
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and 0 < int(text) <= MAX_TURN_NUMBER:
         return int(text)
     return turn_number(text)
 
 
-def _user(entry: Path) -> UserId | None:
+def _user_of_folder(entry: Path) -> UserId | None:
+    """The user whose folder this is; None for anything else."""
     try:
         return user_id(entry.name) if entry.is_dir() else None
     except BadIdError:
@@ -125,24 +137,25 @@ _FIRST_DAY = "first_day"
 
 
 class FirstDay:
-    """The first day that a store has turns of, in `<root>/first_day` as one ISO date: Dagster's day partitions begin there when it is
-    before the day of the settings. An import stores the first day of all turns, an archival run that of the turns that are due. An
-    unreadable file counts as none.
+    """The day of the oldest turn, in `<root>/first_day` as one ISO date, where it is before the first day of the settings.
+
+    Dagster's day partitions begin at the earlier of the two. An import stores the first day of its turns, an archival run that of the turns
+    that are due. An unreadable file counts as missing.
     """
 
     def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
         self._root, self._lock_seconds = root, lock_seconds
 
     def read(self) -> date | None:
-        """The day, None where no turn is older than the day of the settings."""
+        """The stored day, None where there is none."""
         try:
             return date.fromisoformat(read_text(self._root / _FIRST_DAY, limit=100).strip())
         except (DocumentError, ValueError):
             return None
 
-    def extend(self, day: date, *, known: date) -> bool:
-        """Store `day` where it is before `known`, the day of the settings, and the stored one; True where it was. Raises StoreError."""
-        if day >= known or ((stored := self.read()) and day >= stored):
+    def extend(self, day: date, *, configured: date) -> bool:
+        """Store `day` where it is before `configured`, the day of the settings, and the stored day; True where it is. Raises StoreError."""
+        if day >= configured or ((stored := self.read()) and day >= stored):
             return False
         with file_lock(self._root / f".{_FIRST_DAY}.lock", what="the first day of the store", seconds=self._lock_seconds):
             if (stored := self.read()) and day >= stored:

@@ -59,7 +59,7 @@ class RecipeTestFiles:
 
     def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
         """Store a test and return its path; raises StoreError, also while the user is erased, InputError for a user who is gone."""
-        key = user, *recipe_key(recipe), sha256(self._files.encoded(test)).hexdigest()
+        key = user, *recipe_key(recipe), sha256(self._files.encode(test)).hexdigest()
         with ErasureIntents(self._root).beginning(user):
             if not path_inside(self._root, Layout(self._root).user(user)).is_dir():
                 raise InputError(f"user {user}: is gone: expected one who has turns")

@@ -93,14 +93,14 @@ def test_an_instance_that_cannot_let_go_is_given_up(file):
 def test_what_is_in_use_is_closed_by_nobody_else(file, tmp_path):
     """Neither by the ninth folder nor by a neighbour whose instance is given up; afterwards no more are kept than may be."""
     with attached_connection(file, read_only=False) as db:
-        for n in range(duckdb_file._MOST + 2):
+        for n in range(duckdb_file._MAX_INSTANCES + 2):
             (tmp_path / f"folder{n}").mkdir()
             with attached_connection(tmp_path / f"folder{n}" / "file.duckdb", read_only=False) as other:
                 other.execute("CREATE TABLE numbers AS SELECT 1 AS n")
         with attached_connection(file.with_name("neighbour.duckdb"), read_only=False) as neighbour:
             neighbour.close()
         db.execute("INSERT INTO numbers VALUES (5)")
-    assert numbers(file) == [1, 5] and len(duckdb_file._instances) <= duckdb_file._MOST
+    assert numbers(file) == [1, 5] and len(duckdb_file._instances) <= duckdb_file._MAX_INSTANCES
 
 
 def test_a_forked_process_has_instances_of_its_own(file):
@@ -128,7 +128,7 @@ added(4)
 
 def test_instances_are_few_and_threads_do_not_meet(tmp_path):
     """More folders than instances, several files in each, many threads."""
-    files = [tmp_path / f"folder{n % (duckdb_file._MOST + 3)}" / f"file{n}.duckdb" for n in range(40)]
+    files = [tmp_path / f"folder{n % (duckdb_file._MAX_INSTANCES + 3)}" / f"file{n}.duckdb" for n in range(40)]
     for path in files:
         path.parent.mkdir(exist_ok=True)
 
@@ -139,4 +139,4 @@ def test_instances_are_few_and_threads_do_not_meet(tmp_path):
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, files)) == [500] * len(files)
-    assert len(duckdb_file._instances) <= duckdb_file._MOST
+    assert len(duckdb_file._instances) <= duckdb_file._MAX_INSTANCES

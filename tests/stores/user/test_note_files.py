@@ -216,7 +216,7 @@ def test_an_index_of_notes_makes_itself_again(notes, folder, tmp_path, harm):
     if harm == "garbage":
         path.write_bytes(b"no database" * 500)
     elif harm == "old design":
-        DuckDBFile(path, Schema(0, ("CREATE TABLE notes (name VARCHAR)",))).make()
+        DuckDBFile(path, Schema(0, ("CREATE TABLE notes (name VARCHAR)",))).create()
     assert [m.name for m in notes.listing(ANNA, "Petersburg agency").matches] == ["Knowledge/russian_history.md"]
 
 

@@ -1,4 +1,4 @@
-"""The FactStore port: one JSON file per ledger, its audit as JSON lines beside it.
+"""The FactStore port: one JSON file for each ledger of facts, with its audit as JSON lines beside it.
 
 `users/<user>/sessions/<id>/session_facts.json`, and while the user consents `users/<user>/profile.json`.
 """
@@ -20,8 +20,8 @@ from pandora_dagster.stores.disk.record_files import RecordFiles
 from pandora_dagster.stores.user.session_files import session_folder
 
 L = TypeVar("L", bound=FactLedger)
-_SESSION = "session_facts"
-_REMEDY = "correct it, or delete the file: the next turn starts a new one"
+_SESSION_LEDGER = "session_facts"
+_HINT = "correct it, or delete the file: the next turn starts a new one"
 
 
 class FactFiles:
@@ -29,17 +29,17 @@ class FactFiles:
 
     def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
         self._layout = Layout(root)
-        self._sessions = _LedgerFiles(root, f"users/{{user}}/sessions/{{session}}/{_SESSION}.json", SessionFacts, lock_seconds)
+        self._sessions = _LedgerFiles(root, f"users/{{user}}/sessions/{{session}}/{_SESSION_LEDGER}.json", SessionFacts, lock_seconds)
         self._profiles = _LedgerFiles(root, "users/{user}/profile.json", Profile, lock_seconds)
 
     def session(self, user: UserId, session: SessionId) -> SessionFacts:
         """The session's ledger, an empty one where there is none; raises DocumentError for a damaged one."""
         key = user, session_folder(session)
-        found = self._sessions.find(*key)
-        if found and (found.user_id, found.session_id) != (user, session):
-            where = f"{found.user_id[:80]}, session {found.session_id[:80]}"
-            raise self._sessions.files.damaged(f"it holds {where}: expected {user}, session {session}", *key)
-        return found or SessionFacts(user_id=user, session_id=session)
+        ledger = self._sessions.find(*key)
+        if ledger and (ledger.user_id, ledger.session_id) != (user, session):
+            owner = f"{ledger.user_id[:80]}, session {ledger.session_id[:80]}"
+            raise self._sessions.files.damaged(f"it holds {owner}: expected {user}, session {session}", *key)
+        return ledger or SessionFacts(user_id=user, session_id=session)
 
     def change_session(self, user: UserId, session: SessionId, change: LedgerChange[SessionFacts]) -> SessionFacts:
         """The session's ledger after `change`; raises StoreError or DocumentError."""
@@ -49,33 +49,33 @@ class FactFiles:
 
     def profile(self, user: UserId) -> Profile | None:
         """The user's profile, None without consent; raises DocumentError for a damaged one."""
-        found = self._profiles.find(user)
-        if found and found.user_id != user:
-            raise self._profiles.files.damaged(f"it holds {found.user_id[:80]}: expected {user}", user)
-        return found
+        profile = self._profiles.find(user)
+        if profile and profile.user_id != user:
+            raise self._profiles.files.damaged(f"it holds {profile.user_id[:80]}: expected {user}", user)
+        return profile
 
     def change_profile(self, user: UserId, change: LedgerChange[Profile]) -> Profile | None:
         """The profile after `change`, None without consent; raises StoreError or DocumentError."""
         with self._locked_profile(user):
-            found = self.profile(user)
-            return self._profiles.change(found, change, user) if found else None
+            profile = self.profile(user)
+            return self._profiles.change(profile, change, user) if profile else None
 
     def consent(self, user: UserId, *, at: str, after_turn: int) -> Profile:
         """Begin an empty profile, or return the existing one; raises StoreError or DocumentError."""
         with self._locked_profile(user):
-            found = self.profile(user)
-            return found or self._profiles.files.put(Profile(user_id=user, consented_at=at, after_turn=after_turn), user)
+            profile = self.profile(user)
+            return profile or self._profiles.files.put(Profile(user_id=user, consented_at=at, after_turn=after_turn), user)
 
     def erase_profile(self, user: UserId, *, after_turn: int) -> int:
-        """Empty the profile and its audit; consent stays. Returns the number of deleted facts."""
+        """Delete the facts of the profile and its audit; consent stays. Returns the number of deleted facts."""
         with self._locked_profile(user):
-            found = self.profile(user)
-            if found is None:
+            profile = self.profile(user)
+            if profile is None:
                 return 0
-            empty = Profile(user_id=user, consented_at=found.consented_at, after_turn=after_turn, next_id=found.next_id)
+            empty = Profile(user_id=user, consented_at=profile.consented_at, after_turn=after_turn, next_id=profile.next_id)
             self._profiles.files.put(empty, user)
             self._profiles.delete_audit(user)
-        return len(found.facts)
+        return len(profile.facts)
 
     def withdraw(self, user: UserId) -> int:
         """Delete the profile and its audit, also a damaged one; returns the number of deleted facts."""
@@ -91,72 +91,73 @@ class FactFiles:
         return count
 
     def _session_folders(self, user: UserId) -> Iterator[str]:
-        """The folders with a ledger, or with an audit alone after a crash."""
+        """The names of session folders with a ledger, or after a crash with an audit alone."""
         folder = path_inside(self._layout.root, self._layout.user(user) / "sessions")
         with disk_errors(folder, "cannot list"):
-            yield from (path.parent.name for path in folder.glob(f"*/{_SESSION}*.json*"))
+            yield from (path.parent.name for path in folder.glob(f"*/{_SESSION_LEDGER}*.json*"))
 
     def _locked_profile(self, user: UserId) -> AbstractContextManager[Lease]:
         return self._profiles.files.lock(user, what=f"the profile of {user}")
 
 
 class _LedgerFiles(Generic[L]):
-    """Ledgers of one kind, each with its audit: `profile.json` and `profile_audit.jsonl`."""
+    """Ledgers of one type, each with its audit, such as `profile.json` and `profile_audit.jsonl`."""
 
-    def __init__(self, root: Path, pattern: str, shape: type[L], lock_seconds: float) -> None:
-        self.files = RecordFiles(root, pattern, shape, expected="a ledger of facts", hint=_REMEDY, lock_seconds=lock_seconds)
+    def __init__(self, root: Path, pattern: str, ledger_type: type[L], lock_seconds: float) -> None:
+        self.files = RecordFiles(root, pattern, ledger_type, expected="a ledger of facts", hint=_HINT, lock_seconds=lock_seconds)
 
     def find(self, *key: str) -> L | None:
-        found = self.files.find(*key)
-        ids = [fact.id for fact in found.facts] if found else []
+        ledger = self.files.find(*key)
+        ids = [fact.id for fact in ledger.facts] if ledger else []
         if len(set(ids)) < len(ids):
             raise self.files.damaged("facts: two with one id: expected each id once", *key)
-        return found
+        return ledger
 
     def change(self, ledger: L, change: LedgerChange[L], *key: str) -> L:
         """Write the changed ledger after its audit; audit lines beyond the ledger's `changes` count as not written."""
-        after, audit = change(ledger)
-        if after == ledger:
+        changed, audit = change(ledger)
+        if changed == ledger:
             return ledger
-        checked = type(after).model_validate(after.model_dump())
+        validated = type(changed).model_validate(changed.model_dump())
         if audit:
-            _append(self._audit(*key), "".join(f"{line.model_dump_json()}\n" for line in audit))
-        return self.files.put(checked, *key)
+            _append_lines(self._audit_path(*key), "".join(f"{line.model_dump_json()}\n" for line in audit))
+        return self.files.put(validated, *key)
 
     def delete(self, *key: str) -> int:
         """Delete a ledger, also a damaged one, and its audit; returns the number of its facts."""
         try:
-            found = self.find(*key)
+            ledger = self.find(*key)
         except DocumentError:
-            found = None
+            ledger = None
         self.files.delete(*key)
         self.delete_audit(*key)
-        return len(found.facts) if found else 0
+        return len(ledger.facts) if ledger else 0
 
     def delete_audit(self, *key: str) -> None:
-        path = self._audit(*key)
+        path = self._audit_path(*key)
         with disk_errors(path, "cannot delete"):
             path.unlink(missing_ok=True)
 
-    def _audit(self, *key: str) -> Path:
+    def _audit_path(self, *key: str) -> Path:
         path = Path(self.files.locate(*key))
         return path.with_name(f"{path.stem}_audit.jsonl")
 
 
-def _append(path: Path, text: str) -> None:
+def _append_lines(path: Path, text: str) -> None:
+    """Append to a file and wait until the bytes are on the disk; raises StoreError."""
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
         with path.open("a+b") as file:
-            file.write(_after_cut_off(file) + encode_text(path.name, text))
+            file.write(_missing_line_end(file) + encode_text(path.name, text))
             file.flush()
             os.fsync(file.fileno())
         if is_new:
             sync(path.parent)
 
 
-def _after_cut_off(file: BinaryIO) -> bytes:
-    """A line end where a crash left half a line."""
+def _missing_line_end(file: BinaryIO) -> bytes:
+    """A line end for a file whose last line a crash cut off; no bytes for any other."""
     if not file.seek(0, os.SEEK_END):
         return b""
     file.seek(-1, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""The LevelStore port: `sessions/<id>/narrative.json` and `digest.json` of a user."""
+"""The LevelStore port: a user's narratives in `sessions/<id>/narrative.json`, and the digest in `digest.json`."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +16,7 @@ _HINT = "delete the file: the next archival run makes it again from the turns"
 
 
 class LevelFiles:
-    """Levels below one store root, each written whole or not at all."""
+    """Narratives and digests below one store root, each written whole or not at all."""
 
     def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
         self._layout, self._erasures = Layout(root), ErasureIntents(root)
@@ -28,27 +28,29 @@ class LevelFiles:
     def narrative(self, user: UserId, session: SessionId) -> SessionNarrative | None:
         """The session's narrative, None where there is none; raises DocumentError for a damaged one or another session's."""
         folder = session_folder(session)
-        found = self._narrative(user, folder)
-        if found and found.session_id != session:
-            raise self._narratives.damaged(f"it is of session {found.session_id[:80]!r}: expected {session[:80]!r}", user, folder)
-        return found
+        narrative = self._read_narrative(user, folder)
+        if narrative and narrative.session_id != session:
+            raise self._narratives.damaged(f"it is of session {narrative.session_id[:80]!r}: expected {session[:80]!r}", user, folder)
+        return narrative
 
     def narratives(self, user: UserId) -> Iterator[SessionNarrative]:
         """Each session's narrative, by folder; raises DocumentError for a damaged one."""
         for _, folder in self._narratives.list_keys(user):
-            if found := self._narrative(user, folder):
-                if session_folder(found.session_id) != folder:
-                    raise self._narratives.damaged(f"it is of session {found.session_id[:80]!r}: expected that of its folder", user, folder)
-                yield found
+            if narrative := self._read_narrative(user, folder):
+                if session_folder(narrative.session_id) != folder:
+                    raise self._narratives.damaged(
+                        f"it is of session {narrative.session_id[:80]!r}: expected that of its folder", user, folder
+                    )
+                yield narrative
 
     def sessions(self, user: UserId) -> tuple[str, ...]:
         """The sessions that have a readable narrative, by folder."""
-        found: list[str] = []
+        session_ids: list[str] = []
         for _, folder in self._narratives.list_keys(user):
             with suppress(DocumentError):
-                if narrative := self._narrative(user, folder):
-                    found.append(narrative.session_id)
-        return tuple(found)
+                if narrative := self._read_narrative(user, folder):
+                    session_ids.append(narrative.session_id)
+        return tuple(session_ids)
 
     def save_narrative(self, narrative: SessionNarrative) -> None:
         self._narratives.put(narrative, narrative.user_id, session_folder(narrative.session_id))
@@ -58,14 +60,14 @@ class LevelFiles:
 
     def digest(self, user: UserId) -> UserDigest | None:
         """The user's digest, None where there is none; raises DocumentError for a damaged one or another user's."""
-        found = self._digests.find(user)
-        if found is None:
+        digest = self._digests.find(user)
+        if digest is None:
             return None
-        if found.user_id != user or found.facts.user_id != user:
-            raise self._digests.damaged(f"it is of {found.user_id[:80]!r}: expected {user}", user)
-        if len({link.session_id for link in found.narratives}) < len(found.narratives):
+        if digest.user_id != user or digest.facts.user_id != user:
+            raise self._digests.damaged(f"it is of {digest.user_id[:80]!r}: expected {user}", user)
+        if len({link.session_id for link in digest.narratives}) < len(digest.narratives):
             raise self._digests.damaged("narratives: a session twice: expected each once", user)
-        return found
+        return digest
 
     def save_digest(self, digest: UserDigest) -> None:
         self._digests.put(digest, digest.user_id)
@@ -74,12 +76,12 @@ class LevelFiles:
         self._digests.delete(user)
 
     def erase(self, user: UserId) -> int:
-        """Delete the user's narratives and digest, also damaged ones; returns how many files. Raises StoreError."""
+        """Delete the user's narratives and digest, also damaged ones; returns the number of files. Raises StoreError."""
         return self._narratives.erase(user) + self._digests.erase(user)
 
     @contextmanager
     def lock(self, subject: LevelSubject, *, wait_s: float | None = None) -> Generator[None]:
-        """Hold the lock of one level; raises StoreError, also for a user who is gone or being erased."""
+        """Hold the lock of one level; raises StoreError, also for a user who is deleted or being erased."""
         if not self._layout.user(subject.user).is_dir():
             raise StoreError(f"user {subject.user}: has no folder: expected a user who has one")
         if subject.session:
@@ -91,19 +93,20 @@ class LevelFiles:
             self._erasures.refuse(subject.user)  # an erasure writes its intent before it waits for this lock
             yield
 
-    def _narrative(self, user: UserId, folder: str) -> SessionNarrative | None:
-        found = self._narratives.find(user, folder)
-        if found is None:
+    def _read_narrative(self, user: UserId, folder: str) -> SessionNarrative | None:
+        """The narrative in a session folder, checked against the user and itself; raises DocumentError."""
+        narrative = self._narratives.find(user, folder)
+        if narrative is None:
             return None
-        if found.user_id != user:
-            raise self._narratives.damaged(f"it is of {found.user_id[:80]!r}: expected {user}", user, folder)
-        turns = [link.turn for link in found.links]
+        if narrative.user_id != user:
+            raise self._narratives.damaged(f"it is of {narrative.user_id[:80]!r}: expected {user}", user, folder)
+        turns = [link.turn for link in narrative.links]
         if len(set(turns)) < len(turns):
             raise self._narratives.damaged("parts: a turn is linked twice: expected each once", user, folder)
-        return found
+        return narrative
 
 
 def level_locks(layout: Layout, user: UserId) -> list[Path]:
-    """The lock files of a user's levels, also those of levels that are gone."""
+    """The lock files of a user's levels, also those of deleted levels."""
     folder = layout.user(user)
     return [folder / ".digest.json.lock", *sorted(folder.glob("sessions/*/.narrative.json.lock"))]

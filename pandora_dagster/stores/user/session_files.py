@@ -1,4 +1,4 @@
-"""What is stored of a session: the record of an imported conversation, the rolling summary, the state of the rate limiter."""
+"""The files of a session: the record of an imported conversation, the rolling summary, the state of the rate limiter."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,60 +14,63 @@ from pandora_dagster.contracts.user.conversations import ConversationSummary, Se
 from pandora_dagster.errors import BadIdError
 from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot
 
-_SESSION = "users/{user}/sessions/{session}"
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+_SESSION_FOLDER = "users/{user}/sessions/{session}"
+_UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
+_MAX_SLUG_CHARACTERS = 60
 
 
 def session_folder(conversation_id: str) -> SessionId:
-    """The id itself where it can safely name a folder, else its letters and digits and a short hash."""
+    """The folder name of a session: its id where that is a valid session id, else its letters and digits with a short hash."""
     try:
         return session_id(conversation_id)
     except BadIdError:
-        slug = _UNSAFE.sub("-", conversation_id).strip("-_")[:60] or "session"
+        slug = _UNSAFE_CHARACTERS.sub("-", conversation_id).strip("-_")[:_MAX_SLUG_CHARACTERS] or "session"
         digest = sha256(conversation_id.encode(errors="surrogatepass")).hexdigest()[:12]
         return session_id(f"{slug}-{digest}")
 
 
 class SessionFiles:
-    """The Sessions port over `users/<user>/sessions/<id>/session.json`; a record holds its preamble (DECISIONS 20)."""
+    """The Sessions port over `users/<user>/sessions/<id>/session.json`; a record holds its preamble (decision 20)."""
 
     def __init__(self, storage: StorageRoot, *, lock_seconds: float = 10.0) -> None:
-        pattern, lock = f"{_SESSION}/session.json", "users/{user}/sessions/.lock"
+        pattern, lock = f"{_SESSION_FOLDER}/session.json", "users/{user}/sessions/.lock"
         self._files = RecordFiles(storage, pattern, SessionRecord, expected="a session record", lock=lock, lock_seconds=lock_seconds)
 
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None:
         """The record of this conversation, None where there is none; raises DocumentError for a damaged one."""
         key = user, session_folder(session)
-        found = self._files.find(*key)
-        if found and found.session_id != session:
-            raise self._files.damaged(f"it holds session {found.session_id[:80]!r}: expected {session[:80]!r}", *key)
-        return found
+        record = self._files.find(*key)
+        if record and record.session_id != session:
+            raise self._files.damaged(f"it holds session {record.session_id[:80]!r}: expected {session[:80]!r}", *key)
+        return record
 
     def begin(self, record: SessionRecord) -> SessionRecord:
         """Write the record unless there is one; returns the stored one. Raises StoreError or DocumentError."""
         user, session = UserId(record.user_id), SessionId(record.session_id)
         with self._files.lock(user, session_folder(session), what=f"sessions of {user}"):
-            known = self.find(user, session)
-            if known is None:
+            stored = self.find(user, session)
+            if stored is None:
                 self.save(record)
-        return known or record
+        return stored or record
 
     def save(self, record: SessionRecord) -> None:
-        """Write a record; raises StoreError. A record of a complete import does not wait for the disk: without it the import is
-        resumed and finds every turn stored."""
+        """Write a record; raises StoreError.
+
+        The record of a complete import does not wait for the disk: if it is lost, the import is resumed and finds every turn stored.
+        """
         self._files.put(record, record.user_id, session_folder(record.session_id), durable=record.state != "complete")
 
     def records(self, user: UserId | None = None) -> Iterator[SessionRecord]:
-        """By user, then by first turn; raises DocumentError for a damaged one."""
-        found = self._files.all(user) if user else self._files.all()
-        yield from sorted(found, key=lambda r: (r.user_id, r.first_turn, r.created_at, r.session_id))
+        """The records, by user and first turn; raises DocumentError for a damaged one."""
+        records = self._files.all(user) if user else self._files.all()
+        yield from sorted(records, key=lambda record: (record.user_id, record.first_turn, record.created_at, record.session_id))
 
 
 class ConversationSummaryFiles:
     """The ConversationSummaries port over `users/<user>/sessions/<id>/conversation_summary.json`."""
 
     def __init__(self, storage: StorageRoot, *, lock_seconds: float = 10.0) -> None:
-        pattern, lock = f"{_SESSION}/conversation_summary.json", f"{_SESSION}/.summary.lock"
+        pattern, lock = f"{_SESSION_FOLDER}/conversation_summary.json", f"{_SESSION_FOLDER}/.summary.lock"
         self._files = RecordFiles(
             storage, pattern, ConversationSummary, expected="a conversation summary", lock=lock, lock_seconds=lock_seconds
         )
@@ -75,23 +78,25 @@ class ConversationSummaryFiles:
     def find(self, user: UserId, session: SessionId) -> ConversationSummary | None:
         """The session's summary, None where there is none yet; raises DocumentError for a damaged one or another session's."""
         key = user, session_folder(session)
-        found = self._files.find(*key)
-        if found is None:
+        summary = self._files.find(*key)
+        if summary is None:
             return None
-        if (found.user_id, found.session_id) != (user, session):
-            raise self._files.damaged(f"it is of session {found.session_id[:80]!r}: expected {session[:80]!r} of {user}", *key)
-        if list(found.turns) != sorted(set(found.turns)) or not set(found.linked) <= set(found.turns):
+        if (summary.user_id, summary.session_id) != (user, session):
+            raise self._files.damaged(f"it is of session {summary.session_id[:80]!r}: expected {session[:80]!r} of {user}", *key)
+        if list(summary.turns) != sorted(set(summary.turns)) or not set(summary.linked) <= set(summary.turns):
             raise self._files.damaged("turns: expected ascending numbers, and `linked` among them", *key)
-        return found
+        return summary
 
     def save(self, summary: ConversationSummary) -> ConversationSummary:
-        """Write it unless one that covers a later turn is stored (two processes of one session); returns the stored one. Raises
-        StoreError, DocumentError for a damaged one."""
+        """Write a summary, unless the stored one covers a later turn (by another process); returns the stored one.
+
+        Raises StoreError, DocumentError for a damaged one.
+        """
         user, session = user_id(summary.user_id), session_id(summary.session_id)
         with self._files.lock(user, session, what=f"the summary of session {session}"):
-            known = self.find(user, session)
-            if known and known.last_turn > summary.last_turn:
-                return known
+            stored = self.find(user, session)
+            if stored and stored.last_turn > summary.last_turn:
+                return stored
             return self._files.put(summary, user, session)
 
 
@@ -100,7 +105,7 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class _LimiterRecord(StrictModel):
-    """A LimiterState as it is stored (DECISIONS 7); times are wall-clock seconds since 1970."""
+    """A LimiterState as it is stored (decision 7); times are wall-clock seconds since 1970."""
 
     model_config = ConfigDict(from_attributes=True)
     calls: tuple[_Seconds, ...]
@@ -114,7 +119,7 @@ class LimiterFiles:
     """States of the rate limiter over `users/<user>/sessions/<id>/limiter.json`."""
 
     def __init__(self, storage: StorageRoot, *, lock_seconds: float = 10.0) -> None:
-        pattern, hint = f"{_SESSION}/limiter.json", "delete it: the limits then start at zero"
+        pattern, hint = f"{_SESSION_FOLDER}/limiter.json", "delete it: the limits then start at zero"
         self._files = RecordFiles(storage, pattern, _LimiterRecord, expected="a limiter's state", hint=hint, lock_seconds=lock_seconds)
 
     def load(self, user: UserId, session: SessionId) -> LimiterState | None:

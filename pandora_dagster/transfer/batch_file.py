@@ -1,4 +1,4 @@
-"""Strict reader of a file of queries, one JSON object a line; each fault is reported with its line."""
+"""Reads a file of queries, one JSON object a line, strictly; each fault is reported with its line."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,69 +11,77 @@ from pandora_dagster.contracts.batches import RejectedLine
 from pandora_dagster.contracts.ids import session_id, user_id
 from pandora_dagster.errors import BadIdError
 
-LONGEST_LINE = 1_000_000
-"""Bytes; a query with pasted logs has several hundred thousand."""
-_LONGEST_EXCERPT = 2_000
-"""Characters of a longer line that its rejection keeps."""
+MAX_LINE_BYTES = 1_000_000
+"""A query with pasted logs has several hundred thousand."""
+_MAX_EXCERPT_CHARACTERS = 2_000
+"""Characters of a line over MAX_LINE_BYTES that its rejection keeps."""
+_MAX_SHOWN_CHARACTERS = 60
+"""Characters of a name or id that a reason shows."""
 
 
-def _non_empty(text: str) -> str:
+def _require_text(text: str) -> str:
     if not text.strip():
         raise ValueError("empty: expected the words of a question or request")
     return text
 
 
-def _is_id(check: Callable[[str], str]) -> AfterValidator:
+def _id_validator(check: Callable[[str], str]) -> AfterValidator:
     """The validator of an id; `check` raises BadIdError."""
 
-    def checked(text: str) -> str:
+    def validate(text: str) -> str:
         try:
             return check(text)
-        except BadIdError as fault:
-            raise ValueError(str(fault)) from None
+        except BadIdError as error:
+            raise ValueError(str(error)) from None
 
-    return AfterValidator(checked)
+    return AfterValidator(validate)
 
 
 class QueryLine(BaseModel):
     """The fields of one line of a batch file; `contracts.batches.BatchQuery` is the stored query that it becomes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    query: Annotated[str, AfterValidator(_non_empty)]
-    user: Annotated[str, _is_id(user_id)] | None = None
-    session: Annotated[str, _is_id(session_id)] | None = None
+    query: Annotated[str, AfterValidator(_require_text)]
+    user: Annotated[str, _id_validator(user_id)] | None = None
+    session: Annotated[str, _id_validator(session_id)] | None = None
     mode: Literal["chat", "code"] = "chat"
     id: Annotated[str, Field(max_length=300)] = ""
 
 
 def read_batch_lines(data: bytes) -> Iterator[tuple[int, QueryLine] | RejectedLine]:
-    """Yield every line that is not blank, in order; a valid one with its number, from 1. A line with the id of an earlier one is
-    rejected."""
-    ids: dict[str, int] = {}
+    """Yield every line that is not blank, in order; a valid one with its number, from 1.
+
+    A line with the id of an earlier one is rejected.
+    """
+    line_of_id: dict[str, int] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
-        found = _read_line(number, line)
-        if not isinstance(found, RejectedLine) and (name := found[1].id):
-            if name in ids:
-                text = line.decode()
-                yield RejectedLine(line=number, reason=f"id: {name[:60]!r} is the id of line {ids[name]}: expected a unique one", text=text)
-                continue
-            ids[name] = number
-        yield found
+        query = _read_line(number, line)
+        if isinstance(query, RejectedLine):
+            yield query
+        elif query.id in line_of_id:
+            shown_id = query.id[:_MAX_SHOWN_CHARACTERS]
+            reason = f"id: {shown_id!r} is the id of line {line_of_id[query.id]}: expected a unique one"
+            yield RejectedLine(line=number, reason=reason, text=line.decode())
+        else:
+            if query.id:
+                line_of_id[query.id] = number
+            yield number, query
 
 
-def _read_line(number: int, line: bytes) -> tuple[int, QueryLine] | RejectedLine:
+def _read_line(number: int, line: bytes) -> QueryLine | RejectedLine:
     text = line.decode(errors="replace").rstrip("\r")
-    if len(line) > LONGEST_LINE:
-        return RejectedLine(line=number, reason=f"{len(line):,} bytes: expected at most {LONGEST_LINE:,}", text=text[:_LONGEST_EXCERPT])
+    if len(line) > MAX_LINE_BYTES:
+        reason = f"{len(line):,} bytes: expected at most {MAX_LINE_BYTES:,}"
+        return RejectedLine(line=number, reason=reason, text=text[:_MAX_EXCERPT_CHARACTERS])
     try:
         line.decode()
     except UnicodeDecodeError as fault:
         return RejectedLine(line=number, reason=f"byte {fault.start}: not UTF-8: expected UTF-8 text", text=text)
     try:
         json.loads(text, object_pairs_hook=_reject_duplicates)
-        return number, QueryLine.model_validate_json(text)
+        return QueryLine.model_validate_json(text)
     except json.JSONDecodeError as fault:
         return RejectedLine(line=number, reason=f"column {fault.colno}: {fault.msg}: expected a JSON object", text=text)
     except ValidationError as invalid:
@@ -84,16 +92,16 @@ def _read_line(number: int, line: bytes) -> tuple[int, QueryLine] | RejectedLine
 
 def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     names = [name for name, _ in pairs]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"{twice[:60]!r} occurs twice")
+    if duplicate := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{duplicate[:_MAX_SHOWN_CHARACTERS]!r} occurs twice")
     return dict(pairs)
 
 
 def _describe_fault(error: ErrorDetails) -> str:
-    """One fault: which field, what is wrong with it."""
+    """Describe one fault: which field, what is wrong with it, what was expected."""
     where = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        return f"{where[:60]}: unknown: expected {', '.join(QueryLine.model_fields)}"
+        return f"{where[:_MAX_SHOWN_CHARACTERS]}: unknown: expected {', '.join(QueryLine.model_fields)}"
     if error["type"] == "missing":
         return f"{where}: missing: expected the words of a question or request"
     message = error["msg"].removeprefix("Value error, ")

@@ -17,7 +17,7 @@ from pandora_dagster.transfer.conversation_import import MESSAGES_FILE
 _RESPONSE_FILE = "response.md"
 _ANSWER_SECTION = 5
 DELETED_FIELD = "originals_deleted"
-"""Key of a conversation: turns whose originals were deleted by rule; their compressed texts are exported."""
+"""Field of an exported conversation that lists the turns whose originals were deleted by rule; their compressed texts are exported."""
 
 
 def raise_fault(fault: DocumentError) -> None:
@@ -31,8 +31,8 @@ def export_conversations(
     """Yield conversations as JSON objects: imported ones, each equal to its line, then live turns by session.
 
     Live turns that continue an imported session are a conversation of their own, `<id>.live`, so that the imported one keeps its
-    messages. A conversation whose import was interrupted is left out: its file restores it. One with a damaged document is left out and
-    passed to `on_fault`, which raises by default.
+    messages. A conversation whose import was interrupted is left out: a new import of its file completes it. One with a damaged document
+    is left out and its error passed to `on_fault`, which raises by default.
     """
     imported: set[tuple[str, str]] = set()
     for record in sessions.records(user):
@@ -49,18 +49,19 @@ def export_conversations(
 
 def _imported_conversation(record: SessionRecord, turns: TurnStore) -> dict[str, Any]:
     loaded = [turns.original(TurnKey(UserId(record.user_id), number), revision=0) for number in record.numbers]
-    head = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
+    header = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
     messages = join_turns(record.preamble, [_recorded_messages(turn) for turn in loaded])
-    return {**head, "messages": [dict(m) for m in messages], **record.extra, **_deletion_fields(loaded)}
+    return {**header, "messages": [dict(m) for m in messages], **record.extra, **_deletion_fields(loaded)}
 
 
 def _deletion_fields(loaded: Sequence[Turn]) -> dict[str, Any]:
-    """The turns of a conversation whose originals were deleted, so that their compressed documents are exported."""
+    """The field that lists the turns of a conversation whose originals were deleted; nothing where there are none."""
     compressed = [turn.key.turn_id for turn in loaded if turn.manifest.archive]
     return {DELETED_FIELD: compressed} if compressed else {}
 
 
 def _recorded_messages(turn: Turn) -> tuple[Any, ...]:
+    """The messages of an imported turn as they were imported, or query and answer of its compressed document."""
     text = turn.files.get(MESSAGES_FILE)
     if text is None and turn.manifest.archive:
         return tuple(_turn_messages(turn))
@@ -72,7 +73,7 @@ def _recorded_messages(turn: Turn) -> tuple[Any, ...]:
 def _live_conversations(
     turns: TurnStore, imported: set[tuple[str, str]], user: UserId | None, on_fault: Callable[[DocumentError], None]
 ) -> Iterator[dict[str, Any]]:
-    found: list[tuple[str, str, TurnKey]] = []
+    live_turns: list[tuple[str, str, TurnKey]] = []
     for key in turns.keys(user):
         try:
             manifest = turns.manifest(key)
@@ -80,8 +81,8 @@ def _live_conversations(
             on_fault(error)
             continue
         if not manifest.recorded:
-            found.append((manifest.user_id, manifest.session_id, key))
-    for (owner, session), group in groupby(sorted(found), key=lambda item: item[:2]):
+            live_turns.append((manifest.user_id, manifest.session_id, key))
+    for (owner, session), group in groupby(sorted(live_turns), key=lambda item: item[:2]):
         try:
             loaded = [turns.original(key) for _, _, key in group]
         except DocumentError as error:
@@ -89,11 +90,12 @@ def _live_conversations(
             continue
         name = f"{session}.live" if (owner, session) in imported else session
         messages = [message for turn in loaded for message in _turn_messages(turn)]
-        head = {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at}
-        yield {**head, "messages": messages, **_deletion_fields(loaded)}
+        header = {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at}
+        yield {**header, "messages": messages, **_deletion_fields(loaded)}
 
 
 def _turn_messages(turn: Turn) -> list[dict[str, str]]:
+    """The query and the answer of a turn as messages."""
     document = ContextDocument.parse(turn.context)
     answer = turn.files.get(_RESPONSE_FILE) or document.body(_ANSWER_SECTION)
     query = [{"role": "user", "content": document.query()}]

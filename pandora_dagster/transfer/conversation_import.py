@@ -1,6 +1,8 @@
-"""Import of conversations: each turn of a line becomes a recorded turn.
+"""Imports conversations: each turn of a line becomes a recorded turn.
 
-The order of the steps (numbers, session record, turns, index, session complete) lets an interrupted import continue without duplicates.
+A line goes through five steps: allocate turn numbers, write the session record with the state `importing`, store the turns, index them, set
+the session to `complete`. In this order an interrupted import continues without duplicates: the record holds the numbers. Three stages
+overlap: the caller's thread parses lines, one thread stores batches of turns, another one indexes them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +25,7 @@ from pandora_dagster.documents.turn_entry import turn_trace
 from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.errors import ConversationError, UnknownTurnError
 from pandora_dagster.language.terms import TermReader
-from pandora_dagster.transfer.recorded_summary import summarise, summary_fields
+from pandora_dagster.transfer.recorded_summary import summarize, summary_fields
 
 RECORDED_RUNTIME = "recorded"
 CONTEXT_FILE = "context.md"
@@ -32,10 +34,10 @@ MESSAGES_FILE = "messages.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class TurnDraft:
-    """One turn of a conversation, ready for the store, which fills in hashes, tokens and the owner of the documents."""
+    """One turn of a conversation, ready for the store, which adds hashes, tokens and the owner of the documents."""
 
     manifest: Manifest
-    """Always saved; its last activity is when it happened (DECISIONS 30)."""
+    """Its state is always `saved`, its last activity the time of its first message (decision 30, docs/decisions/30-imported-turns.md)."""
     files: Mapping[str, str]
     preamble: tuple[Message, ...]
     """Messages before the conversation's first turn; for that turn only."""
@@ -47,41 +49,40 @@ class TurnDraft:
 
 def draft_turn(conversation: Conversation, turn: RecordedTurn, key: TurnKey, preamble: Sequence[Message], reader: TermReader) -> TurnDraft:
     """The documents of one recorded turn; the first one of a conversation also shows the messages before it."""
-    before = tuple(preamble) if turn.first_index == len(preamble) else ()
-    context = render_recorded_context(turn.messages, preamble=before)
-    summary = summarise(message_text(turn.messages[0]), recorded_answer(turn.messages), _tools(turn.messages), reader=reader)
-    at = message_time(turn.messages[0], conversation.created_at)
+    shown_preamble = tuple(preamble) if turn.first_index == len(preamble) else ()
+    context = render_recorded_context(turn.messages, preamble=shown_preamble)
+    summary = summarize(message_text(turn.messages[0]), recorded_answer(turn.messages), _tool_names(turn.messages), reader=reader)
+    timestamp = message_time(turn.messages[0], conversation.created_at)
     manifest = Manifest(
         user_id=key.user,
         turn_id=key.turn_id,
         session_id=conversation.id,
         state=TurnState.SAVED,
-        created_at=at,
-        last_activity=at,
+        created_at=timestamp,
+        last_activity=timestamp,
         recorded=True,
         runtime=RECORDED_RUNTIME,
         summary={**summary_fields(summary), **turn_trace(ContextDocument.parse(context))},
         first_message=turn.first_index,
     )
-    return TurnDraft(manifest, {CONTEXT_FILE: context, MESSAGES_FILE: message_lines(turn.messages)}, before)
+    return TurnDraft(manifest, {CONTEXT_FILE: context, MESSAGES_FILE: message_lines(turn.messages)}, shown_preamble)
 
 
-def _tools(messages: Sequence[Message]) -> tuple[str, ...]:
+def _tool_names(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()))
 
 
-_BATCH = 100
-"""Turns that are stored together."""
-_INDEXED = 400
-"""Turns that are indexed together, in one opening of the index, while the next ones are stored: an import has twice these rows and two
-batches in memory."""
+_TURNS_PER_BATCH = 100
+"""Turns that are stored together, by one thread."""
+_TURNS_PER_INDEXING = 400
+"""Turns that are indexed together, while the next ones are stored; an import has rows of twice as many turns and two batches in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
     """Dependencies of an import."""
 
-    recordings: TurnStore
+    turns: TurnStore
     sessions: Sessions
     index: TurnIndex
     reader: TermReader
@@ -90,9 +91,9 @@ class ImportContext:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The progress of an import. `conversations` and `turns` count new ones.
+    """The progress of an import: `lines` read, new `conversations` and `turns`, `unchanged` conversations, `faults` of lines.
 
-    `keys` are all turns of the lines, also those that were stored before: an interrupted import stored turns that it did not report.
+    `keys` are all turns of the lines, also those stored before: an interrupted import stored turns that it did not report.
     """
 
     lines: int = 0
@@ -127,22 +128,25 @@ def import_conversations(
     Raises StoreError where the disk or the index refuses: importing the same lines again continues from there.
     """
     report = ImportReport()
-    with _ImportPipeline(ctx) as storing:
+    with _ImportPipeline(ctx) as pipeline:
         for number, line in enumerate(lines, 1):
             report = replace(report, lines=number)
             if line.strip():
-                report = _import_line(line, f"{where}:{number}", ctx, storing, report)
-            if storing.waiting >= _BATCH:
-                report = storing.send_batch(report)
+                report = _import_line(line, f"{where}:{number}", ctx, pipeline, report)
+            if pipeline.pending_turns >= _TURNS_PER_BATCH:
+                report = pipeline.send_batch(report)
             progress(report)
-        report = storing.finish_all(report)
-        report = replace(report, keys=(*report.keys, *storing.unchanged))
+        report = pipeline.finish_all(report)
+        report = replace(report, keys=(*report.keys, *pipeline.unchanged))
     progress(report)
     return report
 
 
 class _ImportPipeline:
-    """A pipeline of batches: one is read while a thread writes the one before, and another thread indexes those before that."""
+    """Stores and indexes conversations in two threads, while the caller parses the next lines.
+
+    A conversation is pending, then being stored, then stored and waiting for the index, then being indexed.
+    """
 
     def __init__(self, ctx: ImportContext) -> None:
         self._ctx = ctx
@@ -152,7 +156,7 @@ class _ImportPipeline:
         self.unchanged: list[TurnKey] = []
         """Turns that an earlier import stored completely."""
         self._writing: tuple[list[_OpenConversation], Future[list[TurnRow]]] | None = None
-        self._placed: list[_OpenConversation] = []
+        self._stored: list[_OpenConversation] = []
         self._rows: list[TurnRow] = []
         self._indexing: tuple[list[_OpenConversation], Future[None]] | None = None
 
@@ -164,8 +168,8 @@ class _ImportPipeline:
         self._indexer.shutdown()
 
     @property
-    def waiting(self) -> int:
-        """Number of turns that are not yet submitted."""
+    def pending_turns(self) -> int:
+        """Number of turns that are not yet submitted for storing."""
         return sum(len(p.drafts) for p in self._pending)
 
     def add(self, opened: _OpenConversation) -> None:
@@ -173,41 +177,41 @@ class _ImportPipeline:
 
     def is_pending(self, conversation: Conversation) -> bool:
         """Whether this conversation is in the pipeline and not stored yet."""
-        submitted = (opened for sent in (self._writing, self._indexing) if sent for opened in sent[0])
-        every = (*self._pending, *self._placed, *submitted)
-        return any((p.record.user_id, p.record.session_id) == (conversation.user_id, conversation.id) for p in every)
+        submitted = (opened for submission in (self._writing, self._indexing) if submission for opened in submission[0])
+        unfinished = (*self._pending, *self._stored, *submitted)
+        return any((p.record.user_id, p.record.session_id) == (conversation.user_id, conversation.id) for p in unfinished)
 
     def send_batch(self, report: ImportReport) -> ImportReport:
-        """Finish the batch that is being written, then submit the waiting one."""
+        """Finish the batch that is being written, then submit the pending one."""
         report = self.finish_batch(report)
         batch, self._pending = self._pending, []
-        self._writing = (batch, self._writer.submit(_place_turns, batch, self._ctx))
+        self._writing = (batch, self._writer.submit(_store_turns, batch, self._ctx))
         return report
 
     def finish_batch(self, report: ImportReport) -> ImportReport:
         """Wait for the batch that is being written; raises StoreError."""
         if self._writing is not None:
-            (batch, placed), self._writing = self._writing, None
-            self._rows += placed.result()
-            self._placed += batch
-        return self.send_to_index(report) if len(self._rows) >= _INDEXED else report
+            (batch, stored_rows), self._writing = self._writing, None
+            self._rows += stored_rows.result()
+            self._stored += batch
+        return self.send_to_index(report) if len(self._rows) >= _TURNS_PER_INDEXING else report
 
     def send_to_index(self, report: ImportReport) -> ImportReport:
         """Submit the stored turns to the index, once the turns before them are indexed; raises StoreError."""
         report = self.finish_index(report)
-        rows, placed = self._rows, self._placed
-        self._rows, self._placed = [], []
-        self._indexing = (placed, self._indexer.submit(_complete_sessions, rows, placed, self._ctx))
+        rows, conversations = self._rows, self._stored
+        self._rows, self._stored = [], []
+        self._indexing = (conversations, self._indexer.submit(_complete_sessions, rows, conversations, self._ctx))
         return report
 
     def finish_index(self, report: ImportReport) -> ImportReport:
         """Wait for the index; raises StoreError."""
         if self._indexing is None:
             return report
-        (complete, done), self._indexing = self._indexing, None
-        done.result()
-        keys = tuple(d.key for opened in complete for d in opened.drafts)
-        conversations = report.conversations + len(complete)
+        (completed, indexing), self._indexing = self._indexing, None
+        indexing.result()
+        keys = tuple(d.key for opened in completed for d in opened.drafts)
+        conversations = report.conversations + len(completed)
         return replace(report, conversations=conversations, turns=report.turns + len(keys), keys=(*report.keys, *keys))
 
     def finish_all(self, report: ImportReport) -> ImportReport:
@@ -221,23 +225,23 @@ def content_sha(conversation: Conversation) -> str:
     return sha256(dumps(values, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def _import_line(line: bytes, where: str, ctx: ImportContext, storing: _ImportPipeline, report: ImportReport) -> ImportReport:
+def _import_line(line: bytes, where: str, ctx: ImportContext, pipeline: _ImportPipeline, report: ImportReport) -> ImportReport:
     try:
         conversation = parse_conversation(line, where=where)
-        if storing.is_pending(conversation):
-            report = storing.finish_all(report)
+        if pipeline.is_pending(conversation):
+            report = pipeline.finish_all(report)
         opened = _open_conversation(conversation, ctx, where)
     except ConversationError as error:
         return replace(report, faults=(*report.faults, str(error)))
     if isinstance(opened, SessionRecord):
-        storing.unchanged += [TurnKey(UserId(opened.user_id), number) for number in opened.numbers]
+        pipeline.unchanged += [TurnKey(UserId(opened.user_id), number) for number in opened.numbers]
         report = replace(report, unchanged=report.unchanged + 1)
-        times = [message_time(turn.messages[0], conversation.created_at) for turn in split_turns(conversation.messages)[1]]
+        timestamps = [message_time(turn.messages[0], conversation.created_at) for turn in split_turns(conversation.messages)[1]]
     else:
-        storing.add(opened)
-        times = [item.manifest.created_at for item in opened.drafts]
-    parsed = [datetime.fromisoformat(one) for one in times]
-    return replace(report, oldest=min((*parsed, *([report.oldest] if report.oldest else [])), default=None))
+        pipeline.add(opened)
+        timestamps = [draft.manifest.created_at for draft in opened.drafts]
+    datetimes = [datetime.fromisoformat(timestamp) for timestamp in timestamps]
+    return replace(report, oldest=min((*datetimes, *([report.oldest] if report.oldest else [])), default=None))
 
 
 def _open_conversation(conversation: Conversation, ctx: ImportContext, where: str) -> _OpenConversation | SessionRecord:
@@ -245,9 +249,9 @@ def _open_conversation(conversation: Conversation, ctx: ImportContext, where: st
     sha = content_sha(conversation)
     user, session = UserId(conversation.user_id), SessionId(conversation.id)
     preamble, turns = split_turns(conversation.messages)
-    record = known = ctx.sessions.find(user, session)
+    record = stored_record = ctx.sessions.find(user, session)
     if record is None:
-        numbers = ctx.recordings.allocate(user, len(turns)) if turns else range(0)
+        numbers = ctx.turns.allocate(user, len(turns)) if turns else range(0)
         record = ctx.sessions.begin(_new_record(conversation, sha, preamble, numbers))
     if record.content_sha != sha:
         raise ConversationError(f"{where}: conversation {session!r} of {user}: other content is stored under this id and is kept")
@@ -257,7 +261,7 @@ def _open_conversation(conversation: Conversation, ctx: ImportContext, where: st
         draft_turn(conversation, turn, TurnKey(user, number), preamble, ctx.reader)
         for turn, number in zip(turns, record.numbers, strict=True)
     )
-    return _OpenConversation(record, drafts, resumed=known is not None)
+    return _OpenConversation(record, drafts, resumed=stored_record is not None)
 
 
 def _new_record(conversation: Conversation, sha: str, preamble: tuple[Message, ...], numbers: range) -> SessionRecord:
@@ -274,34 +278,34 @@ def _new_record(conversation: Conversation, sha: str, preamble: tuple[Message, .
     )
 
 
-def _place_turns(pending: Sequence[_OpenConversation], ctx: ImportContext) -> list[TurnRow]:
+def _store_turns(pending: Sequence[_OpenConversation], ctx: ImportContext) -> list[TurnRow]:
     """Store all pending turns and return their rows; turns that an interrupted import stored are read."""
     stored: list[Turn] = []
     missing: list[TurnDraft] = []
     for opened in pending:
-        for item in opened.drafts:
-            found = _placed_turn(item.key, ctx.recordings) if opened.resumed else None
-            if found:
-                stored.append(found)
+        for draft in opened.drafts:
+            stored_turn = _find_stored_turn(draft.key, ctx.turns) if opened.resumed else None
+            if stored_turn:
+                stored.append(stored_turn)
             else:
-                missing.append(item)
-    placed = ctx.recordings.place_many((d.key, d.files, d.manifest) for d in missing)
+                missing.append(draft)
+    new_turns = ctx.turns.place_many((d.key, d.files, d.manifest) for d in missing)
     preambles = {d.key: d.preamble for opened in pending for d in opened.drafts}
-    return [build_turn_row(turn.manifest, turn.context, turn.files, preamble=preambles[turn.key]) for turn in (*stored, *placed)]
+    return [build_turn_row(turn.manifest, turn.context, turn.files, preamble=preambles[turn.key]) for turn in (*stored, *new_turns)]
 
 
-def _complete_sessions(rows: Sequence[TurnRow], placed: Sequence[_OpenConversation], ctx: ImportContext) -> None:
+def _complete_sessions(rows: Sequence[TurnRow], conversations: Sequence[_OpenConversation], ctx: ImportContext) -> None:
     """Index the stored turns, then mark their sessions complete, then make vectors; raises StoreError."""
     if rows:
         ctx.index.put(rows)
-    for opened in placed:
+    for opened in conversations:
         ctx.sessions.save(opened.record.model_copy(update={"state": "complete"}))
     if ctx.vectors:
         ctx.vectors.put(rows)
 
 
-def _placed_turn(key: TurnKey, recordings: TurnStore) -> Turn | None:
+def _find_stored_turn(key: TurnKey, turns: TurnStore) -> Turn | None:
     try:
-        return recordings.load(key)
+        return turns.load(key)
     except UnknownTurnError:
         return None

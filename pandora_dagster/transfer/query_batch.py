@@ -1,6 +1,7 @@
-"""Batches of queries: each line of a file becomes one turn, and turns run concurrently up to the capacity of the model servers.
+"""Runs batches of queries: each line of a file becomes one turn, and turns run concurrently up to the capacity of the model servers.
 
-The order of the steps (numbers, the record, then the turns) lets an interrupted batch continue, and no turn runs twice.
+The steps are: allocate turn numbers, store the batch record, run the turns. In this order an interrupted batch continues, and no turn runs
+twice: the record names the turn of each line.
 """
 
 import asyncio
@@ -18,7 +19,8 @@ from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.transfer.batch_file import QueryLine, read_batch_lines
 
-_RETRY_S = 1.0
+_CAPACITY_POLL_S = 1.0
+"""Seconds after which the capacity of the model servers is read again."""
 OnRow = Callable[[BatchRow], None]
 
 
@@ -34,19 +36,19 @@ class BatchContext:
 
 
 def open_batch(ctx: BatchContext, data: bytes, *, digest: str, file: str, day: str) -> Batch:
-    """The batch of a file's content: the recorded one, or a new one, stored completely with a turn key for each good line."""
-    known = ctx.batches.find(digest)
-    if known is not None:
-        return known
+    """The batch of a file's content: the recorded one, or a new one, stored completely with a turn key for each valid line."""
+    stored_batch = ctx.batches.find(digest)
+    if stored_batch is not None:
+        return stored_batch
     lines = tuple(read_batch_lines(data))
-    good = [line for line in lines if not isinstance(line, RejectedLine)]
+    valid_lines = [line for line in lines if not isinstance(line, RejectedLine)]
     rejected = tuple(line for line in lines if isinstance(line, RejectedLine))
-    owners = [UserId(line.user) if line.user else ctx.user for _, line in good]
+    owners = [UserId(line.user) if line.user else ctx.user for _, line in valid_lines]
     numbers = {
         owner: iter(ctx.deps.turns.allocate(owner, count)) for owner, count in Counter(owners).items()
-    }  # unused where no record follows
+    }  # gaps where the process ends before the record is stored
     keys = [TurnKey(owner, next(numbers[owner])) for owner in owners]
-    queries = tuple(_batch_query(number, line, key, digest) for (number, line), key in zip(good, keys, strict=True))
+    queries = tuple(_batch_query(number, line, key, digest) for (number, line), key in zip(valid_lines, keys, strict=True))
     return ctx.batches.begin(Batch(digest=digest, file=file, day=day, queries=queries, rejected=rejected))
 
 
@@ -60,48 +62,49 @@ async def run_batch(batch: Batch, ctx: BatchContext, *, on_row: OnRow = lambda _
     """Run the unfinished turns of the batch; the turns of a session one after the other, in the order of their lines.
 
     A finished turn is left unchanged; a turn that HALTed waits for a user to resume it. A turn that HALTed because no server could be
-    reached is tried again after the others, until a round finishes none of these. `on_row` receives the row of each finished turn.
+    reached is tried again after the others, as long as each round finishes at least one of these. `on_row` receives the row of each
+    finished turn.
     Raises StoreError, also where another process runs this batch.
     """
     with ctx.batches.running(batch):
         for row in rejected_rows(batch):
             on_row(row)
-        left, before = await _run_queries(batch.queries, ctx, on_row), len(batch.queries) + 1
-        while 0 < len(left) < before:
-            left, before = await _run_queries(left, ctx, on_row), len(left)
-        for query in left:
+        unreached, previous_count = await _run_queries(batch.queries, ctx, on_row), len(batch.queries) + 1
+        while 0 < len(unreached) < previous_count:
+            unreached, previous_count = await _run_queries(unreached, ctx, on_row), len(unreached)
+        for query in unreached:
             on_row(_stored_row(query, ctx.deps))
     return batch_rows(batch, ctx.deps)
 
 
 async def _run_queries(queries: Sequence[BatchQuery], ctx: BatchContext, on_row: OnRow) -> list[BatchQuery]:
-    """Run these queries; returns those whose turn reached no server, which are not reported yet."""
-    waiting, running = deque(_by_session(queries)), set[asyncio.Task[None]]()
-    unreached: list[BatchQuery] = []
+    """Run these queries; return those whose turn reached no server, which `on_row` has not received."""
+    waiting_sessions, running_tasks = deque(_group_by_session(queries)), set[asyncio.Task[None]]()
+    unreached_queries: list[BatchQuery] = []
 
-    async def in_order(session: Sequence[BatchQuery]) -> None:
+    async def run_in_order(session: Sequence[BatchQuery]) -> None:
         for query in session:
             row = await _run_query(query, ctx.deps)
-            if _found_no_server(row, ctx.deps):
-                unreached.append(query)
+            if _is_unreached(row, ctx.deps):
+                unreached_queries.append(query)
             else:
                 on_row(row)
 
     try:
-        while waiting or running:
-            while waiting and len(running) < _concurrency(ctx.capacity):
-                running.add(asyncio.create_task(in_order(waiting.popleft())))
-            if not running:
-                await asyncio.sleep(_RETRY_S)
+        while waiting_sessions or running_tasks:
+            while waiting_sessions and len(running_tasks) < _concurrency(ctx.capacity):
+                running_tasks.add(asyncio.create_task(run_in_order(waiting_sessions.popleft())))
+            if not running_tasks:
+                await asyncio.sleep(_CAPACITY_POLL_S)
                 continue
-            done, running = await asyncio.wait(running, timeout=_RETRY_S, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            finished_tasks, running_tasks = await asyncio.wait(running_tasks, timeout=_CAPACITY_POLL_S, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished_tasks:
                 task.result()
     finally:
-        for task in running:
+        for task in running_tasks:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-    return sorted(unreached, key=lambda query: query.line)
+        await asyncio.gather(*running_tasks, return_exceptions=True)
+    return sorted(unreached_queries, key=lambda query: query.line)
 
 
 def _concurrency(capacity: Capacity) -> int:
@@ -110,7 +113,7 @@ def _concurrency(capacity: Capacity) -> int:
     return calls + max(1, calls // 4) if calls else 0
 
 
-def _by_session(queries: Iterable[BatchQuery]) -> list[list[BatchQuery]]:
+def _group_by_session(queries: Iterable[BatchQuery]) -> list[list[BatchQuery]]:
     sessions: dict[tuple[UserId, str], list[BatchQuery]] = {}
     for query in queries:
         sessions.setdefault((query.key.user, query.session), []).append(query)
@@ -122,7 +125,7 @@ async def _run_query(query: BatchQuery, deps: PhaseDependencies) -> BatchRow:
     try:
         _open_turn(query, deps)
         row = query_row(query, deps)
-        if (not row.intervention or _found_no_server(row, deps)) and turn_flow.unfinished_phases(query.key, deps):
+        if (not row.intervention or _is_unreached(row, deps)) and turn_flow.unfinished_phases(query.key, deps):
             await turn_flow.run_turn(query.key, deps)
             row = query_row(query, deps)
     except (InputError, DocumentError) as error:
@@ -186,7 +189,7 @@ def _intervention_message(intervention: str, deps: PhaseDependencies) -> str:
         return str(error)
 
 
-def _found_no_server(row: BatchRow, deps: PhaseDependencies) -> bool:
+def _is_unreached(row: BatchRow, deps: PhaseDependencies) -> bool:
     """Whether the turn, or a phase after it, HALTed because no model server could be reached."""
     if not row.intervention:
         return False

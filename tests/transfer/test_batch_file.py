@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.batches import RejectedLine
-from pandora_dagster.transfer.batch_file import LONGEST_LINE, QueryLine, read_batch_lines
+from pandora_dagster.transfer.batch_file import MAX_LINE_BYTES, QueryLine, read_batch_lines
 
 
 def only(line: bytes) -> tuple[int, QueryLine] | RejectedLine:
@@ -39,7 +39,7 @@ def test_a_line_says_what_it_wants_and_the_rest_is_filled_in() -> None:
         (b'{"query": "a", "temperature": 1}', "temperature: unknown: expected query, user, session, mode, id"),
         (b'{"query": "a", "query": "b"}', "'query' occurs twice: expected a JSON object"),
         (b'{"query": "a\xff"}', "byte 12: not UTF-8: expected UTF-8 text"),
-        (b'{"query": "' + b"a" * LONGEST_LINE + b'"}', "1,000,013 bytes: expected at most 1,000,000"),
+        (b'{"query": "' + b"a" * MAX_LINE_BYTES + b'"}', "1,000,013 bytes: expected at most 1,000,000"),
         (b"[" * 100_000, "expected a JSON object"),
     ],
 )

@@ -173,7 +173,7 @@ def test_no_more_turns_run_than_there_is_capacity_for(batch_run: BatchRun, place
 
 def test_nothing_begins_while_no_server_is_there(batch_run: BatchRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """With no place anywhere a batch waits; it goes on when there is one."""
-    monkeypatch.setattr("pandora_dagster.transfer.query_batch._RETRY_S", 0.01)
+    monkeypatch.setattr("pandora_dagster.transfer.query_batch._CAPACITY_POLL_S", 0.01)
     batch_run.capacity.later = [0] * 20
     rows, _ = batch_run.run(batch_run.open(*asks(2)))
     assert all(row.state == TurnState.SAVED for row in rows) and batch_run.capacity.asked > 20

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.language.terms import TermReader
-from pandora_dagster.transfer.recorded_summary import intent_of, summarise, summary_fields
+from pandora_dagster.transfer.recorded_summary import intent_of, summarize, summary_fields
 
 _TEXTS = st.text(max_size=200) | st.sampled_from(
     ["Yes.", "x" * 5_000, "1. a\n2. b\n3. cheap laptop", "Hi! I want a refund for flight HAT113. Thanks."]
@@ -16,7 +16,7 @@ _TEXTS = st.text(max_size=200) | st.sampled_from(
 @settings(max_examples=150)
 def test_any_turn_gets_a_valid_summary(query: str, answer: str) -> None:
     """Whatever was said, the summary holds 2 to 5 topics and some words, and stays short."""
-    summary = summarise(query, answer, ("get_user",), reader=TermReader())
+    summary = summarize(query, answer, ("get_user",), reader=TermReader())
     assert summary.summary
     assert 2 <= len(summary.topics) <= 5
     assert len(summary.summary) < 700
@@ -25,7 +25,7 @@ def test_any_turn_gets_a_valid_summary(query: str, answer: str) -> None:
 
 def test_the_sentences_that_say_most_are_taken_verbatim() -> None:
     """Courtesies stay out; the booking and its price stay in."""
-    summary = summarise(
+    summary = summarize(
         "Hi there! I would like to book the flight to Chicago next week. Thank you.",
         "Great. Your flight HAT113 to Chicago is booked for $340. Anything else?",
         reader=TermReader(),
@@ -37,7 +37,7 @@ def test_the_sentences_that_say_most_are_taken_verbatim() -> None:
 
 def test_a_turn_without_words_says_so() -> None:
     """An empty turn gets a fixed sentence and topics."""
-    summary = summarise("", "", ("get_user",), reader=TermReader())
+    summary = summarize("", "", ("get_user",), reader=TermReader())
     assert summary.summary == "A turn without words that used get_user."
     assert summary.topics == ("get_user", "query")
 
@@ -62,4 +62,4 @@ def test_intent(query: str, intent: str) -> None:
 
 def test_the_manifest_says_that_no_model_wrote_it() -> None:
     """The stored fields carry the runtime's name."""
-    assert summary_fields(summarise("a b", "c", reader=TermReader()))["runtime"] == "extractive"
+    assert summary_fields(summarize("a b", "c", reader=TermReader()))["runtime"] == "extractive"

@@ -38,7 +38,7 @@ class Evaluation:
         return measure_calls(self.calls_of_day(day), lambda record: record.model_layer.value, self.outcomes.outcome_of)
 
     def window(self, recipe: str, version: str, layer: str = "") -> CallMetrics:
-        """Figures of the newest calls of a version (on one layer of its own or assigned to it); `recipe` by its own name."""
+        """Figures of the newest calls of a version (on one layer of its own or assigned to it); `recipe` is the name in its file."""
         records = self.app.calls.newest(recipe, version=version, layer=layer, limit=WINDOW_CALLS)
         return measure_calls(records, lambda record: "", self.outcomes.outcome_of).get("", CallMetrics())
 
@@ -72,7 +72,7 @@ class Evaluation:
         return group_failures(find_failures(self.calls_of_day(day), opened, corrected, self.outcomes.outcome_of))
 
     def lessons(self, recipe: str, *, last: int) -> tuple[FailureGroup, ...]:
-        """The failures of a recipe (by its own name): of its newest calls, all its interventions and corrections."""
+        """The failures of a recipe (given by the name in its file): of its newest calls, all its interventions and corrections."""
         opened = [one for one in self.app.interventions.list() if one.recipe == recipe]
         corrected = [one for one in self._corrections() if one.recipe == recipe]
         return group_failures(find_failures(self.app.calls.newest(recipe, limit=last), opened, corrected, self.outcomes.outcome_of))

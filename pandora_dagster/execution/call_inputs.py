@@ -82,7 +82,10 @@ def _input_documents(request: CallRequest, recipe: Recipe) -> tuple[InputDocumen
 
 
 def _context_document(document: InputDocument | None, recipe: Recipe) -> InputDocument:
-    """context.md with the sections that the recipe reads; section 0 always, which becomes the query part of the pack."""
+    """context.md with the sections that the recipe reads, whole where it names none; always with section 0, the query part of the pack.
+
+    `input_sections` holds marks such as `§3`.
+    """
     if document is None:
         raise unrecoverable_fault(
             InterventionType.MISSING_DOCUMENT, f"{recipe.name}: {CONTEXT_DOCUMENT}: expected it among the documents of the call"

@@ -18,19 +18,21 @@ class ColdStorage(Protocol):
         ...
 
     def remove_partial_objects(self) -> int:
-        """Delete half-written objects that no process writes any more; returns their number. Unreachable ones stay."""
+        """Delete half-written objects that no process writes; returns their number. Folders that cannot be read are passed over."""
         ...
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
-        """The originals, each verified against its hash; raises DocumentError (`missing` without its object), OriginalsDeletedError."""
+        """The originals, each verified against its hash.
+
+        Raises DocumentError, with `missing` set where the object is not there, and OriginalsDeletedError."""
         ...
 
     def verify(self, record: ArchiveRecord) -> str:
-        """The fault of an object, as one sentence; "" where it is unchanged, or was deleted by rule."""
+        """The fault of an object, as one sentence; "" where it is unchanged, or was deleted by retention."""
         ...
 
     def tombstone(self, record: ArchiveRecord) -> Tombstone | None:
-        """The tombstone of originals that were deleted by rule; raises DocumentError for one that contradicts the record."""
+        """The tombstone of originals that were deleted by retention; raises DocumentError for one that contradicts the record."""
         ...
 
     def write_tombstone(self, location: ColdLocation, tombstone: Tombstone) -> None:
@@ -64,7 +66,7 @@ class TurnArchive(Protocol):
     def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:
         """The newest revision, and the files of the folder that go to cold storage, by their name there.
 
-        Raises DocumentError for a file that contradicts its manifest, and for links."""
+        Raises DocumentError for a file that contradicts its manifest, and for a symbolic link."""
         ...
 
     def archived_turn(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:

@@ -47,7 +47,7 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True)
 class CompressionTotals:
-    """The metrics of specification 000, section 27 over all stored records: the histograms by their number, sum and largest value."""
+    """The metrics of specification 000, section 27 over all stored records: of each histogram the count, the sum and the largest value."""
 
     invocations: int = 0
     halted: int = 0
@@ -67,14 +67,14 @@ class CallLog(Protocol):
         ...
 
     def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
-        """Index the records of revisions of turns in one transaction; False where the index was locked too long or the disk refused, so
-        that
-        a later attempt may succeed. Never raises: the lines are the truth, and the index can be rebuilt from them."""
+        """Index the records of revisions of turns in one transaction. Never raises: the index can be rebuilt from the records' lines.
+
+        False where the index was locked too long or the disk refused, so that a later attempt may succeed."""
         ...
 
 
 class CallHistory(Protocol):
-    """The stored calls: of a turn, of a recipe, of a time. Every method raises StoreError."""
+    """The stored calls: of a turn, of a recipe, of a period. Every method raises StoreError."""
 
     def recorded(self, key: TurnKey, revision: int) -> Iterator[CallRecord]:
         """The calls of one revision of a turn, read from its lines; lines that are no record are left out."""
@@ -85,7 +85,7 @@ class CallHistory(Protocol):
         ...
 
     def newest(self, recipe: str, *, version: str = "", layer: str = "", limit: int) -> Iterator[CallRecord]:
-        """The newest indexed calls of a recipe by its own name (of one version, on one layer), newest first."""
+        """The newest indexed calls of a recipe, given by the name in its file (of one version, on one layer), newest first."""
         ...
 
     def between(self, begin: str, end: str) -> Iterator[CallRecord]:
@@ -119,7 +119,10 @@ class Vault(Protocol):
     """Stores packs and raw answers by their content, credentials redacted (decision 14, docs/decisions/14-the-intervention-record.md).
     References are "" where it is switched off."""
 
-    def keep(self, user: str, kind: str, text: str) -> str: ...
+    def keep(self, user: str, kind: str, text: str) -> str:
+        """The reference under which the text is kept. `kind` is a lower-case word such as `pack` or `answer`."""
+        ...
+
     def read(self, ref: str) -> str: ...
     def keep_image(self, user: str, data: bytes) -> str:
         """The reference of an image's bytes, stored unchanged: redaction applies to texts."""
@@ -178,7 +181,7 @@ class QueryFiles(Protocol):
     """Files of queries: those that wait in the inbox, and files at any path."""
 
     def files(self) -> tuple[WaitingFile, ...]:
-        """The waiting files, by name."""
+        """The waiting files, ordered by name."""
         ...
 
     def path(self, name: str) -> Path:
@@ -186,7 +189,7 @@ class QueryFiles(Protocol):
         ...
 
     def finish(self, name: str, day: str, digest: str, rejected: Sequence[RejectedLine] = ()) -> Path | None:
-        """Take a file out of the inbox, its rejected lines with it; returns where these are. A file that was cut off here still waits."""
+        """Take a file out of the inbox, its rejected lines with it; returns where these are. After an interrupted move it still waits."""
         ...
 
     def read(self, path: Path) -> bytes:
@@ -217,7 +220,7 @@ class RecipeTestStore(Protocol):
     """Recipe tests made from calls of a user; the same test is stored once."""
 
     def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
-        """Returns the file of the test; raises StoreError, also while the user is erased, InputError for a user without data."""
+        """Returns the file of the test; raises StoreError, also while the user is erased, InputError for a user who has no turns."""
         ...
 
     def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
@@ -257,7 +260,7 @@ class RecipeVersionStore(Protocol):
 
 
 class LineageWriter(Protocol):
-    """Writes the rows of turns and of levels above them. Never raises: the documents rebuild them."""
+    """Writes the rows of turns and of levels above them. Never raises: the rows can be rebuilt from the documents."""
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
         """Write the rows of stored turns, each with its documents as before archival; False where a later attempt may succeed."""

@@ -150,7 +150,7 @@ class ColdFiles:
         return key, files
 
     def remove_partial_objects(self) -> int:
-        """Delete half-written objects that no process writes any more; returns their number. Unreachable ones stay."""
+        """Delete half-written objects that no process writes; returns their number. Folders that cannot be read are passed over."""
         swept = 0
         for folder in self.layout.cold.glob("*/*/*"):
             with suppress(StoreError):

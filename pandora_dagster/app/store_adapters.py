@@ -231,7 +231,7 @@ def open_erasure(
         notes=(settings.user, settings.notes) if settings.notes else None,
         names=(root, settings.dagster_home),
         program=(shipped / "recipes", shipped / "prompts", Path(__file__).parents[1]),
-        others_queries=records.others_queries,
+        queries_of_others=records.queries_of_others,
         wait_s=wait_s,
     )
     erasers = (IndexEraser(root, wait_s), records, runs, DocumentEraser(layout, intents, wait_s))

@@ -22,7 +22,7 @@ Write = Callable[[Path, bytes], None]
 
 @pytest.fixture(params=["memory", "disk"])
 def inbox(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryQueryFiles | Inbox:
-    monkeypatch.setattr(batch_files, "LARGEST", 1_000)
+    monkeypatch.setattr(batch_files, "MAX_QUERY_FILE_BYTES", 1_000)
     return MemoryQueryFiles(largest=1_000) if request.param == "memory" else Inbox(tmp_path)
 
 

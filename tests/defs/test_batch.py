@@ -114,7 +114,7 @@ def test_a_file_that_does_not_wait_fails_with_a_sentence(graph, batches, instanc
     result = run(graph, instance, "2026-01-02", file="../../etc/passwd")
     assert not result.success
     report = str(next(event for event in result.all_events if event.is_step_failure).step_failure_data)
-    assert "expected the name of a .jsonl file that waits there" in report
+    assert "expected the name of a .jsonl file in this folder" in report
 
 
 def test_the_check_fails_where_a_line_has_no_end(graph, batches, instance, tmp_path):

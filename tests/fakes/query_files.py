@@ -29,7 +29,7 @@ class MemoryQueryFiles:
 
     def path(self, name: str) -> Path:
         if name not in {waiting.name for waiting in self.files()}:
-            raise InputError(f"{self.folder}: {name[:100]!r}: expected the name of a .jsonl file that waits there")
+            raise InputError(f"{self.folder}: {name[:100]!r}: expected the name of a .jsonl file in this folder")
         return self.folder / name
 
     def finish(self, name: str, day: str, digest: str, rejected: Sequence[RejectedLine] = ()) -> Path | None:

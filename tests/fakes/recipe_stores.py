@@ -70,7 +70,7 @@ class MemoryRecipeVersions:
         with self._locked(recipe):
             known = self.production(recipe)
             if known != since:
-                raise InputError(f"{recipe}: what is in production changed meanwhile: expected it as it was when this was decided")
+                raise InputError(f"{recipe}: what is in production changed meanwhile: expected no change since it was read")
             return self._append(known, change, pinned=pinned)
 
     def faults(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Every byte of a file for a search: compressed files unpacked, tables read through their engines."""
+"""The content of a file in pieces that can be searched: stored bytes, decompressed bytes, cells of tables."""
 
 import gzip
 import os
@@ -17,16 +17,19 @@ from pandora_dagster.contracts.retention import SearchedObject
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
-_CHUNK, _OVERLAP = 8 * 1024 * 1024, 4_096
-_ROWS = 2_000
-_ZSTD, _GZIP, _SQLITE, _DUCKDB = b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"SQLite format 3\x00", b"DUCK"
-_READ_ONLY: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": False, "autoload_known_extensions": False}
+_CHUNK_BYTES, _OVERLAP_BYTES = 8 * 1024 * 1024, 4_096
+"""Pieces overlap so that a fact is found across their border."""
+_BATCH_ROWS = 2_000
+_SIGNATURE_BYTES = 64
+_ZSTD_SIGNATURE, _GZIP_SIGNATURE, _SQLITE_SIGNATURE, _DUCKDB_SIGNATURE = b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"SQLite format 3\x00", b"DUCK"
+_ZLIB_SIGNATURE, _CELL_SEPARATOR = b"\x78", b"\x1f"
+_DUCKDB_CONFIG: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": False, "autoload_known_extensions": False}
 
 
 def searchable_contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, bytes]]:
-    """Pieces of a file, each with its place: the name, the stored bytes, then what is packed in them.
+    """The pieces of a file, each with its kind: `name`, `bytes`, then `unpacked` or `table <name>` for what is packed in them.
 
-    Pieces overlap. Raises StoreError for a file that cannot be read, or whose container cannot be opened: its content is unknown.
+    Raises StoreError for a file that cannot be read or unpacked, because its content is unknown.
     """
     yield "name", os.fsencode(path)
     if path.is_symlink():
@@ -34,20 +37,20 @@ def searchable_contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, byt
         return
     try:
         head = b""
-        for chunk in _chunks(path):
-            head = head or chunk[:64]
+        for chunk in _stored_pieces(path):
+            head = head or chunk[:_SIGNATURE_BYTES]
             yield "bytes", chunk
-        if head.startswith(_ZSTD):
-            yield from (("unpacked", data) for data in _unpacked(path))
-        elif head.startswith(_GZIP):
+        if head.startswith(_ZSTD_SIGNATURE):
+            yield from (("unpacked", data) for data in _zstd_pieces(path))
+        elif head.startswith(_GZIP_SIGNATURE):
             with gzip.open(path) as file:
                 yield from (("unpacked", data) for data in _pieces(file))
-        elif head.startswith(_SQLITE):
-            yield from _sqlite(path)
-        elif head[8:12] == _DUCKDB:
-            yield from _duckdb(path, wait_s)
+        elif head.startswith(_SQLITE_SIGNATURE):
+            yield from _sqlite_rows(path)
+        elif head[8:12] == _DUCKDB_SIGNATURE:
+            yield from _duckdb_rows(path, wait_s)
     except FileNotFoundError:
-        return  # a temporary file that is gone by now
+        return  # a temporary file that was deleted meanwhile
     except (OSError, zstandard.ZstdError, sqlite3.Error, duckdb.Error, EOFError, zlib.error) as error:
         raise StoreError(
             f"{path}: cannot be searched: {str(error).splitlines()[0][:200] if str(error) else type(error).__name__}"
@@ -55,73 +58,73 @@ def searchable_contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, byt
 
 
 def search_files(paths: Iterable[Path], traces: TraceScrubber, *, wait_s: float) -> Iterator[SearchedObject]:
-    """Each file searched up to its first trace. `wait_s`: how long a table that another process holds is waited for."""
+    """Search each file up to its first trace of the user. `wait_s`: how long to wait for an index that another process holds."""
     for path in paths:
         size, hit = 0, ""
         try:
-            for place, data in searchable_contents(path, wait_s=wait_s):
-                size += len(data) if place == "bytes" else 0
+            for kind, data in searchable_contents(path, wait_s=wait_s):
+                size += len(data) if kind == "bytes" else 0
                 if traces.found_in(data):
-                    hit = f"{path}: {place}" if place != "name" else f"{path.parent}: a name"
+                    hit = f"{path}: {kind}" if kind != "name" else f"{path.parent}: a name"
                     break
         except StoreError as error:
             hit = str(error)
         yield SearchedObject(size, hit)
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _stored_pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from _pieces(file)
 
 
 def _pieces(file: Any) -> Iterator[bytes]:  # anything with `read`: a file, the stream of a decompressor
-    rest = b""
-    while data := file.read(_CHUNK):
-        yield rest + data
-        rest = data[-_OVERLAP:]
+    """The bytes of a stream in overlapping pieces."""
+    overlap = b""
+    while data := file.read(_CHUNK_BYTES):
+        yield overlap + data
+        overlap = data[-_OVERLAP_BYTES:]
 
 
-def _unpacked(path: Path) -> Iterator[bytes]:
+def _zstd_pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as reader:
         yield from _pieces(reader)
 
 
-def _sqlite(path: Path) -> Iterator[tuple[str, bytes]]:
+def _sqlite_rows(path: Path) -> Iterator[tuple[str, bytes]]:
     with closing(sqlite3.connect(path, timeout=30.0)) as db:
         db.text_factory = bytes
         tables = [name.decode() for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             cursor = db.execute(f'SELECT * FROM "{table}"')  # noqa: S608 - the file's own names
-            columns = [about[0] for about in cursor.description]
-            while rows := cursor.fetchmany(_ROWS):
-                yield (
-                    f"table {table}",
-                    b"\x1f".join(_cell(column, value) for row in rows for column, value in zip(columns, row, strict=True)),
-                )
+            columns = [column[0] for column in cursor.description]
+            while rows := cursor.fetchmany(_BATCH_ROWS):
+                cells = (_cell(column, value) for row in rows for column, value in zip(columns, row, strict=True))
+                yield f"table {table}", _CELL_SEPARATOR.join(cells)
 
 
-def _duckdb(path: Path, wait_s: float) -> Iterator[tuple[str, bytes]]:
-    with DuckDBFile(path, Schema(0, ()), wait_s).locked(), duckdb.connect(path, read_only=True, config=_READ_ONLY) as db:
+def _duckdb_rows(path: Path, wait_s: float) -> Iterator[tuple[str, bytes]]:
+    with DuckDBFile(path, Schema(0, ()), wait_s).locked(), duckdb.connect(path, read_only=True, config=_DUCKDB_CONFIG) as db:
         for (table,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             cursor = db.execute(f'SELECT * FROM "{table}"')  # noqa: S608 - the file's own names
-            columns = [about[0] for about in cursor.description or ()]
-            texts = [
-                n
-                for n, about in enumerate(cursor.description or ())
-                if "CHAR" in str(about[1]) or "STRING" in str(about[1]) or "LIST" in str(about[1])
+            columns = [column[0] for column in cursor.description or ()]
+            text_columns = [
+                position
+                for position, column in enumerate(cursor.description or ())
+                if any(name in str(column[1]) for name in ("CHAR", "STRING", "LIST"))
             ]
-            while texts and (rows := cursor.fetchmany(_ROWS)):
-                yield f"table {table}", b"\x1f".join(_cell(columns[n], row[n]) for row in rows for n in texts)
+            while text_columns and (rows := cursor.fetchmany(_BATCH_ROWS)):
+                cells = (_cell(columns[position], row[position]) for row in rows for position in text_columns)
+                yield f"table {table}", _CELL_SEPARATOR.join(cells)
 
 
 def _cell(column: str, value: object) -> bytes:
-    """A cell with its column as in JSON, so that an id is recognized by the name of its column; a compressed cell also unpacked."""
+    """A cell as `"column": "value"`, so that an id is recognized by the name of its column; a compressed cell also unpacked."""
     if value is None or isinstance(value, int | float):
         return b""
     if isinstance(value, list):
-        return b"\x1f".join(_cell(column, one) for one in cast("list[object]", value))
+        return _CELL_SEPARATOR.join(_cell(column, item) for item in cast("list[object]", value))
     data = value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
-    if data[:1] == b"\x78" and len(data) > 2:
+    if data[:1] == _ZLIB_SIGNATURE and len(data) > 2:
         with suppress(zlib.error):
-            data += b"\x1f" + zlib.decompress(data)
+            data += _CELL_SEPARATOR + zlib.decompress(data)
     return b'"' + column.encode() + b'": "' + data + b'"'

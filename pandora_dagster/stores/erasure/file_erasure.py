@@ -1,4 +1,4 @@
-"""A user's own files erased. No link is followed, and nothing of another user is touched."""
+"""Erases a user's own files. No link is followed, and nothing of another user is touched."""
 
 import os
 import shutil
@@ -19,8 +19,8 @@ from pandora_dagster.stores.disk.turn_directory import turn_numbers
 from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.user.level_files import level_locks
 
-RETIRED_SUFFIX = ".erasing"
-"""Folder below the user's for retired turns: one rename each, under the turn's lock."""
+RETIRED_FOLDER = ".erasing"
+"""Folder in the user's folder to which turns are moved, one rename each, under the turn's lock."""
 
 
 def own_folders(layout: Layout, user: UserId) -> tuple[Path, Path]:
@@ -56,18 +56,18 @@ class DocumentEraser:
         return ()
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
-        """All documents of all users, but for the intent of this erasure and the empty file in the place of the user's folder."""
-        intent, place = self.intents.folder / f"{traces.user}.json", own_folders(self.layout, UserId(traces.user))[0]
+        """Every document of all users, except the intent of this erasure and the empty file that replaced the user's folder."""
+        intent, replacement = self.intents.folder / f"{traces.user}.json", own_folders(self.layout, UserId(traces.user))[0]
 
         def is_own(path: Path) -> bool:
-            return path in (intent, place) and path.is_file() and (path == intent or not path.stat().st_size)
+            return path in (intent, replacement) and path.is_file() and (path == intent or not path.stat().st_size)
 
         paths = files_below(self.layout.users, self.layout.cold, self.intents.folder)
         yield from search_files((path for path in paths if not is_own(path)), traces, wait_s=self.wait_s)
 
 
 def retire_turns(layout: Layout, user: UserId, *, wait_s: float) -> int:
-    """Rename every turn of the user away under its lock, so that no commit can follow; returns how many.
+    """Move every turn of the user to `RETIRED_FOLDER` under its lock, so that no commit can follow; returns their number.
 
     Raises StoreError where another process holds a turn longer than `wait_s`.
     """
@@ -80,18 +80,18 @@ def retire_turns(layout: Layout, user: UserId, *, wait_s: float) -> int:
             folder = layout.turn(TurnKey(user, number))
             if _is_link(folder):
                 continue
-            make_folder(base / RETIRED_SUFFIX)
+            make_folder(base / RETIRED_FOLDER)
             with file_lock(folder / LOCK, what=f"turn {user}:{folder.name}", seconds=wait_s):
-                folder.rename(_free(base / RETIRED_SUFFIX / folder.name))
+                folder.rename(_unused_path(base / RETIRED_FOLDER / folder.name))
             retired += 1
         if retired:
-            sync(base / RETIRED_SUFFIX)
+            sync(base / RETIRED_FOLDER)
             sync(turns)
     return retired
 
 
 def await_levels(layout: Layout, user: UserId, *, wait_s: float) -> None:
-    """Wait until no process makes a narrative or the digest of a user; none begins while the user is being erased.
+    """Wait until no process writes a narrative or the digest of a user; none starts while the user is being erased.
 
     Raises StoreError where another process takes longer than `wait_s`.
     """
@@ -107,20 +107,20 @@ def await_levels(layout: Layout, user: UserId, *, wait_s: float) -> None:
 def replace_with_file(folder: Path, trash: Path) -> None:
     """Move a folder into `trash` and put an empty file in its place, so that a process that still writes there fails.
 
-    What is not a folder is deleted. Raises StoreError.
+    A file or a link is deleted. Raises StoreError.
     """
     with disk_errors(folder, "cannot erase"):
         while True:
             if folder.is_dir() and not folder.is_symlink():
                 make_folder(trash.parent)
                 make_folder(trash)
-                folder.rename(_free(trash / folder.name))
+                folder.rename(_unused_path(trash / folder.name))
             elif os.path.lexists(folder):
                 folder.unlink()
             try:
                 os.close(os.open(folder, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             except FileExistsError:
-                continue  # another process made it again in between
+                continue  # another process created it meanwhile
             sync(folder.parent)
             sync(trash.parent)
             return
@@ -142,48 +142,49 @@ def remove(path: Path) -> None:
 
 
 def files_below(*folders: Path) -> Iterator[Path]:
-    """Every entry that is no folder, by name; a link is an entry and is not followed. An unreadable folder is yielded itself."""
+    """Every file and link in the folders, by name; links are not followed. An unreadable folder is yielded itself."""
     for folder in folders:
         if _is_link(folder) or folder.is_file():
             yield folder
         elif folder.exists():
-            yield from _below(folder)
+            yield from _files_in(folder)
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _files_in(folder: Path) -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+            sorted_entries = sorted(entries, key=lambda entry: entry.name)
     except FileNotFoundError:
         return
     except OSError:
         yield folder
         return
-    for entry in found:
+    for entry in sorted_entries:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(path)
+            yield from _files_in(path)
         else:
             yield path
 
 
 def _make_writable(folder: Path) -> None:
-    """Folders without write permission could not be emptied."""
+    """Give the owner all rights to the folders in a folder: without write permission they could not be emptied."""
     for base, _, _ in os.walk(folder):
         mode = os.lstat(base).st_mode
         if mode & 0o700 != 0o700:
             os.chmod(base, mode | 0o700)  # noqa: PTH101 - a folder that os.walk gave, no link
 
 
-def _free(path: Path) -> Path:
-    """An unused name: an erasure that was cut off may have retired a turn of this number."""
+def _unused_path(path: Path) -> Path:
+    """The path, or with a number after it: an interrupted erasure may have moved a folder of this name."""
     number = 0
-    while os.path.lexists(free := path.with_name(f"{path.name}.{number}") if number else path):
+    while os.path.lexists(candidate := path.with_name(f"{path.name}.{number}") if number else path):
         number += 1
-    return free
+    return candidate
 
 
 def _is_link(path: Path) -> bool:
+    """Whether a path is a link; raises StoreError where it cannot be read."""
     try:
         return path.is_symlink()
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Records of a store that name a user: interventions, batches and their files, logs.
+"""Erases a user from records of several users: interventions, batches and their files, logs.
 
-A record of the user alone is deleted; from a record of several users the user's lines and every other trace are removed.
+A record of the user alone is deleted; from any other the user's lines and every trace of the user are removed.
 """
 
 import json
@@ -22,25 +22,25 @@ from pandora_dagster.stores.disk.files import disk_errors, write_atomic
 from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below
 
-_OF_OTHERS = frozenset({"users", "cold", "indexes", FOLDER})
-"""Folders of the root that other erasers erase and search."""
-_OWN = _OF_OTHERS | {"interventions", "batches", "inbox"}
-"""Folders of the root without logs."""
-_REJECTED = ".rejected.jsonl"
+_FOLDERS_OF_OTHER_ERASERS = frozenset({"users", "cold", "indexes", FOLDER})
+"""Folders of the store that other erasers erase and search."""
+_FOLDERS_WITHOUT_LOGS = _FOLDERS_OF_OTHER_ERASERS | {"interventions", "batches", "inbox"}
+"""Folders of the store without logs."""
+_REJECTED_SUFFIX = ".rejected.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordEraser:
-    """The Eraser of records of several users. `default_user` owns the lines that name no user; `elsewhere` are folders without records."""
+    """The Eraser of records of several users. `default_user` owns the lines that name no user; `excluded_folders` hold no records."""
 
     root: Path
     default_user: UserId
-    elsewhere: tuple[Path, ...]
+    excluded_folders: tuple[Path, ...]
     wait_s: float
     step: str = "records"
 
     def count(self, user: UserId) -> Mapping[str, int]:
-        return {"interventions": len(self.interventions(user)), "lines_of_queries": self.lines_of(user)}
+        return {"interventions": len(self.interventions(user)), "lines_of_queries": self.count_lines(user)}
 
     def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
         self.erase_interventions(user, traces)
@@ -50,50 +50,54 @@ class RecordEraser:
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
         """Every file of the store that no other eraser of the store searches."""
-        entries = (entry for entry in sorted(self.root.iterdir()) if entry.name not in _OF_OTHERS and entry not in self.elsewhere)
-        paths = (path for path in files_below(*entries) if not any(path.is_relative_to(folder) for folder in self.elsewhere))
+        entries = (
+            entry
+            for entry in sorted(self.root.iterdir())
+            if entry.name not in _FOLDERS_OF_OTHER_ERASERS and entry not in self.excluded_folders
+        )
+        paths = (path for path in files_below(*entries) if not any(path.is_relative_to(folder) for folder in self.excluded_folders))
         yield from search_files(paths, traces, wait_s=self.wait_s)
 
     def interventions(self, user: UserId) -> tuple[Path, ...]:
-        """Those that halted something of the user's."""
-        return tuple(path for path, found in self._interventions() if found is not None and found.user_id == user)
+        """The files of interventions of the user."""
+        return tuple(path for path, intervention in self._interventions() if intervention is not None and intervention.user_id == user)
 
     def erase_interventions(self, user: UserId, traces: TraceScrubber) -> None:
-        """The user's go, also damaged ones that name them; in others' the user's traces go. Raises StoreError."""
-        for path, found in self._interventions():
+        """Delete the user's interventions, also damaged ones that name the user; remove traces from others. Raises StoreError."""
+        for path, intervention in self._interventions():
             data = path.read_bytes()
-            if (found is not None and found.user_id == user) or (found is None and traces.found_in(data)):
+            if (intervention is not None and intervention.user_id == user) or (intervention is None and traces.found_in(data)):
                 path.unlink()
             elif traces.found_in(data):
                 write_atomic(path, traces.scrub(data.decode(errors="surrogateescape")).encode(errors="surrogateescape"))
 
-    def others_queries(self, user: UserId) -> Iterator[str]:
-        """What other users asked in batches and in files that wait."""
+    def queries_of_others(self, user: UserId) -> Iterator[str]:
+        """The queries of other users, in batches and in waiting files."""
         for _, batch in self._batches():
             yield from (query.query for query in batch.queries if query.key.user != user)
         for path in self._query_files():
-            yield from (line for line, mine in self._lines_by_owner(path, user) if not mine)
+            yield from (line for line, is_users in self._lines_by_owner(path, user) if not is_users)
 
-    def lines_of(self, user: UserId) -> int:
-        """Lines of files of queries that are the user's."""
-        return sum(mine for path in self._query_files() for _, mine in self._lines_by_owner(path, user))
+    def count_lines(self, user: UserId) -> int:
+        """The number of the user's lines in files of queries."""
+        return sum(is_users for path in self._query_files() for _, is_users in self._lines_by_owner(path, user))
 
     def erase_batches(self, user: UserId, traces: TraceScrubber) -> None:
-        """Lines of files first, then the records that say whose they are: a run that was cut off finds them again. Raises StoreError.
+        """Erase the user's lines in files, then in the records that say whose they are: an interrupted run finds them again.
 
-        A line leaves an empty one, so that the others keep their numbers.
+        An erased line becomes an empty one, so that the others keep their numbers. Raises StoreError.
         """
         for path in self._query_files():
-            judged = list(self._lines_by_owner(path, user))
-            kept = ["" if mine else line for line, mine in judged]
-            if path.name.endswith(_REJECTED):
-                kept = [line for line, mine in judged if not mine]
-            self._rewrite(
-                path, [line if not traces.names_user(line) else traces.scrub(line) for line in kept], [line for line, _ in judged]
-            )
+            owned_lines = list(self._lines_by_owner(path, user))
+            kept = ["" if is_users else line for line, is_users in owned_lines]
+            if path.name.endswith(_REJECTED_SUFFIX):
+                kept = [line for line, is_users in owned_lines if not is_users]
+            scrubbed = [traces.scrub(line) if traces.names_user(line) else line for line in kept]
+            if scrubbed != [line for line, _ in owned_lines]:
+                write_atomic(path, "\n".join(scrubbed).encode(errors="surrogateescape"))
         for path, batch in self._batches():
             queries = tuple(query for query in batch.queries if query.key.user != user)
-            rejected = tuple(line for line in batch.rejected if not self._is_theirs(line.text, user, traces))
+            rejected = tuple(line for line in batch.rejected if not self._is_rejected_line_of(line.text, user, traces))
             if (queries, rejected) == (batch.queries, batch.rejected):
                 continue
             if not queries and not rejected:
@@ -103,8 +107,8 @@ class RecordEraser:
                 write_atomic(path, (changed.model_dump_json(indent=1) + "\n").encode(errors="surrogatepass"))
 
     def erase_logs(self, traces: TraceScrubber) -> None:
-        """Every other file of the store: lines with a trace go, of JSON files the traces. Raises StoreError."""
-        for path in self._others():
+        """In every other file of the store: delete lines with a trace of the user; in JSON files remove the traces. Raises StoreError."""
+        for path in self._log_paths():
             with disk_errors(path, "cannot erase"):
                 data = path.read_bytes()
             if not traces.found_in(data):
@@ -118,9 +122,9 @@ class RecordEraser:
                 )
             write_atomic(path, kept.encode(errors="surrogateescape"))
 
-    def _others(self) -> Iterator[Path]:
+    def _log_paths(self) -> Iterator[Path]:
         for entry in sorted(self.root.iterdir()) if self.root.is_dir() else ():
-            if entry.name not in _OWN and entry not in self.elsewhere:
+            if entry.name not in _FOLDERS_WITHOUT_LOGS and entry not in self.excluded_folders:
                 yield from (path for path in files_below(entry) if path.is_file() and not path.is_symlink())
 
     def _interventions(self) -> Iterator[tuple[Path, Intervention | None]]:
@@ -151,46 +155,43 @@ class RecordEraser:
             yield from (path for path in files_below(folder) if path.is_file() and not path.is_symlink())
 
     def _lines_by_owner(self, path: Path, user: UserId) -> Iterator[tuple[str, bool]]:
-        """The lines of a file, each with whether it is the user's: by the record of its batch, else by what it says."""
+        """The lines of a file, each with whether it is the user's: by the record of its batch, else by the user that it names."""
         with disk_errors(path, "cannot read"):
             data = path.read_bytes()
         lines = data.decode(errors="surrogateescape").split("\n")
-        if path.name.endswith(_REJECTED):
+        if path.name.endswith(_REJECTED_SUFFIX):
             for line in lines:
-                row = _object(line)
+                row = _json_object(line)
                 yield line, self._line_names_user(str(row.get("text", "")), user) if row else False
             return
-        numbers = {query.line for batch in self._of_file(path, data) for query in batch.queries if query.key.user == user}
+        numbers = {query.line for batch in self._batches_of_file(path, data) for query in batch.queries if query.key.user == user}
         for number, line in enumerate(lines, 1):
-            yield line, bool(line.strip()) and (number in numbers or self._line_names_user(line, user, named=bool(numbers)))
+            yield line, bool(line.strip()) and (number in numbers or self._line_names_user(line, user, has_record=bool(numbers)))
 
-    def _of_file(self, path: Path, data: bytes) -> Iterable[Batch]:
-        """The records of a file's batch: by its content; of one whose lines were erased before, by its name."""
-        digest, known = query_file_digest(data), [batch for _, batch in self._batches()]
-        exact = [batch for batch in known if batch.digest == digest]
+    def _batches_of_file(self, path: Path, data: bytes) -> Iterable[Batch]:
+        """The records of a file's batch: by its content, or after an erasure, which changes the content, by its name."""
+        digest, stored = query_file_digest(data), [batch for _, batch in self._batches()]
+        exact = [batch for batch in stored if batch.digest == digest]
         name = path.name.removesuffix(".jsonl")
-        return exact or [batch for batch in known if name in (Path(batch.file).stem, f"{Path(batch.file).stem}.{batch.digest[:12]}")]
+        return exact or [batch for batch in stored if name in (Path(batch.file).stem, f"{Path(batch.file).stem}.{batch.digest[:12]}")]
 
-    def _line_names_user(self, line: str, user: UserId, *, named: bool = False) -> bool:
-        """Whether a line is the user's by what it says. `named`: a record knows whose those are that name no user."""
-        row = _object(line)
+    def _line_names_user(self, line: str, user: UserId, *, has_record: bool = False) -> bool:
+        """Whether a line is the user's by the user that it names. `has_record`: a record says whose the lines without a user are."""
+        row = _json_object(line)
         if row is None:
             return False
-        asked = row.get("user")
-        return asked == user or (asked is None and "query" in row and user == self.default_user and not named)
+        owner = row.get("user")
+        return owner == user or (owner is None and "query" in row and user == self.default_user and not has_record)
 
-    def _is_theirs(self, text: str, user: UserId, traces: TraceScrubber) -> bool:
+    def _is_rejected_line_of(self, text: str, user: UserId, traces: TraceScrubber) -> bool:
+        """Whether a rejected line is the user's, or has a trace of the user."""
         return self._line_names_user(text, user) or traces.found_in(text.encode(errors="surrogatepass"))
 
-    @staticmethod
-    def _rewrite(path: Path, lines: list[str], before: list[str]) -> None:
-        if lines != before:
-            write_atomic(path, "\n".join(lines).encode(errors="surrogateescape"))
 
-
-def _object(line: str) -> dict[str, Any] | None:
+def _json_object(line: str) -> dict[str, Any] | None:
+    """The JSON object in a line, None where it holds none."""
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None

@@ -13,14 +13,14 @@ from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below, remove
 from pandora_dagster.stores.erasure.row_erasure import erase_sqlite_rows, open_sqlite
 
-_WAIT_S = 60.0
-"""Seconds to wait for a table that another process holds."""
+_INDEX_WAIT_S = 60.0
+"""Seconds to wait for an index that another process holds."""
 _DATABASE_FILES = (".db", ".db-wal", ".db-shm", ".lock")
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteRecordFolder:
-    """Records below one folder. A link is not followed."""
+    """The records below one folder. Links are not followed."""
 
     folder: Path
 
@@ -42,7 +42,7 @@ class SqliteRecordFolder:
                 path.write_bytes(b"".join(line for line in data.splitlines(keepends=True) if not traces.found_in(line)))
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
-        yield from search_files(files_below(self.folder), traces, wait_s=_WAIT_S)
+        yield from search_files(files_below(self.folder), traces, wait_s=_INDEX_WAIT_S)
 
     def _database_paths(self) -> list[Path]:
         return [path for path in files_below(self.folder) if path.name.endswith(".db") and path.is_file() and not path.is_symlink()]

@@ -1,7 +1,7 @@
-"""A user's rows removed from the DuckDB indexes and from SQLite files.
+"""Removes a user's rows from the DuckDB indexes and from SQLite files.
 
-An index is written again without the rows: a deleted row stays in its file otherwise. A table without a column for the owner of a row ends
-the erasure rather than being kept.
+An index is copied without the rows, because the bytes of a deleted row would stay in its file. A table whose rows cannot be assigned to
+users stops the erasure.
 """
 
 import os
@@ -26,24 +26,26 @@ from pandora_dagster.stores.search.turn_tables import USER_NUMBER_SQL, user_base
 
 _TABLES_WITHOUT_USERS = frozenset({"schema_version", "model", "whole"})
 """Tables without rows of users."""
-_ENDING, _LOCK = ".duckdb", ".lock"
+_INDEX_SUFFIX, _LOCK_SUFFIX = ".duckdb", ".lock"
 
 
 def index_files(root: Path) -> tuple[Path, ...]:
     """The indexes of a store."""
     folder = root / "indexes"
-    return tuple(sorted(p for p in folder.glob(f"*{_ENDING}") if p.is_file() and not p.is_symlink())) if folder.is_dir() else ()
+    return tuple(sorted(p for p in folder.glob(f"*{_INDEX_SUFFIX}") if p.is_file() and not p.is_symlink())) if folder.is_dir() else ()
 
 
 def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
-    """The file without the user's rows, all others in their order; False for a damaged one, which is deleted: an index can be made
-    again. Raises StoreError where another process holds it."""
+    """Replace an index by a copy without the user's rows, the others in their order.
+
+    False for a damaged file, which is deleted, because an index can be rebuilt. Raises StoreError where another process holds it.
+    """
     file = DuckDBFile(path, Schema(0, ()), wait_s)
     fresh = path.with_name(path.name + ".making")
     with file.locked(), disk_errors(path, "cannot erase"):
         _remove_file(fresh)
         try:
-            _copied(path, fresh, user)
+            _copy_without_user(path, fresh, user)
         except duckdb.Error as error:
             _remove_file(fresh)
             if "lock" in str(error).lower():
@@ -60,28 +62,28 @@ def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
 
 
 def remove_leftovers(root: Path, *, wait_s: float) -> int:
-    """Delete damaged indexes that were kept, what rebuilds left, and spill files of killed processes: none is the only copy of
-    anything. Returns how many. Raises StoreError where another process holds an index.
+    """Delete kept damaged indexes, leftovers of rebuilds and spill files of killed processes, which are all derived; returns their number.
 
-    A process spills only under the lock of an index; while all locks are held no process needs DuckDB's temporary files. The folders stay,
-    and the empty files by which live instances recognize each other: without them an instance could not spill again.
+    A process spills only under the lock of an index, so while all locks are held no process uses DuckDB's temporary files. The folders
+    stay, and the empty files that running instances need to spill again. Raises StoreError where another process holds an index.
     """
     folder = root / "indexes"
-    gone = 0
+    deleted = 0
     with disk_errors(folder, "cannot erase"), ExitStack() as locks:
-        for path in sorted(folder.glob(f"*{_LOCK}")):
-            locks.enter_context(DuckDBFile(path.with_name(path.name.removesuffix(_LOCK)), Schema(0, ()), wait_s).locked())
+        for path in sorted(folder.glob(f"*{_LOCK_SUFFIX}")):
+            locks.enter_context(DuckDBFile(path.with_name(path.name.removesuffix(_LOCK_SUFFIX)), Schema(0, ()), wait_s).locked())
         for path in files_below(folder):
-            is_kept = not path.lstat().st_size if path.parent != folder else path.name.endswith((_ENDING, _LOCK, f"{_ENDING}.wal"))
-            if not is_kept:
+            is_index = path.parent == folder and path.name.endswith((_INDEX_SUFFIX, _LOCK_SUFFIX, f"{_INDEX_SUFFIX}.wal"))
+            is_instance_marker = path.parent != folder and not path.lstat().st_size
+            if not is_index and not is_instance_marker:
                 path.unlink()
-                gone += 1
-    return gone
+                deleted += 1
+    return deleted
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEraser:
-    """The Eraser of the indexes of one store. `wait_s`: how long another process that holds an index is waited for."""
+    """The Eraser of the indexes of one store. `wait_s`: how long to wait for another process that holds an index."""
 
     root: Path
     wait_s: float
@@ -94,16 +96,17 @@ class IndexEraser:
     def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
         damaged = [path for path in index_files(self.root) if not erase_rows(path, user, wait_s=self.wait_s)]
         remove_leftovers(self.root, wait_s=self.wait_s)
-        return tuple(f"{path}: it was damaged and is deleted: pandora index rebuild makes it again" for path in damaged)
+        return tuple(f"{path}: it was damaged and is deleted: pandora index rebuild builds it again" for path in damaged)
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
         yield from search_files(files_below(self.root / "indexes"), traces, wait_s=self.wait_s)
 
 
-def _copied(path: Path, fresh: Path, user: str) -> None:
-    with duckdb.connect(path, config=DUCKDB_CONFIG) as old:  # what its log still holds goes into the file
+def _copy_without_user(path: Path, fresh: Path, user: str) -> None:
+    """Write the tables of an index to the file `fresh`, without the user's rows; raises duckdb.Error, StoreError."""
+    with duckdb.connect(path, config=DUCKDB_CONFIG) as old:  # writes the log into the file
         old.execute("CHECKPOINT")
-        base = user_base(old, user) if _has_numbers(old) else None
+        base = user_base(old, user) if _has_user_numbers(old) else None
     with duckdb.connect(fresh, config=DUCKDB_CONFIG) as db:
         db.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS old (READ_ONLY)")
         tables = db.execute("SELECT table_name, sql FROM duckdb_tables() WHERE database_name = 'old' ORDER BY table_oid").fetchall()
@@ -111,19 +114,20 @@ def _copied(path: Path, fresh: Path, user: str) -> None:
         for table, statement in tables:
             db.execute(statement)
             columns = [row[0] for row in db.execute(f'DESCRIBE old."{table}"').fetchall()]
-            kept, values = _kept(path, table, columns, user, base)
-            db.execute(f'INSERT INTO main."{table}" SELECT * FROM old."{table}" WHERE {kept}', values)  # noqa: S608 - the file's own names
+            condition, values = _kept_rows_condition(path, table, columns, user, base)
+            db.execute(f'INSERT INTO main."{table}" SELECT * FROM old."{table}" WHERE {condition}', values)  # noqa: S608 - the file's own names
         db.execute("COMMIT")
         db.execute("CHECKPOINT")
 
 
-def _has_numbers(db: duckdb.DuckDBPyConnection) -> bool:
-    found = db.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'users'").fetchone()
-    return bool(found and found[0])
+def _has_user_numbers(db: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the index is one whose rows have numbers of users: the turn index."""
+    row = db.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'users'").fetchone()
+    return bool(row and row[0])
 
 
-def _kept(path: Path, table: str, columns: Sequence[str], user: str, base: int | None) -> tuple[str, list[object]]:
-    """SQL that is true of a row that is not the user's, and its values."""
+def _kept_rows_condition(path: Path, table: str, columns: Sequence[str], user: str, base: int | None) -> tuple[str, list[object]]:
+    """SQL that holds for the rows of other users in a table, and its parameters; raises StoreError where the table has no owners."""
     if "user_id" in columns:
         return "user_id IS DISTINCT FROM ?", [user]
     if table == "files_read":
@@ -146,20 +150,22 @@ def _remove_file(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-# SQLite files hold records of several users. What is deleted is overwritten (`secure_delete`), and the file is written again (VACUUM)
-# so that no freed page is left.
+# SQLite files hold records of several users. Deleted rows are overwritten (`secure_delete`), and the file is written again (VACUUM), so
+# that no freed page is left.
 
-_OWNERS = ("partition", "value")
-"""Columns whose value, where it is a turn of the user or the user id, makes the row the user's alone."""
-_BODY = 262_144
+_OWNER_COLUMNS = ("partition", "value")
+"""Columns that make a row the user's alone where they have a turn of the user or the user id."""
+_BATCH_ROWS = 500
+_MAX_ID_CELL_CHARACTERS = 262_144
+"""A longer cell is no id, and is searched without the name of its column."""
 
 
 def erase_sqlite_rows(path: Path, traces: TraceScrubber, *, wait_s: float = 30.0) -> None:
-    """Rows of the user's go; in all others every trace is replaced. Raises StoreError where another process holds the file too long."""
+    """Delete the user's rows, and remove traces of the user from all others. Raises StoreError where another process holds the file."""
     with open_sqlite(path, wait_s) as db:
-        for table, columns in _tables(db):
-            _delete_own(db, table, columns, traces.user)
-            _scrub(db, table, columns, traces)
+        for table, columns in _table_columns(db):
+            _delete_own_rows(db, table, columns, traces.user)
+            _scrub_table(db, table, columns, traces)
         db.commit()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         db.execute("VACUUM")
@@ -178,51 +184,51 @@ def open_sqlite(path: Path, wait_s: float = 30.0) -> Generator[sqlite3.Connectio
         raise StoreError(f"{path}: cannot erase: {error}: expected records that can be written", hint=hint) from error
 
 
-def _tables(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
+def _table_columns(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
     names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
     return [(name, [row[1] for row in db.execute(f'PRAGMA table_info("{name}")')]) for name in names]
 
 
-def _delete_own(db: sqlite3.Connection, table: str, columns: list[str], user: str) -> None:
-    for column in _OWNERS:
+def _delete_own_rows(db: sqlite3.Connection, table: str, columns: list[str], user: str) -> None:
+    for column in _OWNER_COLUMNS:
         if column in columns:
             starts = f"{user}:turn_"
             own = f'substr("{column}", 1, {len(starts)}) = ? OR "{column}" = ?'
             db.execute(f'DELETE FROM "{table}" WHERE {own}', [starts, user])  # noqa: S608 - the file's own names
 
 
-def _scrub(db: sqlite3.Connection, table: str, columns: list[str], traces: TraceScrubber) -> None:
-    changed: list[tuple[int, str, object]] = []
+def _scrub_table(db: sqlite3.Connection, table: str, columns: list[str], traces: TraceScrubber) -> None:
+    changes: list[tuple[int, str, object]] = []
     cursor = db.execute(f'SELECT rowid, * FROM "{table}"')  # noqa: S608 - the file's own names
-    while rows := cursor.fetchmany(500):
+    while rows := cursor.fetchmany(_BATCH_ROWS):
         for rowid, *cells in rows:
             for column, value in zip(columns, cells, strict=True):
-                if (clean := _cleaned(column, value, traces)) is not None:
-                    changed.append((rowid, column, clean))
-    for rowid, column, clean in changed:
-        db.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', [clean, rowid])  # noqa: S608
+                if (scrubbed := _scrub_cell(column, value, traces)) is not None:
+                    changes.append((rowid, column, scrubbed))
+    for rowid, column, scrubbed in changes:
+        db.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', [scrubbed, rowid])  # noqa: S608
 
 
-def _cleaned(column: str, value: object, traces: TraceScrubber) -> object:
-    """The cell without traces; None where it has none."""
+def _scrub_cell(column: str, value: object, traces: TraceScrubber) -> object:
+    """The cell without traces of the user, decompressed and compressed where necessary; None where it has no trace."""
     if isinstance(value, str):
-        return _text(column, value, traces)
+        return _scrub_text(column, value, traces)
     if not isinstance(value, bytes):
         return None
     try:
-        plain = zlib.decompress(value)
+        decompressed = zlib.decompress(value)
     except zlib.error:
-        plain = None
-    data = value if plain is None else plain
+        decompressed = None
+    data = value if decompressed is None else decompressed
     if not traces.found_in(data):
         return None
-    clean = traces.scrub(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
-    return clean if plain is None else zlib.compress(clean)
+    scrubbed = traces.scrub(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    return scrubbed if decompressed is None else zlib.compress(scrubbed)
 
 
-def _text(column: str, value: str, traces: TraceScrubber) -> str | None:
-    shown = f'"{column}": "{value}"' if len(value) <= _BODY else value
-    if not traces.found_in(shown.encode(errors="surrogatepass")):
+def _scrub_text(column: str, value: str, traces: TraceScrubber) -> str | None:
+    searched = f'"{column}": "{value}"' if len(value) <= _MAX_ID_CELL_CHARACTERS else value
+    if not traces.found_in(searched.encode(errors="surrogatepass")):
         return None
     if value == traces.user:
         return "erased"

@@ -1,4 +1,4 @@
-"""What the files of a store say of one user, and what they say that is of others."""
+"""The texts of one user in a store, and the texts of all others, from which an erasure derives the facts that only the user has."""
 
 import io
 import tarfile
@@ -16,8 +16,8 @@ from pandora_dagster.stores.erasure.file_erasure import await_levels, files_belo
 
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
 _PIPELINE_FILES = frozenset({MANIFEST, CALLS, "limiter.json"})
-"""Files that are not searched for facts: whatever they state about the user is in the documents too."""
-_WAIT_S = 60.0
+"""Files that are not searched for facts: what they state about the user is in the documents too."""
+_INDEX_WAIT_S = 60.0
 """Seconds to wait for an index of another user that another process holds."""
 
 
@@ -27,15 +27,15 @@ class UserDataFiles:
 
     layout: Layout
     trash: Callable[[UserId], Path]
-    """Where an erasure that was cut off may have moved the user's folder."""
+    """Where an interrupted erasure may have moved the user's folder."""
     notes: tuple[UserId, Path] | None
-    """The user whose notes are in a folder of their own, and that folder."""
+    """The user whose notes are outside the store, and their folder."""
     names: tuple[Path, ...]
-    """Paths whose names are not the user's."""
+    """Paths whose names count as text of others, such as the store root."""
     program: tuple[Path, ...]
-    """The files of this program: what is in them is not the user's."""
-    others_queries: Callable[[UserId], Iterable[str]]
-    """What other users asked in batches."""
+    """The files of this program, whose content is not the user's."""
+    queries_of_others: Callable[[UserId], Iterable[str]]
+    """The queries of other users in batches."""
     wait_s: float
     """Seconds to wait for each turn and level that another process holds."""
 
@@ -53,14 +53,14 @@ class UserDataFiles:
                     continue
 
     def of_others(self, user: UserId) -> Iterator[bytes]:
-        """What may state a fact of the user without being theirs: other users' documents, names and queries, this program."""
+        """Texts of others that may state a fact of the user: other users' documents and queries, names of paths, this program."""
         yield " ".join(map(str, self.names)).encode()
-        for line in self.others_queries(user):
+        for line in self.queries_of_others(user):
             yield line.encode(errors="surrogatepass")
-        mine = own_folders(self.layout, user)
+        own = own_folders(self.layout, user)
         for folder in (self.layout.users, self.layout.cold):
             for other in sorted(folder.iterdir()) if folder.is_dir() else ():
-                if other not in mine:
+                if other not in own:
                     yield from _unpacked_bytes(files_below(other))
         if self.notes and self.notes[0] != user:
             yield from _unpacked_bytes(files_below(self.notes[1]))
@@ -69,7 +69,7 @@ class UserDataFiles:
     def notices(self, user: UserId) -> Iterator[str]:
         """One sentence for each thing of the user that an erasure leaves."""
         if self.notes and self.notes[0] == user and not self.notes[1].is_relative_to(self.layout.user(user)):
-            yield f"{self.notes[1]}: notes outside of the store (PANDORA_NOTES): they are not erased"
+            yield f"{self.notes[1]}: notes outside the store (PANDORA_NOTES): they are not erased"
         for path in files_below(*own_folders(self.layout, user)):
             if path.is_symlink():
                 yield f"{path}: a link: it is erased, its target is not"
@@ -89,19 +89,20 @@ def _originals(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as reader:
             tar = tarfile.open(fileobj=io.BytesIO(reader.read()), mode="r:")  # noqa: SIM115 - closed with its bytes
-        for about in tar:
-            if about.isreg() and Path(about.name).suffix in _DOCUMENT_SUFFIXES and Path(about.name).name not in _PIPELINE_FILES:
-                file = tar.extractfile(about)
+        for member in tar:
+            if member.isreg() and Path(member.name).suffix in _DOCUMENT_SUFFIXES and Path(member.name).name not in _PIPELINE_FILES:
+                file = tar.extractfile(member)
                 yield file.read().decode(errors="replace") if file else ""
     except (OSError, tarfile.TarError, zstandard.ZstdError):
         return
 
 
 def _unpacked_bytes(paths: Iterable[Path]) -> Iterator[bytes]:
+    """The searchable content of files; what cannot be read is skipped."""
     for path in paths:
         if path.suffix == ".pyc":
             continue
         try:
-            yield from (data for _, data in searchable_contents(path, wait_s=_WAIT_S))
+            yield from (data for _, data in searchable_contents(path, wait_s=_INDEX_WAIT_S))
         except PandoraError:
             continue

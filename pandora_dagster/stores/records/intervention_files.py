@@ -1,4 +1,4 @@
-"""Interventions: one JSON file each (DECISIONS 14)."""
+"""The Interventions port: one JSON file for each intervention (decision 14)."""
 
 import re
 from collections.abc import Callable
@@ -25,43 +25,47 @@ class InterventionFiles:
     def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
         """Write a new intervention; credentials are removed from its message. Raises StoreError."""
         now = self._clock()
-        stem = f"int_{now.strftime('%Y%m%d_%H%M%S')}"
-        with self._files.lock(stem, what="interventions"):
-            while self._files.exists(number := f"{stem}_{self._random_hex(2)}"):
+        id_prefix = f"int_{now.strftime('%Y%m%d_%H%M%S')}"
+        with self._files.lock(id_prefix, what="interventions"):
+            while self._files.exists(intervention_id := f"{id_prefix}_{self._random_hex(2)}"):
                 pass
-            new = Intervention.model_validate(
-                {**fields, "id": number, "type": type, "message": redact(message), "created_at": iso(now)},
+            intervention = Intervention.model_validate(
+                {**fields, "id": intervention_id, "type": type, "message": redact(message), "created_at": iso(now)},
             )
-            return self._files.put(new, number)
+            return self._files.put(intervention, intervention_id)
 
     def show(self, intervention_id: str) -> Intervention:
         """One intervention; raises InputError where there is none, DocumentError where its file is damaged."""
         if not _ID.fullmatch(intervention_id):
             raise InputError(f"intervention {intervention_id[:60]!r}: expected an id like int_20260104_143000_1a2b")
-        found = self._find(intervention_id)
-        if found is None:
+        intervention = self._find(intervention_id)
+        if intervention is None:
             path = self._files.locate(intervention_id)
             raise InputError(f"intervention {intervention_id}: there is no {path}: expected one that exists")
-        return found
+        return intervention
 
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
-        """Oldest first; raises DocumentError naming a damaged file, since a halt must not be overlooked."""
-        found = [one for (number,) in self._files.list_keys() if (one := self._find(number))]
-        return tuple(i for i in found if state in (None, i.state) and user in (None, i.user_id))
+        """The interventions, oldest first; raises DocumentError naming a damaged file, since a halt must not be overlooked."""
+        stored = [intervention for (name,) in self._files.list_keys() if (intervention := self._find(name))]
+        return tuple(i for i in stored if state in (None, i.state) and user in (None, i.user_id))
 
     def resolve(self, intervention_id: str, resolution: str, *, how: ResolutionKind = "noted") -> Intervention:
-        """Close an intervention with the user's resolution, appended to what was noted before; raises InputError where it is resolved
-        already. A resolution replaces the note that the turn went on."""
+        """Close an intervention with the user's resolution, which is appended to an earlier note.
+
+        Raises InputError where it is resolved already; the note that the turn went on is no resolution.
+        """
         with self._files.lock(intervention_id, what="interventions"):
-            known = self.show(intervention_id)
-            if known.resolution_notice and known.how != "went_on":
-                raise InputError(f"{known.resolution_notice}: expected an open one", hint="pandora interventions list names those that are")
-            text = "; ".join(part for part in (known.resolution, redact(resolution)) if part)
+            intervention = self.show(intervention_id)
+            if intervention.resolution_notice and intervention.how != "went_on":
+                raise InputError(
+                    f"{intervention.resolution_notice}: expected an open one", hint="pandora interventions list names those that are"
+                )
+            text = "; ".join(part for part in (intervention.resolution, redact(resolution)) if part)
             fields = {"state": "resolved", "resolution": text, "how": how, "resolved_at": iso(self._clock())}
-            return self._files.put(known.model_copy(update=fields), intervention_id)
+            return self._files.put(intervention.model_copy(update=fields), intervention_id)
 
     def _find(self, intervention_id: str) -> Intervention | None:
-        found = self._files.find(intervention_id)
-        if found and found.id != intervention_id:
-            raise self._files.damaged(f"it holds intervention {found.id}: expected {intervention_id}", intervention_id)
-        return found
+        intervention = self._files.find(intervention_id)
+        if intervention and intervention.id != intervention_id:
+            raise self._files.damaged(f"it holds intervention {intervention.id}: expected {intervention_id}", intervention_id)
+        return intervention

@@ -26,10 +26,11 @@ class CorrectionFiles:
         self._files = RecordFiles(root, pattern, Correction, expected="a correction", names=names)
 
     def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, text: str, call_id: str = "") -> Correction:
+        """Store a correction of a turn; raises StoreError, also while the user is erased, UnknownTurnError for a deleted turn."""
         now = self._clock()
-        number = f"cor_{now.strftime('%Y%m%d_%H%M%S')}_{self._random_hex(4)}"
-        made = Correction(
-            id=number,
+        correction_id = f"cor_{now.strftime('%Y%m%d_%H%M%S')}_{self._random_hex(4)}"
+        correction = Correction(
+            id=correction_id,
             user_id=key.user,
             turn_id=key.turn_id,
             revision=revision,
@@ -43,9 +44,10 @@ class CorrectionFiles:
         with ErasureIntents(self._root).beginning(key.user):
             if not path_inside(self._root, Layout(self._root).turn(key)).is_dir():
                 raise UnknownTurnError(f"{key}: the turn was deleted: expected a turn that `pandora turns` lists")
-            return self._files.put(made, key.user, number)
+            return self._files.put(correction, key.user, correction_id)
 
     def of_user(self, user: UserId) -> tuple[Correction, ...]:
+        """The user's corrections, oldest first; raises DocumentError for a damaged file."""
         return tuple(self._files.all(user))
 
 
@@ -58,15 +60,15 @@ class RecipeTestFiles:
         self._files = RecordFiles(root, pattern, RecipeTest, expected="a recipe test", names=names, exclude_defaults=True)
 
     def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
-        """Store a test and return its path; raises StoreError, also while the user is erased, InputError for a user who is gone."""
+        """Store a test and return its path; raises StoreError, also while the user is erased, InputError for a deleted user."""
         key = user, *recipe_key(recipe), sha256(self._files.encode(test)).hexdigest()
         with ErasureIntents(self._root).beginning(user):
             if not path_inside(self._root, Layout(self._root).user(user)).is_dir():
-                raise InputError(f"user {user}: is gone: expected one who has turns")
+                raise InputError(f"user {user}: is deleted: expected a user who has turns")
             if not self._files.exists(*key):
                 self._files.put(test, *key)
         return Path(self._files.locate(*key))
 
     def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
-        """By name; raises DocumentError naming a damaged file."""
+        """The user's tests of a recipe, by name; raises DocumentError naming a damaged file."""
         return tuple(sorted(self._files.all(user, *recipe_key(recipe)), key=lambda test: test.name))

@@ -1,4 +1,4 @@
-"""Every version of a recipe that ever ran, and which one is in production: `<root>/recipes/<category>/<name>/`.
+"""The versions of each recipe that ever ran, and the one in production: `<root>/recipes/<category>/<name>/`.
 
 A version is one file, named by its hash and never changed; only `production.json` changes, under a lock.
 """
@@ -17,7 +17,7 @@ from pandora_dagster.stores.disk.record_files import RecordFiles
 from pandora_dagster.stores.turns.commits import iso
 
 _VERSION = re.compile(r"[0-9a-f]{12}")
-_BEGINNING = re.compile(r"[0-9a-f]{4,12}")
+_VERSION_PREFIX = re.compile(r"[0-9a-f]{4,12}")
 
 
 class RecipeVersionFiles:
@@ -29,63 +29,69 @@ class RecipeVersionFiles:
         pattern, lock = "recipes/{category}/{name}/production.json", "recipes/{category}/{name}/.lock"
         expected = "a record of what is in production"
         self._production = RecordFiles(root, pattern, RecipeProduction, expected=expected, lock=lock, lock_seconds=lock_seconds)
-        self._ran: dict[str, str] = {}
-        """Recipe -> the stored version that this process ran last."""
-        self._read: dict[Path, tuple[tuple[int, int, int], RecipeProduction]] = {}
-        self._loaded: dict[tuple[str, str], LoadedRecipe] = {}
+        self._last_kept: dict[str, str] = {}
+        """Recipe -> the version that this process kept last."""
+        self._production_cache: dict[Path, tuple[tuple[int, int, int], RecipeProduction]] = {}
+        """`production.json` -> its time, size and inode, and its content."""
+        self._version_cache: dict[tuple[str, str], LoadedRecipe] = {}
 
     def keep(self, loaded: LoadedRecipe) -> None:
-        """Write a version that is not kept yet, or damaged (whole or not at all), and note it where it is new in production."""
-        if self._ran.get(loaded.path) == loaded.version and not _is_new_version(loaded, self.production(loaded.path)):
+        """Store a version that is not stored yet, or is damaged, and add it to the history where it is new in production."""
+        if self._last_kept.get(loaded.path) == loaded.version and not _is_new_version(loaded, self.production(loaded.path)):
             return
         path, text = self._path(loaded.path, loaded.version), version_text(loaded)
-        if not _holds(path, text):
+        if not _file_has_text(path, text):
             write_atomic(path, encode_text(path.name, text))
         if _is_new_version(loaded, self.production(loaded.path)):
             with self._production.lock(*recipe_key(loaded.path), what=f"the versions of {loaded.path}"):
-                known = self._read_production(loaded.path)
-                if _is_new_version(loaded, known):
+                production = self._read_production(loaded.path)
+                if _is_new_version(loaded, production):
                     change = ProductionChange(
-                        at=iso(self._clock()), kind="file", version=loaded.version, before=known.version, layer=known.layer
+                        at=iso(self._clock()), kind="file", version=loaded.version, before=production.version, layer=production.layer
                     )
-                    self._write(loaded.path, known, change, pinned="")
-        self._ran[loaded.path] = loaded.version
+                    self._write(loaded.path, production, change, pinned="")
+        self._last_kept[loaded.path] = loaded.version
 
     def production(self, recipe: str) -> RecipeProduction:
-        """The content of `production.json`; read again only when it changed. Raises ConfigurationError where it is damaged."""
+        """The content of `production.json`; read again only when the file changed. Raises ConfigurationError where it is damaged."""
         path = Path(self._production.locate(*recipe_key(recipe)))
         try:
-            about = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             return RecipeProduction(recipe=recipe)
-        stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
-        known = self._read.get(path)
-        if known is None or known[0] != stamp:
-            known = self._read[path] = (stamp, self._read_production(recipe))
-        return known[1]
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        cached = self._production_cache.get(path)
+        if cached is None or cached[0] != stamp:
+            cached = self._production_cache[path] = (stamp, self._read_production(recipe))
+        return cached[1]
 
     def version(self, recipe: str, version: str) -> LoadedRecipe:
-        """A kept version by the first digits of its hash (4 at least), its content verified against its name."""
+        """A kept version by the first digits of its hash (4 at least), its content verified against its hash."""
         full = self._full_hash(recipe, version)
-        if (recipe, full) not in self._loaded:
-            self._loaded[recipe, full] = self._checked(recipe, full)
-        return self._loaded[recipe, full]
+        if (recipe, full) not in self._version_cache:
+            self._version_cache[recipe, full] = self._load_version(recipe, full)
+        return self._version_cache[recipe, full]
 
     def versions(self, recipe: str) -> tuple[str, ...]:
-        """The kept versions, by hash; whether each is sound is for `faults`."""
+        """The kept versions, by hash; `faults` checks their content."""
         folder = self._folder(recipe)
         return tuple(sorted(p.stem for p in folder.glob("*.json") if _VERSION.fullmatch(p.stem))) if folder.is_dir() else ()
 
     def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
-        """Append to the history what is in production from now on; `change.before` is filled in. One process after the other."""
+        """Append a change of what is in production to the history, with `change.before` filled in.
+
+        Raises InputError where another process changed it after the caller read `since`.
+        """
         with self._production.lock(*recipe_key(recipe), what=f"the versions of {recipe}"):
-            known = self._read_production(recipe)
-            if known != since:
-                raise InputError(_conflict_message(recipe, known), hint=f"look again with pandora recipes history {recipe}, then decide")
-            return self._write(recipe, known, change.model_copy(update={"before": known.version}), pinned=pinned)
+            production = self._read_production(recipe)
+            if production != since:
+                raise InputError(
+                    _conflict_message(recipe, production), hint=f"look again with pandora recipes history {recipe}, then decide"
+                )
+            return self._write(recipe, production, change.model_copy(update={"before": production.version}), pinned=pinned)
 
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with each damaged version or record, naming its file."""
+        """One sentence for each damaged version or record, with its file."""
         return tuple(fault for recipe in self._recipes() for fault in self._faults_of(recipe))
 
     def _faults_of(self, recipe: str) -> list[str]:
@@ -96,49 +102,54 @@ class RecipeVersionFiles:
             faults.append(str(error))
         else:
             named = {change.version for change in production.history} | ({production.pinned} if production.pinned else set[str]())
-            gone = sorted(named - set(self.versions(recipe)))
-            faults += [f"{self._path(recipe, version)}: missing: expected a version that ran" for version in gone]
+            missing = sorted(named - set(self.versions(recipe)))
+            faults += [f"{self._path(recipe, version)}: missing: expected a version that ran" for version in missing]
         for version in self.versions(recipe):
             try:
-                self._checked(recipe, version)
+                self._load_version(recipe, version)
             except DocumentError as error:
                 faults.append(str(error))
         return faults
 
     def _full_hash(self, recipe: str, version: str) -> str:
+        """The whole hash of a kept version by its first digits; raises InputError where none fits, or several."""
         kept = self.versions(recipe)
-        if not _BEGINNING.fullmatch(version):
+        if not _VERSION_PREFIX.fullmatch(version):
             raise InputError(
                 f"{recipe}: version {version[:40]!r}: expected 4 to 12 digits of a hash, such as {kept[0] if kept else '3fd9c2'}"
             )
-        found = [one for one in kept if one.startswith(version)]
-        if len(found) > 1:
-            raise InputError(f"{recipe}: version {version} is ambiguous: {', '.join(found)}: expected more digits")
-        if not found:
-            known = f"one of {', '.join(kept)}" if kept else "one that ran, and none has yet"
-            raise InputError(f"{recipe}: version {version} is not kept: expected {known}", hint=f"pandora recipes history {recipe}")
-        return found[0]
+        matches = [full for full in kept if full.startswith(version)]
+        if len(matches) > 1:
+            raise InputError(f"{recipe}: version {version} is ambiguous: {', '.join(matches)}: expected more digits")
+        if not matches:
+            expected = f"one of {', '.join(kept)}" if kept else "one that ran, and none has yet"
+            raise InputError(f"{recipe}: version {version} is not kept: expected {expected}", hint=f"pandora recipes history {recipe}")
+        return matches[0]
 
-    def _checked(self, recipe: str, version: str) -> LoadedRecipe:
+    def _load_version(self, recipe: str, version: str) -> LoadedRecipe:
+        """A kept version from its file; raises DocumentError where it is damaged."""
         path = self._path(recipe, version)
         return read_version(read_text(path), path=recipe, version=version, where=str(path))
 
     def _read_production(self, recipe: str) -> RecipeProduction:
+        """The content of `production.json`, empty where it is missing; raises ConfigurationError where it is damaged."""
         key = recipe_key(recipe)
         path = self._production.locate(*key)
         try:
-            found = self._production.find(*key)
+            production = self._production.find(*key)
         except DocumentError as error:
             hint = f"correct {path}, or move it out of the store: then the recipe's file is what runs"
             raise ConfigurationError(str(error), hint=hint) from error
-        if found and found.recipe != recipe:
-            raise ConfigurationError(f"{path}: it describes {found.recipe}: expected {recipe}", hint="move the file where it belongs")
-        return found or RecipeProduction(recipe=recipe)
+        if production and production.recipe != recipe:
+            raise ConfigurationError(
+                f"{path}: it describes {production.recipe}: expected {recipe}", hint="move the file to the folder of its recipe"
+            )
+        return production or RecipeProduction(recipe=recipe)
 
-    def _write(self, recipe: str, known: RecipeProduction, change: ProductionChange, *, pinned: str) -> RecipeProduction:
-        history = (*known.history, change)
-        made = RecipeProduction(recipe=recipe, pinned=pinned, layer=change.layer, history=history)
-        return self._production.put(made, *recipe_key(recipe))
+    def _write(self, recipe: str, before: RecipeProduction, change: ProductionChange, *, pinned: str) -> RecipeProduction:
+        history = (*before.history, change)
+        production = RecipeProduction(recipe=recipe, pinned=pinned, layer=change.layer, history=history)
+        return self._production.put(production, *recipe_key(recipe))
 
     def _recipes(self) -> list[str]:
         root = path_inside(self._layout.root, self._layout.recipes)
@@ -158,13 +169,13 @@ def _is_new_version(loaded: LoadedRecipe, production: RecipeProduction) -> bool:
     return not production.pinned and production.version != loaded.version
 
 
-def _conflict_message(recipe: str, known: RecipeProduction) -> str:
-    last = known.history[-1] if known.history else None
-    change = f"{last.who or 'a call'} put {last.version} there ({last.kind})" if last else "its record is gone"
-    return f"{recipe}: what is in production changed meanwhile: {change}: expected it as it was when this was decided"
+def _conflict_message(recipe: str, production: RecipeProduction) -> str:
+    last = production.history[-1] if production.history else None
+    change = f"{last.who or 'a call'} put {last.version} into production ({last.kind})" if last else "its record was deleted"
+    return f"{recipe}: what is in production changed meanwhile: {change}: expected no change since it was read"
 
 
-def _holds(path: Path, text: str) -> bool:
+def _file_has_text(path: Path, text: str) -> bool:
     try:
         return read_text(path) == text
     except DocumentError:

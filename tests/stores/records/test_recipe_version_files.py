@@ -105,7 +105,7 @@ def test_a_change_decided_on_what_stands_there_no_more_is_refused(versions):
     since = versions.production(RECIPE)
     pin(versions, first.version, who="ann")
     change = ProductionChange(at="2026-01-04T15:00:00Z", kind="layer", version=second.version, layer=ModelLayer.MIND, who="bob")
-    with pytest.raises(InputError, match=f"changed meanwhile: ann put {first.version} there \\(rollback\\)"):
+    with pytest.raises(InputError, match=f"changed meanwhile: ann put {first.version} into production \\(rollback\\)"):
         versions.change(RECIPE, change, since=since, pinned="")
     assert (versions.production(RECIPE).pinned, versions.production(RECIPE).layer) == (first.version, None)
 

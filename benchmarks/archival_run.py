@@ -33,7 +33,7 @@ from benchmarks.speed import GIVEN
 from benchmarks.speed_import import generated
 from pandora_dagster.app import open_app, open_archive
 from pandora_dagster.archive.archive_selection import select_turns
-from pandora_dagster.archive.turn_archival import CONTEXT, PHASE, compression_targets, readable_documents
+from pandora_dagster.archive.turn_archival import CONTEXT_FILE, PHASE, compression_targets, readable_documents
 from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import ContentType, Priority
 from pandora_dagster.contracts.model_calls import CallSite
@@ -115,14 +115,16 @@ def bare(root: Path) -> tuple[int, float, float]:
     for due in select_turns(ctx).due:
         turn, files = ctx.folders.originals(due.key)
         site = CallSite(PHASE, due.key.user, turn.manifest.session_id, due.key, turn.manifest.revision, Priority.BATCH)
-        work.append((site, dict(files), readable_documents(turn, count=app.dependencies.counter.count, over=ctx.rules.document_tokens)))
+        work.append(
+            (site, dict(files), readable_documents(turn, count=app.dependencies.counter.count, min_tokens=ctx.rules.document_tokens))
+        )
     (folder := root / "bare").mkdir()
     started, used = perf_counter(), process_time()
     for number, (site, files, texts) in enumerate(work):
         small: dict[str, str] = {}
         for name, text in texts.items():
             tried = compression_targets(app.dependencies.counter.count(text), ctx.rules)
-            content = CompressionInput(text, name, ContentType.CONTEXT_DOC if name == CONTEXT else None)
+            content = CompressionInput(text, name, ContentType.CONTEXT_DOC if name == CONTEXT_FILE else None)
             small[name] = app.run(summarizer.compress_for_archive(content, targets=tried, site=site)).text if tried else text
         _synced(folder / f"{number}.tar.zst", zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(packed_tar(files)))
         for name, text in small.items():

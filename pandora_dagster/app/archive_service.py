@@ -15,7 +15,7 @@ from pandora_dagster.archive.level_runs import LevelContext, LevelRules
 from pandora_dagster.archive.level_runs import OnRow as OnLevel
 from pandora_dagster.archive.original_retention import OnTurn, prune
 from pandora_dagster.archive.session_narratives import PHASE as SESSIONS
-from pandora_dagster.archive.session_narratives import missing_turns, summarise_sessions, user_sessions
+from pandora_dagster.archive.session_narratives import missing_turns, summarize_sessions, user_sessions
 from pandora_dagster.archive.turn_archival import ArchiveContext, ArchiveRules
 from pandora_dagster.archive.user_digests import digest_users, missing_narratives
 from pandora_dagster.contracts.archive_records import ArchivedDay, ArchiveReport
@@ -136,7 +136,7 @@ class ArchiveService:
         ctx = open_levels(self.app, run_id=run_id)
         ordered = sorted(subjects, key=lambda one: (one.user, one.session))
         if name == SESSIONS:
-            return self.app.run(summarise_sessions(ctx, [(one.user, one.session) for one in ordered], on_row=on_row))
+            return self.app.run(summarize_sessions(ctx, [(one.user, one.session) for one in ordered], on_row=on_row))
         return self.app.run(digest_users(ctx, [one.user for one in ordered], on_row=on_row))
 
     def lost(self, subjects: Collection[LevelSubject]) -> Iterator[str]:

@@ -1,7 +1,11 @@
-"""One archival run over many turns: a batch is compressed while a thread writes the batch before it.
+"""One archival run over many turns, in batches.
 
-Memory is bounded by two batches, calls by a semaphore. A bad turn becomes an intervention and a failed row, and the run continues; a
-refusing disk or an unreachable model ends the run, and the next run finishes it.
+For each turn of a batch: take its lock, make the summary that it lacks, judge it by its manifest, compress it in memory. While one batch is
+compressed, a thread writes the batch before it: cold objects, manifests, call index, lineage and, last, rows of the turn index. A run that
+was cut off between those steps leaves archived turns with an old row; the next run finishes them (`interrupted`).
+
+Memory is bounded by two batches, concurrent calls by a semaphore. A damaged turn becomes an intervention and a failed row, and the run
+continues. A disk that refuses, or an unreachable model, ends the run; the next run continues.
 """
 
 import asyncio
@@ -30,23 +34,24 @@ from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.phase_spec import PhaseRole
 from pandora_dagster.phases.flow.phase_table import phase_in_role
 
-_BATCH = 128
-"""Turns that are written together: one fsync wait for all; a run has two batches in memory."""
-_BATCH_BYTES = 32 * 1024 * 1024
-"""Limit for the originals of a batch, in bytes."""
+_MAX_BATCH_TURNS = 128
+"""Turns that are written together, with one wait for fsync."""
+_MAX_BATCH_BYTES = 32 * 1024 * 1024
+"""Bytes of the originals of a batch."""
 OnRow = Callable[[ArchivedTurn], None]
 
 
 async def archive_turns(selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow = lambda row: None) -> ArchiveReport:
-    """Archive the selected turns. `on_row` receives each turn's row; the report has sums and failures.
+    """Archive the selected turns. `on_row` receives each turn's row; the report has the sums and the failed rows.
 
-    A turn that another process holds is tried last, once it is free. Never raises for one turn.
+    A turn that another process has locked is tried again at the end, with a wait. No fault of a single turn is raised.
     """
-    run = _ArchiveRun(ctx, current_eligibility(ctx), selected.known, on_row, ArchiveReport(due=len(selected.due), not_due=selected.not_due))
+    report = ArchiveReport(due=len(selected.due), not_due=selected.not_due)
+    run = _ArchiveRun(ctx, current_eligibility(ctx), selected.indexed, on_row, report)
     try:
-        for wait_s, waiting in ((0.0, selected.due), (None, run.busy)):
-            for some in _batches(waiting, ctx):
-                await run.archive_batch(some, wait_s=wait_s)
+        for lock_wait_s, turns in ((0.0, selected.due), (None, run.busy)):
+            for batch in _divide_into_batches(turns, ctx):
+                await run.archive_batch(batch, lock_wait_s=lock_wait_s)
             await run.finish()
         ctx.cold.remove_partial_objects()
     except StoreError as error:
@@ -56,28 +61,28 @@ async def archive_turns(selected: ArchiveSelection, ctx: ArchiveContext, *, on_r
     return run.report
 
 
-def _batches(waiting: Iterable[DueTurn], ctx: ArchiveContext) -> Iterator[list[DueTurn]]:
-    some: list[DueTurn] = []
-    size = 0
-    for due in waiting:
-        more = ctx.folders.size(due.key)
-        if some and (len(some) == _BATCH or size + more > _BATCH_BYTES):
-            yield some
-            some, size = [], 0
-        some.append(due)
-        size += more
-    if some:
-        yield some
+def _divide_into_batches(turns: Iterable[DueTurn], ctx: ArchiveContext) -> Iterator[list[DueTurn]]:
+    batch: list[DueTurn] = []
+    batch_bytes = 0
+    for due in turns:
+        turn_bytes = ctx.folders.size(due.key)
+        if batch and (len(batch) == _MAX_BATCH_TURNS or batch_bytes + turn_bytes > _MAX_BATCH_BYTES):
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(due)
+        batch_bytes += turn_bytes
+    if batch:
+        yield batch
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Turns whose locks are held."""
+    """Turns whose locks this run holds."""
 
     locks: ExitStack
-    made: list[PackedTurn] = field(default_factory=list[PackedTurn])
-    left: list[DueTurn] = field(default_factory=list[DueTurn])
-    """Archived by an interrupted run."""
+    packed: list[PackedTurn] = field(default_factory=list[PackedTurn])
+    interrupted: list[DueTurn] = field(default_factory=list[DueTurn])
+    """Turns that an interrupted run archived without their rows."""
     started: float = field(default_factory=monotonic)
 
 
@@ -85,9 +90,10 @@ class _Batch:
 class _StoredBatch:
     """The outcome of writing a batch."""
 
-    after: list[Turn] = field(default_factory=list[Turn])
-    settled: list[DueTurn] = field(default_factory=list[DueTurn])
-    bad: list[tuple[DueTurn, PandoraError]] = field(default_factory=list[tuple[DueTurn, PandoraError]])
+    archived: list[Turn] = field(default_factory=list[Turn])
+    finished: list[DueTurn] = field(default_factory=list[DueTurn])
+    """Turns of an interrupted run that are complete now."""
+    failed: list[tuple[DueTurn, PandoraError]] = field(default_factory=list[tuple[DueTurn, PandoraError]])
 
     @contextmanager
     def collect_fault(self, due: DueTurn) -> Generator[None]:
@@ -95,75 +101,75 @@ class _StoredBatch:
         try:
             yield
         except DocumentError as error:
-            self.bad.append((due, error))
+            self.failed.append((due, error))
 
 
 class _ArchiveRun:
     """One run: the batch that is being written, the sums so far."""
 
     def __init__(
-        self, ctx: ArchiveContext, rules: EligibilityRule, known: frozenset[TurnActivity], on_row: OnRow, report: ArchiveReport
+        self, ctx: ArchiveContext, rules: EligibilityRule, indexed: frozenset[TurnActivity], on_row: OnRow, report: ArchiveReport
     ) -> None:
-        self._ctx, self._rules, self._known, self._on_row = ctx, rules, set(known), on_row
+        self._ctx, self._rules, self._indexed, self._on_row = ctx, rules, set(indexed), on_row
         self._background = replace(ctx.deps, priority=Priority.BATCH, is_maintenance=True)
         self._limit = asyncio.Semaphore(ctx.rules.concurrency)
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix="archive")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="archive")
         self._pending: tuple[_Batch, Future[_StoredBatch]] | None = None
         self.report = report
         self.busy: list[DueTurn] = []
         """Turns that another process held when they were tried."""
 
-    async def archive_batch(self, due: Sequence[DueTurn], *, wait_s: float | None) -> None:
-        """Compress a batch while the one before it is written, then submit it. Raises StoreError."""
+    async def archive_batch(self, due: Sequence[DueTurn], *, lock_wait_s: float | None) -> None:
+        """Compress a batch while the one before it is written, then submit it to the writing thread. Raises StoreError."""
         if self.report.stopped:
             return
         batch = _Batch(ExitStack())
         try:
-            for refused in await asyncio.gather(*(self._archive_turn(one, batch, wait_s) for one in due), return_exceptions=True):
-                if refused is not None:
-                    raise refused
+            for error in await asyncio.gather(*(self._archive_turn(turn, batch, lock_wait_s) for turn in due), return_exceptions=True):
+                if error is not None:
+                    raise error
             await self.finish()
         except BaseException:
             batch.locks.close()
             raise
-        self._pending = (batch, self._disk.submit(self._store_batch, batch))
+        self._pending = (batch, self._writer.submit(self._store_batch, batch))
 
     async def finish(self) -> None:
         """Wait for the batch that is being written, and report its turns. Raises StoreError."""
         if self._pending is None:
             return
-        (batch, stored), self._pending = self._pending, None
+        (batch, writing), self._pending = self._pending, None
         with batch.locks:
-            done = await asyncio.wrap_future(stored)
-        seconds = (monotonic() - batch.started) / max(len(done.after), 1)
-        for turn in done.after:
+            stored = await asyncio.wrap_future(writing)
+        seconds = (monotonic() - batch.started) / max(len(stored.archived), 1)
+        for turn in stored.archived:
             self._add_row(_archived_row(turn, seconds))
-        for due in done.settled:
-            self._add_row(_row(due, ArchiveOutcome.FINISHED, "archived before; its folder and row are complete now"))
-        for due, error in done.bad:
+        for due in stored.finished:
+            self._add_row(_outcome_row(due, ArchiveOutcome.FINISHED, "archived before; its folder and row are complete now"))
+        for due, error in stored.failed:
             self._record_failure(due, error)
 
     def stop(self, why: str, hint: str) -> None:
-        """No turn is begun after this."""
+        """Report why the run ends; no turn begins after this."""
         self.report = replace(self.report, stopped=why, hint=hint)
 
     def close(self) -> None:
         """Wait for the writing thread, and release the locks of its batch."""
-        self._disk.shutdown()
+        self._writer.shutdown()
         if self._pending:
             self._pending[0].locks.close()
 
-    async def _archive_turn(self, due: DueTurn, batch: _Batch, wait_s: float | None) -> None:
+    async def _archive_turn(self, due: DueTurn, batch: _Batch, lock_wait_s: float | None) -> None:
         """Lock and compress one turn, or report it as kept or failed."""
         async with self._limit:
             if self.report.stopped:
                 return
             try:
-                await self._archive_locked(due, batch, wait_s)
+                await self._archive_locked(due, batch, lock_wait_s)
             except HaltError as halt:
                 self._record_halt(due, halt)
             except UnknownTurnError as error:
-                self._add_row(_row(due, ArchiveOutcome.KEPT, f"it is gone: {error}"))
+                self._add_row(_outcome_row(due, ArchiveOutcome.KEPT, f"it is gone: {error}"))
             except (DocumentError, InputError) as error:
                 self._record_failure(due, error)
             except StoreError as error:
@@ -171,13 +177,13 @@ class _ArchiveRun:
                     raise  # the disk refuses: it would refuse every other turn too
                 self._record_failure(due, error)
 
-    async def _archive_locked(self, due: DueTurn, batch: _Batch, wait_s: float | None) -> None:
+    async def _archive_locked(self, due: DueTurn, batch: _Batch, lock_wait_s: float | None) -> None:
         with ExitStack() as lock:
             try:
-                lock.enter_context(self._ctx.deps.turns.lock(due.key, wait_s=wait_s))
+                lock.enter_context(self._ctx.deps.turns.lock(due.key, wait_s=lock_wait_s))
             except StoreError as error:
-                if wait_s is None:
-                    self._add_row(_row(due, ArchiveOutcome.KEPT, str(error)))
+                if lock_wait_s is None:
+                    self._add_row(_outcome_row(due, ArchiveOutcome.KEPT, str(error)))
                 else:
                     self.busy.append(due)
                 return
@@ -187,57 +193,57 @@ class _ArchiveRun:
                 await self._pack_or_keep(due, manifest, batch)
                 return
         await self._make_summary(due, manifest)
-        await self._archive_locked(due, batch, wait_s)
+        await self._archive_locked(due, batch, lock_wait_s)
 
     async def _pack_or_keep(self, due: DueTurn, manifest: Manifest, batch: _Batch) -> None:
-        judged = judge_manifest(manifest, self._ctx, self._rules)
-        if isinstance(judged, DueTurn):
-            batch.made.append(await pack_turn(judged, self._ctx))
-        elif judged.cause is NotDueReason.ARCHIVED:
-            batch.left.append(due)
+        verdict = judge_manifest(manifest, self._ctx, self._rules)
+        if isinstance(verdict, DueTurn):
+            batch.packed.append(await pack_turn(verdict, self._ctx))
+        elif verdict.cause is NotDueReason.ARCHIVED:
+            batch.interrupted.append(due)
         else:
-            self._add_row(_row(due, ArchiveOutcome.KEPT, judged.reason))
+            self._add_row(_outcome_row(due, ArchiveOutcome.KEPT, verdict.reason))
 
     async def _make_summary(self, due: DueTurn, manifest: Manifest) -> None:
         """Make the summary that the row of a saved turn needs, where a crash prevented it. Raises HaltError."""
-        self._known.discard(TurnActivity(due.key, manifest.state, manifest.last_activity))
+        self._indexed.discard(TurnActivity(due.key, manifest.state, manifest.last_activity))
         report = await turn_flow.run_phase(phase_in_role(PhaseRole.SUMMARY), due.key, self._background, again=False)
         if report.halt:
             raise HaltError(report.halt.message, intervention_id=report.halt.id, hint=report.halt.hint)
 
     def _store_batch(self, batch: _Batch) -> _StoredBatch:
-        """Write and index a batch, in a thread; a bad turn is left out. Raises StoreError."""
-        done = _StoredBatch()
+        """Write and index a batch, in the writing thread; a damaged turn stays unchanged. Raises StoreError."""
+        stored = _StoredBatch()
         try:
-            done.after += store_turns(batch.made, self._ctx) if batch.made else ()
-        except DocumentError:
-            for one in batch.made:
-                with done.collect_fault(one.due):
-                    done.after += store_turns([one], self._ctx)
-        before = {one.due.key: one.turn for one in batch.made}
-        self._index_turns([(before[turn.key], turn) for turn in done.after])
-        for due in batch.left:
-            with done.collect_fault(due):
+            stored.archived += store_turns(batch.packed, self._ctx) if batch.packed else ()
+        except DocumentError:  # one turn is damaged: each is tried alone
+            for packed in batch.packed:
+                with stored.collect_fault(packed.due):
+                    stored.archived += store_turns([packed], self._ctx)
+        originals = {packed.due.key: packed.turn for packed in batch.packed}
+        self._index_turns([(originals[turn.key], turn) for turn in stored.archived])
+        for due in batch.interrupted:
+            with stored.collect_fault(due):
                 self._finish_interrupted(due.key)
-                done.settled.append(due)
-        return done
+                stored.finished.append(due)
+        return stored
 
     def _index_turns(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
-        """Index turns by their originals; rows that were up to date keep their texts and change their state only."""
+        """Index pairs of (original, archived) turn by the original texts; a row that was up to date only changes its state."""
         # Rows last: a later run skips a turn whose row says archived.
-        self._ctx.deps.calls.index_turns([(after.key, after.manifest.revision) for _, after in turns])
-        self._ctx.put_lineage((after.manifest, before) for before, after in turns)
-        same: list[Manifest] = []
-        for before, after in turns:
-            if TurnActivity(before.key, before.manifest.state, before.manifest.last_activity) in self._known:
-                same.append(after.manifest)
+        self._ctx.deps.calls.index_turns([(archived.key, archived.manifest.revision) for _, archived in turns])
+        self._ctx.put_lineage((archived.manifest, original) for original, archived in turns)
+        indexed: list[Manifest] = []
+        for original, archived in turns:
+            if TurnActivity(original.key, original.manifest.state, original.manifest.last_activity) in self._indexed:
+                indexed.append(archived.manifest)
             else:
-                self._ctx.index_row(after.manifest, before)
-        if same:
-            self._ctx.deps.index.update_states(same)
+                self._ctx.index_row(archived.manifest, original)
+        if indexed:
+            self._ctx.deps.index.update_states(indexed)
 
     def _finish_interrupted(self, key: TurnKey) -> None:
-        """Finish an interrupted run for one turn: folder, call index, lineage, row."""
+        """Complete a turn that an interrupted run archived: its folder, call index, lineage and row."""
         self._ctx.folders.reconcile(key)
         manifest, original = self._ctx.deps.turns.manifest(key), self._ctx.deps.turns.original(key)
         self._ctx.deps.calls.index_turns([(key, manifest.revision)])
@@ -245,30 +251,31 @@ class _ArchiveRun:
         self._ctx.index_row(manifest, original)
 
     def _record_halt(self, due: DueTurn, halt: HaltError) -> None:
-        self._add_row(_row(due, ArchiveOutcome.FAILED, str(halt), halt.intervention_id))
+        self._add_row(_outcome_row(due, ArchiveOutcome.FAILED, str(halt), halt.intervention_id))
         if self._ctx.deps.interventions.show(halt.intervention_id).type in FATAL_INTERVENTIONS:
             self.stop(str(halt), halt.hint)
 
     def _record_failure(self, due: DueTurn, error: PandoraError) -> None:
-        """Leave a damaged turn unchanged, and open an intervention."""
+        """Open an intervention for a damaged turn, which stays unchanged, and report it."""
         kind = intervention_type(error) if isinstance(error, DocumentError) else InterventionType.CORRUPT_DOCUMENT
         fields = {"user_id": due.key.user, "turn_id": due.key.turn_id, "phase": PHASE}
         opened = self._ctx.deps.interventions.open(kind, f"{due.key}: {error}", hint=error.hint, **fields)
-        self._add_row(_row(due, ArchiveOutcome.FAILED, str(error), opened.id))
+        self._add_row(_outcome_row(due, ArchiveOutcome.FAILED, str(error), opened.id))
 
     def _add_row(self, row: ArchivedTurn) -> None:
-        known = self.report
-        counts = {**known.counts, row.outcome: known.counts.get(row.outcome, 0) + 1}
-        failed = (*known.failed, row) if row.outcome is ArchiveOutcome.FAILED else known.failed
-        self.report = replace(known.plus(row.documents, row.size), counts=counts, failed=failed)
+        report = self.report
+        counts = {**report.counts, row.outcome: report.counts.get(row.outcome, 0) + 1}
+        failed = (*report.failed, row) if row.outcome is ArchiveOutcome.FAILED else report.failed
+        self.report = replace(report.plus(row.documents, row.size), counts=counts, failed=failed)
         self._on_row(row)
 
 
 def _lacks_summary(manifest: Manifest) -> bool:
+    """Whether a saved turn lacks the summary that its row needs; a recorded turn needs none."""
     return manifest.state is TurnState.SAVED and not manifest.recorded and not manifest.has_finished(phase_in_role(PhaseRole.SUMMARY))
 
 
-def _row(due: DueTurn, outcome: ArchiveOutcome, reason: str, intervention: str = "") -> ArchivedTurn:
+def _outcome_row(due: DueTurn, outcome: ArchiveOutcome, reason: str, intervention: str = "") -> ArchivedTurn:
     """The row of a turn that this run did not archive."""
     return ArchivedTurn(due.key, due.day.isoformat(), outcome, reason=reason, intervention=intervention)
 

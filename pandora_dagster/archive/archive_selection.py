@@ -1,6 +1,10 @@
-"""Selection of the stored turns that are due for archival: candidates from the index and from folders without a row, with their holds.
+"""Selection of the stored turns that are due for archival.
 
-Reads rows, and manifests only of turns without a settled row. The archival run judges each turn again under its lock.
+The day of a turn is the local date of its last activity. The turn is due once that whole day is `after_days` days past: at any hour of day
+D the newest due day is D - 31 for 30 days. Days are counted on the calendar of the time zone, so a day of 23 or 25 hours is one day.
+
+Candidates are rows of the turn index, and folders without a row. A manifest is read only where the row is missing or its state may still
+change. The archival run judges each turn again under its lock.
 """
 
 from bisect import bisect
@@ -21,30 +25,30 @@ from pandora_dagster.errors import BadIdError, DocumentError, StoreError, Unknow
 from pandora_dagster.phases.core.halt_interventions import has_continued
 from pandora_dagster.phases.core.turn_indexing import UNSETTLED_STATES
 
-# Which turns are due, by the day of a turn: the local date of its last activity. The turn is due once that whole day is `after_days` days
-# past: at any hour of day D the newest due day is D - 31 for 30 days. Days are counted on the calendar of the time zone, so a day of 23 or
-# 25 hours is one day.
-
-EARLIEST = date(2000, 1, 1)
-"""Older turns have this day: one wrong year would otherwise create a thousand years of day partitions."""
-_FINISHED = (TurnState.SAVED, TurnState.CLARIFY)
+EARLIEST_DAY = date(2000, 1, 1)
+"""The day of all older turns: one wrong year would otherwise create a thousand years of day partitions."""
+_KEYS_PER_QUERY = 10_000
+"""Folders that are compared with the index at a time."""
+_FINISHED_STATES = (TurnState.SAVED, TurnState.CLARIFY)
 
 
 def local_day(moment: str, zone: ZoneInfo) -> date:
-    """The local date of an ISO 8601 moment with its offset, not before EARLIEST; raises ValueError."""
+    """The local date of an ISO 8601 moment with an offset, not before EARLIEST_DAY; raises ValueError."""
     parsed = datetime.fromisoformat(moment)
     if parsed.tzinfo is None:
         raise ValueError(f"{moment!r}: no offset: expected a moment such as 2026-01-04T14:30:00Z")
     try:
-        return max(EARLIEST, parsed.astimezone(zone).date())
+        return max(EARLIEST_DAY, parsed.astimezone(zone).date())
     except OverflowError as error:
         raise ValueError(f"{moment!r}: beyond the calendar") from error
 
 
 def timestamp_bounds(first: date, last: date) -> tuple[str, str]:
-    """Bounds [from, before) of the ISO 8601 texts whose day in some time zone is one of these: an offset moves the date of a moment by
-    less than two days."""
-    earliest = "" if first <= EARLIEST else str(first - timedelta(days=2))
+    """Bounds [from, before), as texts, of the ISO 8601 moments whose day in any time zone is between `first` and `last`.
+
+    Moments are compared as texts. An offset moves the date of a moment by less than two days.
+    """
+    earliest = "" if first <= EARLIEST_DAY else str(first - timedelta(days=2))
     return earliest, "\U0010ffff" if last.year == date.max.year else str(last + timedelta(days=3))
 
 
@@ -56,21 +60,21 @@ def last_due_day(now: datetime, zone: ZoneInfo, after_days: int) -> date:
         raise ValueError(f"{after_days} days before {now.date()}: before the calendar begins") from error
 
 
-def date_ranges(due: Collection[date], settled: Collection[date]) -> tuple[tuple[date, date], ...]:
-    """Ranges of days, first to last, that contain every due day and no settled one, oldest first: one run each."""
-    found: list[tuple[date, date]] = []
-    breaks = sorted(set(settled) - set(due))
+def date_ranges(due: Collection[date], excluded: Collection[date]) -> tuple[tuple[date, date], ...]:
+    """The fewest ranges (first day, last day), oldest first, that contain every due day and no excluded one; each becomes one run."""
+    ranges: list[tuple[date, date]] = []
+    gaps = sorted(set(excluded) - set(due))
     for day in sorted(set(due)):
-        if found and bisect(breaks, found[-1][1]) == bisect(breaks, day):
-            found[-1] = (found[-1][0], day)
+        if ranges and bisect(gaps, ranges[-1][1]) == bisect(gaps, day):  # no excluded day lies between
+            ranges[-1] = (ranges[-1][0], day)
         else:
-            found.append((day, day))
-    return tuple(found)
+            ranges.append((day, day))
+    return tuple(ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class EligibilityRule:
-    """The rule of a selection. `interventions`: turn -> its open intervention."""
+    """The rule that decides which turns are due. `interventions`: turn -> its open intervention."""
 
     now: datetime
     zone: ZoneInfo
@@ -93,9 +97,9 @@ class EligibilityRule:
             return NotDueTurn(turn.key, day, NotDueReason.INTERVENTION, f"intervention {intervention} is open: expected it resolved")
         if turn.state == TurnState.ABANDONED:
             return NotDueTurn(turn.key, day, NotDueReason.HALTED, "it is abandoned: it has no answer to archive")
-        if turn.state not in _FINISHED:
-            kept = NotDueReason.HALTED if turn.state == TurnState.HALTED else NotDueReason.OPEN
-            return NotDueTurn(turn.key, day, kept, f"it is {turn.state}: continue it: pandora resume {turn.key}")
+        if turn.state not in _FINISHED_STATES:
+            why = NotDueReason.HALTED if turn.state == TurnState.HALTED else NotDueReason.OPEN
+            return NotDueTurn(turn.key, day, why, f"it is {turn.state}: continue it: pandora resume {turn.key}")
         if hold and (reason := self.hold_reason(hold)):
             return NotDueTurn(turn.key, day, NotDueReason.HELD, reason)
         return DueTurn(turn.key, day)
@@ -106,62 +110,56 @@ class EligibilityRule:
         if hold.until is None:
             return f"it is pinned{why}"
         try:
-            until = datetime.fromisoformat(hold.until)
-            over = until <= self.now
+            has_ended = datetime.fromisoformat(hold.until) <= self.now
         except (ValueError, TypeError):
             return f"it is held{why}, until {hold.until!r}: not a time: expected one such as 2026-01-04T14:30:00Z"
-        return "" if over else f"it is held until {hold.until}{why}"
-
-
-_KEYS_PER_QUERY = 10_000
-"""Folders that are compared with the index at a time."""
+        return "" if has_ended else f"it is held until {hold.until}{why}"
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSelection:
     """The turns that a run archives, oldest day first, and those of the same days that are not due, with the reason.
 
-    `known`: the index rows of due turns; a row that still agrees with its turn needs no new texts.
+    `indexed`: the due turns as their rows have them; a row that still agrees with its turn needs no new texts.
     """
 
     due: tuple[DueTurn, ...]
     not_due: tuple[NotDueTurn, ...]
-    known: frozenset[TurnActivity]
+    indexed: frozenset[TurnActivity]
 
 
 def current_eligibility(ctx: ArchiveContext) -> EligibilityRule:
-    """The rule at this moment, with open interventions; raises DocumentError for a damaged one."""
+    """The rule at this moment, with the open interventions; raises DocumentError for a damaged one."""
     return EligibilityRule(ctx.deps.clock(), ctx.rules.zone, ctx.rules.after_days, interventions_by_turn(ctx))
 
 
 def select_turns(ctx: ArchiveContext, *, days: Collection[date] | None = None) -> ArchiveSelection:
-    """Every due turn, or those of `days`. Archived turns are not listed; turns that are too young only where `days` names their day."""
+    """Select every due turn, or those of `days`. Archived turns are not listed; turns that are too young only where `days` names their
+    day."""
     rules = current_eligibility(ctx)
     due: list[DueTurn] = []
     not_due: list[NotDueTurn] = []
-    known: set[TurnActivity] = set()
-    for activity, indexed in _candidates(ctx):
+    indexed: set[TurnActivity] = set()
+    for activity, is_from_row in _candidates(ctx):
         try:
-            judged = _judge_with_hold(rules, activity, ctx)
+            verdict = _judge_with_hold(rules, activity, ctx)
         except StoreError:  # the folder is missing: the archival run reports it
-            judged = rules.decide(activity)
-        if days is not None and judged.day not in days:
+            verdict = rules.decide(activity)
+        if days is not None and verdict.day not in days:
             continue
-        if isinstance(judged, NotDueTurn) and judged.cause is NotDueReason.HELD and judged.day and is_archived(activity.key, ctx):
-            judged = DueTurn(activity.key, judged.day)  # an interrupted restore: its row and hold were written before its manifest
-        if isinstance(judged, NotDueTurn):
-            if judged.cause is not NotDueReason.ARCHIVED and (days is not None or judged.cause is not NotDueReason.YOUNG):
-                not_due.append(judged)
-            continue
-        due.append(judged)
-        if indexed:
-            known.add(activity)
-    return ArchiveSelection(tuple(sorted(due, key=lambda d: (d.day, d.key))), tuple(not_due), frozenset(known))
+        if isinstance(verdict, NotDueTurn) and verdict.cause is NotDueReason.HELD and verdict.day and is_archived(activity.key, ctx):
+            verdict = DueTurn(activity.key, verdict.day)  # an interrupted restore: its row and hold were written before its manifest
+        if isinstance(verdict, DueTurn):
+            due.append(verdict)
+            indexed |= {activity} if is_from_row else set()
+        elif verdict.cause is not NotDueReason.ARCHIVED and (days is not None or verdict.cause is not NotDueReason.YOUNG):
+            not_due.append(verdict)
+    return ArchiveSelection(tuple(sorted(due, key=lambda turn: (turn.day, turn.key))), tuple(not_due), frozenset(indexed))
 
 
 def is_archived(key: TurnKey, ctx: ArchiveContext) -> bool:
     """Whether the manifest says archived; False where it cannot be read."""
-    return _manifest_state(key, ctx).state == NotDueReason.ARCHIVED
+    return _manifest_activity(key, ctx).state == NotDueReason.ARCHIVED
 
 
 def judge_manifest(manifest: Manifest, ctx: ArchiveContext, rules: EligibilityRule) -> DueTurn | NotDueTurn:
@@ -170,27 +168,27 @@ def judge_manifest(manifest: Manifest, ctx: ArchiveContext, rules: EligibilityRu
 
 
 def _judge_with_hold(rules: EligibilityRule, activity: TurnActivity, ctx: ArchiveContext) -> DueTurn | NotDueTurn:
-    judged = rules.decide(activity)
-    if isinstance(judged, NotDueTurn):
-        return judged
+    verdict = rules.decide(activity)
+    if isinstance(verdict, NotDueTurn):
+        return verdict
     try:
         hold: Hold | None = ctx.holds.find(activity.key)
     except DocumentError as error:
-        return NotDueTurn(activity.key, judged.day, NotDueReason.HELD, f"its hold cannot be read, and may be a pin: {error.with_hint}")
+        return NotDueTurn(activity.key, verdict.day, NotDueReason.HELD, f"its hold cannot be read, and may be a pin: {error.with_hint}")
     return rules.decide(activity, hold)
 
 
 def _candidates(ctx: ArchiveContext) -> Iterator[tuple[TurnActivity, bool]]:
-    """Turns that are not archived: from their row where it is settled, else from their manifest. True: from the row."""
+    """Each turn that is not archived, and whether it is given as its row has it. A state that may still change comes from the manifest."""
     for row in ctx.deps.index.activities(archived=False):
-        yield (row, True) if row.state not in UNSETTLED_STATES else (_manifest_state(row.key, ctx), False)
+        yield (row, True) if row.state not in UNSETTLED_STATES else (_manifest_activity(row.key, ctx), False)
     keys = iter(ctx.deps.turns.keys(None))
-    while some := list(islice(keys, _KEYS_PER_QUERY)):
-        yield from ((_manifest_state(key, ctx), False) for key in ctx.deps.index.missing(some))
+    while chunk := list(islice(keys, _KEYS_PER_QUERY)):
+        yield from ((_manifest_activity(key, ctx), False) for key in ctx.deps.index.missing(chunk))
 
 
-def _manifest_state(key: TurnKey, ctx: ArchiveContext) -> TurnActivity:
-    """The activity of a turn from its manifest; for an unreadable one with the reason."""
+def _manifest_activity(key: TurnKey, ctx: ArchiveContext) -> TurnActivity:
+    """State and last activity of a turn from its manifest; for an unreadable one UNREADABLE and the reason."""
     try:
         manifest = ctx.deps.turns.manifest(key)
     except (DocumentError, UnknownTurnError, StoreError) as error:
@@ -199,18 +197,18 @@ def _manifest_state(key: TurnKey, ctx: ArchiveContext) -> TurnActivity:
 
 
 def interventions_by_turn(ctx: ArchiveContext, *, phase: str = "") -> dict[TurnKey, str]:
-    """Turn -> its open intervention, of one `phase` if given; without interventions that their turn has passed."""
-    named: dict[TurnKey, str] = {}
-    for found in ctx.deps.interventions.list(state="open"):
+    """Turn -> its open intervention, of one `phase` if given; without interventions whose phase has succeeded since."""
+    by_turn: dict[TurnKey, str] = {}
+    for intervention in ctx.deps.interventions.list(state="open"):
         with suppress(BadIdError):
-            key = TurnKey(UserId(found.user_id), turn_number(found.turn_id))
-            if (not phase or found.phase == phase) and not _has_passed(key, found, ctx):
-                named[key] = found.id
-    return named
+            key = TurnKey(UserId(intervention.user_id), turn_number(intervention.turn_id))
+            if (not phase or intervention.phase == phase) and not _has_passed(key, intervention, ctx):
+                by_turn[key] = intervention.id
+    return by_turn
 
 
-def _has_passed(key: TurnKey, found: Intervention, ctx: ArchiveContext) -> bool:
+def _has_passed(key: TurnKey, intervention: Intervention, ctx: ArchiveContext) -> bool:
     try:
-        return has_continued(ctx.deps.turns.manifest(key), found)
+        return has_continued(ctx.deps.turns.manifest(key), intervention)
     except (DocumentError, UnknownTurnError, StoreError):
         return False

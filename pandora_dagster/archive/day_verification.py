@@ -1,4 +1,4 @@
-"""Verification of archived days: five checks of manifests against folders, cold objects and the index.
+"""Verification of archived days: the five checks of `DayCheck`, from manifests, folders, cold objects and the index.
 
 Turns are read one after the other, so memory is bounded by the rows that are shown.
 """
@@ -26,9 +26,10 @@ from pandora_dagster.contracts.ports.turn_storage import TurnIndex
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import PandoraError
 
-MOST_ROWS = 500
+_MAX_ROWS = 500
 """Documents of a day that its table shows; `pandora archive --json` and the manifests have all."""
-_BATCH = 200
+_MANIFESTS_PER_QUERY = 200
+"""Manifests that are compared with the index at a time."""
 _UNSOUND_OUTCOMES = ("mutated", "invented")
 
 
@@ -44,11 +45,11 @@ def verify_days(days: Collection[date], ctx: ArchiveContext, *, originals: bool 
     selected = select_turns(ctx, days=wanted)
     failed = interventions_by_turn(ctx, phase=PHASE)
     for day, keys in turns.items():
-        due = [one for one in selected.due if one.day == day]
-        stays = [one for one in selected.not_due if one.day == day]
-        judged = (check for check in DayCheck if originals or check is not DayCheck.ORIGINALS_RESTORABLE)
-        tally = _DayTally(ArchivedDay(day=day), {check: DayVerdict(check) for check in judged})
-        yield _verify_day(tally, sorted(keys), due, stays, failed, ctx)
+        due = [turn for turn in selected.due if turn.day == day]
+        not_due = [turn for turn in selected.not_due if turn.day == day]
+        checks = (check for check in DayCheck if originals or check is not DayCheck.ORIGINALS_RESTORABLE)
+        tally = _DayTally(ArchivedDay(day=day), {check: DayVerdict(check) for check in checks})
+        yield _verify_day(tally, sorted(keys), due, not_due, failed, ctx)
 
 
 def archived_turns(days: Collection[date], index: TurnIndex, zone: ZoneInfo) -> Iterator[tuple[date, TurnKey]]:
@@ -75,11 +76,13 @@ class _DayTally:
     rows: list[ArchivedDayRow] = field(default_factory=list[ArchivedDayRow])
 
     def judge(self, check: DayCheck, fault: str, *, by_rule: bool = False) -> None:
+        """Count one result of a check; `fault` is "" where it holds."""
         self.verdicts[check] = self.verdicts[check].plus(fault, by_rule=by_rule)
 
     def add(self, key: TurnKey, record: ArchiveRecord) -> None:
+        """Add an archived turn: its sums, its rows, and the checks of its documents."""
         self.day = replace(self.day.plus(record.documents, record.size), turns=self.day.turns + 1)
-        self.rows += [ArchivedDayRow(key, document, record.cold) for document in record.documents[: MOST_ROWS - len(self.rows)]]
+        self.rows += [ArchivedDayRow(key, document, record.cold) for document in record.documents[: _MAX_ROWS - len(self.rows)]]
         for document in record.documents:
             self.judge(DayCheck.WITHIN_TARGET, _target_fault(key, document))
             self.judge(DayCheck.NO_FACT_CHANGED, _fact_fault(key, document))
@@ -89,31 +92,32 @@ def _verify_day(
     tally: _DayTally,
     keys: Sequence[TurnKey],
     due: Sequence[DueTurn],
-    stays: Sequence[NotDueTurn],
+    not_due: Sequence[NotDueTurn],
     failed: Mapping[TurnKey, str],
     ctx: ArchiveContext,
 ) -> ArchivedDay:
-    for start in range(0, len(keys), _BATCH):
-        known: list[Manifest] = []
-        for key in keys[start : start + _BATCH]:
+    """Verify one day. `keys`: its archived turns by the index; `failed`: turn -> the open intervention of its archival."""
+    for start in range(0, len(keys), _MANIFESTS_PER_QUERY):
+        manifests: list[Manifest] = []
+        for key in keys[start : start + _MANIFESTS_PER_QUERY]:
             if manifest := _verify_turn(key, tally, ctx):
-                known.append(manifest)
+                manifests.append(manifest)
                 tally.judge(DayCheck.NOTHING_LEFT_BEHIND, "")
-        outdated = {m.key for m in ctx.deps.index.outdated(known)}
-        for m in known:
-            fault = f"{m.key}: its row is out of date: expected the state of turn.json; run: pandora index rebuild"
-            tally.judge(DayCheck.INDEX_AGREES, fault if m.key in outdated else "")
-    for one in due:
-        tally.judge(DayCheck.NOTHING_LEFT_BEHIND, f"{one.key}: due, and not archived")
-    for one in (*due, *stays):
-        if is_archived(one.key, ctx):
-            tally.judge(DayCheck.INDEX_AGREES, f"{one.key}: turn.json says archived, its row does not: pandora index rebuild")
-    for one in stays:
-        fault = f"{one.key}: {one.reason}" if one.cause is NotDueReason.UNREADABLE else ""
-        if one.key in failed:
-            fault = f"{one.key}: it could not be archived: intervention {failed[one.key]} says why"
+        outdated = {manifest.key for manifest in ctx.deps.index.outdated(manifests)}
+        for manifest in manifests:
+            fault = f"{manifest.key}: its row is out of date: expected the state of turn.json; run: pandora index rebuild"
+            tally.judge(DayCheck.INDEX_AGREES, fault if manifest.key in outdated else "")
+    for turn in due:
+        tally.judge(DayCheck.NOTHING_LEFT_BEHIND, f"{turn.key}: due, and not archived")
+    for turn in (*due, *not_due):
+        if is_archived(turn.key, ctx):
+            tally.judge(DayCheck.INDEX_AGREES, f"{turn.key}: turn.json says archived, its row does not: pandora index rebuild")
+    for turn in not_due:
+        fault = f"{turn.key}: {turn.reason}" if turn.cause is NotDueReason.UNREADABLE else ""
+        if turn.key in failed:
+            fault = f"{turn.key}: it could not be archived: intervention {failed[turn.key]} says why"
         tally.judge(DayCheck.NOTHING_LEFT_BEHIND, fault)
-    return replace(tally.day, rows=tuple(tally.rows), unarchived_turns=tuple(stays), verdicts=tuple(tally.verdicts.values()))
+    return replace(tally.day, rows=tuple(tally.rows), unarchived_turns=tuple(not_due), verdicts=tuple(tally.verdicts.values()))
 
 
 def _verify_turn(key: TurnKey, tally: _DayTally, ctx: ArchiveContext) -> Manifest | None:
@@ -142,6 +146,7 @@ def _target_fault(key: TurnKey, document: ArchivedDocument) -> str:
 
 
 def _fact_fault(key: TurnKey, document: ArchivedDocument) -> str:
+    """The fault of a document whose compression changed or invented a fact, or whose text changed although it stays whole; else ""."""
     if document.whole:
         return "" if document.sha_before == document.sha_after else f"{key}: {document.name}: stays whole, but is another text"
     unsound = [f"{n} {outcome}" for outcome in _UNSOUND_OUTCOMES if (n := document.counts.get(outcome, 0))]

@@ -1,6 +1,7 @@
-"""Runs of the summary levels over many subjects, with bounded concurrency; one bad subject does not stop the others.
+"""One run of a summary level over many subjects: sessions (level L2) or users (level L3).
 
-`session_narratives` and `user_digests` define the levels.
+Each subject is worked on under its lock, with bounded concurrency, and gives one row. A fault of one subject becomes an intervention and a
+failed row, and the run continues. `session_narratives` and `user_digests` define the work.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ OnRow = Callable[[LevelRow], None]
 
 @dataclass(frozen=True, slots=True)
 class LevelRules:
-    """Settings of the levels, with the triggers of 003."""
+    """Settings of the levels. `triggers`: the numbers of specification 003."""
 
     zone: ZoneInfo
     quiet_days: int = 30
@@ -41,7 +42,7 @@ class LevelRules:
 
 @dataclass(frozen=True, slots=True)
 class LevelContext:
-    """Dependencies of the levels. `lineage` receives the links of each level that is made, if given."""
+    """Dependencies of the levels. `lineage`, if given, receives the links of each text that is made."""
 
     deps: PhaseDependencies
     levels: LevelStore
@@ -55,6 +56,7 @@ class LevelContext:
         return replace(self.deps, priority=Priority.BATCH, is_maintenance=True)
 
     def made_by(self, result: CallResult) -> TextOrigin:
+        """The origin of a text that this call made now."""
         record = result.record
         return TextOrigin(
             recipe=record.recipe,
@@ -69,8 +71,8 @@ class LevelContext:
 
     def is_quiet(self, turns: Sequence[TurnActivity]) -> bool:
         """Whether none of these turns was active within the quiet days. An unreadable day counts as past."""
-        last = last_due_day(self.deps.clock(), self.rules.zone, self.rules.quiet_days)
-        return all(_activity_day(turn, self.rules.zone) <= last for turn in turns)
+        last_quiet_day = last_due_day(self.deps.clock(), self.rules.zone, self.rules.quiet_days)
+        return all(_activity_day(turn, self.rules.zone) <= last_quiet_day for turn in turns)
 
     async def call(self, recipe: str, phase: str, subject: LevelSubject, documents: tuple[InputDocument, ...], *, limit: int) -> CallResult:
         """Run a recipe that writes at most `limit` tokens about a subject."""
@@ -87,8 +89,8 @@ class LevelContext:
     def halt(self, phase: str, subject: LevelSubject, kind: InterventionType, message: str, *, hint: str, call: CallResult) -> HaltError:
         """Open an intervention for a call whose answer was refused; returns the HaltError to raise."""
         names = ("recipe", "recipe_version", "call_id", "pack_ref", "answer_ref")
-        judged = {name: str(getattr(call.record, name)) for name in names}
-        opened = self.deps.interventions.open(kind, message, hint=hint, **_intervention_fields(phase, subject), **judged)
+        call_fields = {name: str(getattr(call.record, name)) for name in names}
+        opened = self.deps.interventions.open(kind, message, hint=hint, **_intervention_fields(phase, subject), **call_fields)
         return HaltError(message, intervention_id=opened.id, hint=hint)
 
 
@@ -96,16 +98,16 @@ LevelWork = Callable[[LevelSubject], Awaitable[LevelRow]]
 
 
 async def run_subjects(subjects: Sequence[LevelSubject], work: LevelWork, ctx: LevelContext, *, phase: str, on_row: OnRow) -> LevelReport:
-    """Run `work` on each subject under its lock, with bounded concurrency; `on_row` receives each row. Never raises for one subject.
+    """Run `work` on each subject under its lock, with bounded concurrency; `on_row` receives each row. No fault of one subject is raised.
 
-    A subject that another process holds is tried again at the end. A subject with an open intervention of `phase` is skipped until that
-    is resolved. A refusing disk or an unreachable model ends the run; the next run finishes it.
+    A subject that another process has locked is tried again at the end, with a wait. A subject with an open intervention of `phase` is
+    skipped. A disk that refuses, or an unreachable model, ends the run; the next run continues.
     """
     run = _LevelRun(ctx, phase, work, on_row, _open_interventions(ctx, phase, by_session=any(s.session for s in subjects)))
-    for wait_s, waiting in ((0.0, subjects), (None, run.busy)):
-        for start in range(0, len(waiting), ctx.rules.concurrency):
-            if not run.report.stopped:
-                await asyncio.gather(*(run.run_subject(subject, wait_s) for subject in waiting[start : start + ctx.rules.concurrency]))
+    step = ctx.rules.concurrency
+    for lock_wait_s, tried in ((0.0, subjects), (None, run.busy)):
+        for start in range(0, len(tried), step):
+            await asyncio.gather(*(run.run_subject(subject, lock_wait_s) for subject in tried[start : start + step]))
     return run.report
 
 
@@ -116,8 +118,10 @@ class _LevelRun:
         self._ctx, self._phase, self._work, self._on_row, self._interventions = ctx, phase, work, on_row, interventions
         self.report = LevelReport()
         self.busy: list[LevelSubject] = []
+        """Subjects that another process had locked when they were tried."""
 
-    async def run_subject(self, subject: LevelSubject, wait_s: float | None) -> None:
+    async def run_subject(self, subject: LevelSubject, lock_wait_s: float | None) -> None:
+        """Lock a subject and run the work on it; without the lock the subject is busy, or kept where `lock_wait_s` is None."""
         if self.report.stopped:
             return
         if intervention := self._interventions.get(subject):
@@ -125,9 +129,9 @@ class _LevelRun:
             return
         with ExitStack() as locks:
             try:
-                locks.enter_context(self._ctx.levels.lock(subject, wait_s=wait_s))
+                locks.enter_context(self._ctx.levels.lock(subject, wait_s=lock_wait_s))
             except StoreError as error:
-                if wait_s is None:
+                if lock_wait_s is None:
                     self._add_row(LevelRow(subject, LevelOutcome.KEPT, reason=str(error)))
                 else:
                     self.busy.append(subject)
@@ -135,9 +139,9 @@ class _LevelRun:
             await self._run_locked(subject)
 
     async def _run_locked(self, subject: LevelSubject) -> None:
-        began = monotonic()
+        started = monotonic()
         try:
-            self._add_row(replace(await self._work(subject), seconds=monotonic() - began))
+            self._add_row(replace(await self._work(subject), seconds=monotonic() - started))
         except HaltError as halt:
             self._record_halt(subject, halt)
         except (*HALTING_ERRORS, InputError) as error:
@@ -165,9 +169,9 @@ class _LevelRun:
 
 
 def _open_interventions(ctx: LevelContext, phase: str, *, by_session: bool) -> dict[LevelSubject, str]:
-    """Subjects with an open intervention; an intervention about an unreachable model does not prevent another try."""
-    found = (i for i in ctx.deps.interventions.list(state="open") if i.phase == phase and i.type not in FATAL_INTERVENTIONS)
-    return {LevelSubject(UserId(i.user_id), i.session_id if by_session else ""): i.id for i in found}
+    """Subject -> its open intervention. One about an unreachable model is left out: the subject is tried again."""
+    interventions = (i for i in ctx.deps.interventions.list(state="open") if i.phase == phase and i.type not in FATAL_INTERVENTIONS)
+    return {LevelSubject(UserId(i.user_id), i.session_id if by_session else ""): i.id for i in interventions}
 
 
 def _intervention_fields(phase: str, subject: LevelSubject) -> dict[str, str]:
@@ -175,6 +179,7 @@ def _intervention_fields(phase: str, subject: LevelSubject) -> dict[str, str]:
 
 
 def _activity_day(turn: TurnActivity, zone: ZoneInfo) -> date:
+    """The local day of a turn's last activity; `date.min` where it cannot be read."""
     try:
         return local_day(turn.last_activity, zone)
     except ValueError:

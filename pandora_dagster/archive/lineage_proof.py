@@ -1,4 +1,4 @@
-"""Verification of lineage: every link against the stored texts. Changes nothing."""
+"""Verification of lineage: each link (this text was made from that text) against the hashes of the stored texts. Changes nothing."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,29 +11,30 @@ from pandora_dagster.errors import PandoraError
 
 @dataclass(frozen=True, slots=True)
 class LinkCheck:
-    """A verified link. `fault`: what is wrong, "" where both texts have the hashes of the row. `is_open`: the source exists and its owner
-    may change it at any time, so no hash of it is stored."""
+    """The result for one link. `fault`: what is wrong; "" where both texts have the hashes of the row."""
 
     edge: LineageEdge
     fault: str = ""
-    is_open: bool = False
+    is_unhashed: bool = False
+    """The source exists, but its owner may change it at any time, so the link has no hash of it."""
     is_deleted: bool = False
-    """One of its texts is an original that was deleted by rule."""
+    """One of its texts is an original whose retention is over."""
 
 
 def check_links(edges: Iterable[LineageEdge], texts: DocumentTexts) -> Iterator[LinkCheck]:
-    """Check each link. Never raises for one text."""
+    """Check each link. A text that cannot be read is a fault of its link."""
     for edge in edges:
         fault = _link_fault(edge, texts)
         if fault and any(texts.is_deleted(DocumentId.parse(end)) for end in (edge.child, edge.parent)):
             yield LinkCheck(edge, is_deleted=True)
             continue
         yield LinkCheck(
-            edge, fault and f"{edge.relation}: {edge.child} from {edge.parent}: {fault}", is_open=not fault and not edge.parent_sha
+            edge, fault and f"{edge.relation}: {edge.child} from {edge.parent}: {fault}", is_unhashed=not fault and not edge.parent_sha
         )
 
 
 def _link_fault(edge: LineageEdge, texts: DocumentTexts) -> str:
+    """What is wrong with a link, "" where nothing is. The span of a section lies in the child, that of a citation in the parent."""
     child, fault = text_by_hash(edge.child, edge.child_sha, texts)
     if child is None:
         return f"{edge.child}: {fault}"
@@ -43,26 +44,26 @@ def _link_fault(edge: LineageEdge, texts: DocumentTexts) -> str:
     if edge.span is None:
         return ""
     start, end = edge.span
-    whole = child if edge.relation is Relation.SECTION else parent
-    if not start < end <= len(whole):
-        return f"characters {start} to {end}: expected a range within its {len(whole)}"
-    if edge.relation is Relation.SECTION and whole[start:end] != parent:
+    spanned = child if edge.relation is Relation.SECTION else parent
+    if not start < end <= len(spanned):
+        return f"characters {start} to {end}: expected a range within its {len(spanned)}"
+    if edge.relation is Relation.SECTION and spanned[start:end] != parent:
         return f"characters {start} to {end} of {edge.child} differ: expected the section"
     return ""
 
 
 def text_by_hash(document: str, sha: str, texts: DocumentTexts) -> tuple[str | None, str]:
-    """The text with this hash, else None and the fault. Without a hash any text that exists is accepted."""
-    found: list[str] = []
+    """The stored text with this hash and "", else None and the fault. Without a hash any text that exists is accepted."""
+    other_hashes: list[str] = []
     try:
         for text in texts.candidates(DocumentId.parse(document)):
             digest = sha256(text.encode(errors="surrogatepass")).hexdigest()
             if digest == sha or not sha:
                 return text, ""
-            found.append(digest)
+            other_hashes.append(digest)
     except PandoraError as error:
-        return None, "; ".join([*(_hash_fault(digest, sha) for digest in found[:1]), str(error)])
-    return None, _hash_fault(found[0], sha) if found else "missing: expected the text that was linked"
+        return None, "; ".join([*(_hash_fault(digest, sha) for digest in other_hashes[:1]), str(error)])
+    return None, _hash_fault(other_hashes[0], sha) if other_hashes else "missing: expected the text that was linked"
 
 
 def _hash_fault(digest: str, sha: str) -> str:

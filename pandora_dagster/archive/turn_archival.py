@@ -1,7 +1,6 @@
-"""The archiving of one turn: its compressed documents, its originals in cold storage, its manifest.
+"""Archival of one turn: read it, compress its documents, write its originals to cold storage, commit its manifest.
 
-docs/explanation/archive.md states the order: nothing changes before the cold object has been read back; writing `turn.json` is the commit
-point.
+Nothing changes before the cold object has been read back; writing `turn.json` is the commit point (docs/explanation/archive.md).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,12 +20,12 @@ from pandora_dagster.documents.turn_row import RESPONSE_FILE, build_turn_row, wh
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 
 PHASE = "archival"
-CONTEXT = "context.md"
-SMALLEST_TOKENS = 200
-"""Tokens up to which a document stays whole."""
+CONTEXT_FILE = "context.md"
+MAX_WHOLE_TOKENS = 200
+"""A document of at most this many tokens is not compressed."""
 _TARGET_FACTORS = (1.0, 1.35, 1.7, 2.0)
 """Multiples of the target that are tried in turn while no sound text fits, as long as they save tokens."""
-_READABLE = (".md", ".txt", ".html")
+_READABLE_SUFFIXES = (".md", ".txt", ".html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +53,20 @@ class ArchiveContext:
     run_id: str = ""
 
     def index_row(self, manifest: Manifest, texts: Turn) -> TurnRow:
-        """Write the row of a turn to the turn index and return it; `texts` has the documents that the row is made of."""
+        """Write the row of a turn to the turn index and return it; `texts` contains the documents that the row is made from."""
         row = build_turn_row(manifest, texts.context, texts.files, preamble=self.preamble(manifest))
         self.deps.index.put([row])
         return row
 
     def put_lineage(self, turns: Iterable[tuple[Manifest, Turn]]) -> None:
-        """Write the lineage of turns, each with its documents before any archival, where lineage is kept."""
-        if self.deps.lineage and (given := list(turns)):
-            self.deps.lineage.put(given)
+        """Write the lineage of turns, each given with its original documents; without a lineage index nothing is written."""
+        if self.deps.lineage and (listed_turns := list(turns)):
+            self.deps.lineage.put(listed_turns)
 
 
 @dataclass(frozen=True, slots=True)
 class PackedTurn:
-    """A turn that is compressed in memory; nothing has changed on the disk."""
+    """A turn compressed in memory; nothing has changed on the disk."""
 
     due: DueTurn
     turn: Turn
@@ -82,70 +81,73 @@ async def pack_turn(due: DueTurn, ctx: ArchiveContext) -> PackedTurn:
     turn, files = ctx.folders.originals(due.key)
     texts: dict[str, str] = {}
     documents: list[ArchivedDocument] = []
-    for name, text in readable_documents(turn, count=ctx.deps.counter.count, over=ctx.rules.document_tokens).items():
-        texts[name], about = await _compress_document(name, text, turn, ctx)
-        documents.append(about)
+    for name, text in readable_documents(turn, count=ctx.deps.counter.count, min_tokens=ctx.rules.document_tokens).items():
+        texts[name], entry = await _compress_document(name, text, turn, ctx)
+        documents.append(entry)
     return PackedTurn(due, turn, ColdObject(due.key, due.day.isoformat(), files), texts, tuple(documents))
 
 
-def readable_documents(turn: Turn, *, count: Callable[[str], int], over: int) -> dict[str, str]:
-    """The documents that stay in an archived turn's folder: context.md, and texts over `over` tokens that users and citations read.
+def readable_documents(turn: Turn, *, count: Callable[[str], int], min_tokens: int) -> dict[str, str]:
+    """The documents that stay in an archived turn's folder: context.md, and each text of more than `min_tokens` tokens that users and
+    citations read.
 
-    `response.md` is among them only where the answer is longer than section 5; originals of sections are not, context.md contains them.
+    `response.md` stays only where the answer is longer than section 5. Originals of sections do not stay: context.md contains them.
     """
-    answer = ContextDocument.parse(turn.context)
-    in_context = {RESPONSE_FILE} if whole_answer(answer, turn.files) == whole_answer(answer, {}) else set[str]()
-    chosen = (
+    context = ContextDocument.parse(turn.context)
+    in_context = {RESPONSE_FILE} if whole_answer(context, turn.files) == whole_answer(context, {}) else set[str]()
+    kept_names = (
         name
         for name, text in sorted(turn.files.items())
-        if name.endswith(_READABLE) and not name.startswith("section_") and name not in in_context and count(text) > over
+        if name.endswith(_READABLE_SUFFIXES) and not name.startswith("section_") and name not in in_context and count(text) > min_tokens
     )
-    return {CONTEXT: turn.context, **{name: turn.files[name] for name in chosen}}
+    return {CONTEXT_FILE: turn.context, **{name: turn.files[name] for name in kept_names}}
 
 
 def compression_targets(tokens: int, rules: ArchiveRules) -> tuple[int, ...]:
     """The targets to try for a document of this size, lowest first; () where it stays whole."""
-    if tokens <= SMALLEST_TOKENS:
+    if tokens <= MAX_WHOLE_TOKENS:
         return ()
-    return tuple(t for t in dict.fromkeys(int(tokens * rules.ratio * more) for more in _TARGET_FACTORS) if t < tokens)
+    targets = dict.fromkeys(int(tokens * rules.ratio * factor) for factor in _TARGET_FACTORS)
+    return tuple(target for target in targets if target < tokens)
 
 
-def archive_record(made: PackedTurn, place: ColdLocation, ctx: ArchiveContext) -> ArchiveRecord:
-    """The archive record of the turn's manifest."""
+def archive_record(packed: PackedTurn, location: ColdLocation, ctx: ArchiveContext) -> ArchiveRecord:
+    """The record of the archival that the turn's manifest receives; `location`: its originals in cold storage."""
     return ArchiveRecord(
         archived_at=ctx.deps.now,
-        day=made.due.day.isoformat(),
-        was="clarify" if made.turn.manifest.state is TurnState.CLARIFY else "saved",
-        cold=place.path,
-        sha256=place.sha256,
-        size=place.size,
-        files={name: sha256(data).hexdigest() for name, data in sorted(made.cold.files.items())},
-        documents=made.documents,
+        day=packed.due.day.isoformat(),
+        was="clarify" if packed.turn.manifest.state is TurnState.CLARIFY else "saved",
+        cold=location.path,
+        sha256=location.sha256,
+        size=location.size,
+        files={name: sha256(data).hexdigest() for name, data in sorted(packed.cold.files.items())},
+        documents=packed.documents,
         run_id=ctx.run_id,
     )
 
 
-def store_turns(made: Sequence[PackedTurn], ctx: ArchiveContext) -> tuple[Turn, ...]:
-    """Write the originals to cold storage, commit the manifests, remove leftovers; returns the archived turns.
+def store_turns(packed_turns: Sequence[PackedTurn], ctx: ArchiveContext) -> tuple[Turn, ...]:
+    """Write the originals to cold storage, commit the manifests, remove leftover files; returns the archived turns.
 
     Raises StoreError, DocumentError.
     """
-    places = ctx.cold.put([one.cold for one in made])
-    after = [
-        ctx.folders.archived_turn(one.turn, one.texts, archive_record(one, place, ctx)) for one, place in zip(made, places, strict=True)
+    locations = ctx.cold.put([packed.cold for packed in packed_turns])
+    archived_turns = [
+        ctx.folders.archived_turn(packed.turn, packed.texts, archive_record(packed, location, ctx))
+        for packed, location in zip(packed_turns, locations, strict=True)
     ]
-    ctx.folders.commit([(one.turn, turn) for one, turn in zip(made, after, strict=True)])
-    ctx.folders.remove_unnamed(turn.manifest for turn in after)
-    return tuple(after)
+    ctx.folders.commit([(packed.turn, archived) for packed, archived in zip(packed_turns, archived_turns, strict=True)])
+    ctx.folders.remove_unnamed(archived.manifest for archived in archived_turns)
+    return tuple(archived_turns)
 
 
 async def _compress_document(name: str, text: str, turn: Turn, ctx: ArchiveContext) -> tuple[str, ArchivedDocument]:
-    """A document of the archived turn's folder, and its entry in the manifest."""
+    """Compress one document; returns its text for the archived turn's folder and its entry in the manifest."""
     tokens = ctx.deps.counter.count(text)
     targets = compression_targets(tokens, ctx.rules)
     compressed = await _compress_text(name, text, tokens, targets, turn, ctx)
     report = compressed.report
-    about = ArchivedDocument(
+    entry = ArchivedDocument(
         name=name,
         original=f"revisions/{turn.manifest.revision}/{name}" if turn.manifest.revision else name,
         sha_before=_sha(text),
@@ -164,29 +166,29 @@ async def _compress_document(name: str, text: str, turn: Turn, ctx: ArchiveConte
         whole="" if report else compressed.halted,
         call_ids=(report.call_id,) if report else (),
     )
-    return compressed.text, about
+    return compressed.text, entry
 
 
 async def _compress_text(name: str, text: str, tokens: int, targets: Sequence[int], turn: Turn, ctx: ArchiveContext) -> CompressionResult:
-    """The text compressed, or unchanged with the reason."""
+    """Compress a text; a text that stays whole is returned with the reason."""
     if not targets:
-        return CompressionResult(text, halted=f"{tokens} tokens: documents up to {SMALLEST_TOKENS} tokens stay whole")
+        return CompressionResult(text, halted=f"{tokens} tokens: documents up to {MAX_WHOLE_TOKENS} tokens stay whole")
     if ctx.deps.summarizer is None:
         return CompressionResult(text, halted="compression is switched off (COMPRESSION_ENABLED)")
     manifest = turn.manifest
     site = CallSite(PHASE, manifest.user_id, manifest.session_id, turn.key, manifest.revision, Priority.BATCH)
     content = CompressionInput(text, name, _content_type(name))
     compressed = await ctx.deps.summarizer.compress_for_archive(content, targets=targets, site=site)
-    if name == CONTEXT and compressed.report and not _is_sound(text, compressed.text):
+    if name == CONTEXT_FILE and compressed.report and not _is_sound(text, compressed.text):
         return CompressionResult(text, halted="its compression would change section 0 or lose a section: expected both as they were")
     return compressed
 
 
-def _is_sound(before: str, after: str) -> bool:
-    """Whether the compressed context.md is valid, with the user's words and all sections."""
-    was, becomes = ContextDocument.parse(before), ContextDocument.parse(after)
-    same_sections = [s.number for s in was.sections] == [s.number for s in becomes.sections]
-    return not becomes.faults() and same_sections and _query_section(was) == _query_section(becomes)
+def _is_sound(original: str, compressed: str) -> bool:
+    """Whether the compressed context.md is valid and has the query unchanged and every section."""
+    before, after = ContextDocument.parse(original), ContextDocument.parse(compressed)
+    same_sections = [s.number for s in before.sections] == [s.number for s in after.sections]
+    return not after.faults() and same_sections and _query_section(before) == _query_section(after)
 
 
 def _query_section(document: ContextDocument) -> str:
@@ -195,7 +197,7 @@ def _query_section(document: ContextDocument) -> str:
 
 
 def _content_type(name: str) -> ContentType | None:
-    return ContentType.CONTEXT_DOC if name == CONTEXT else None
+    return ContentType.CONTEXT_DOC if name == CONTEXT_FILE else None
 
 
 def _sha(text: str) -> str:

@@ -11,13 +11,13 @@ from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.errors import OriginalsDeletedError, PandoraError
 from pandora_dagster.language.timestamps import format_timestamp
 
-RESTORED = "restored"
+RESTORE_REASON = "restored"
 """Reason of the hold of a restored turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredTurn:
-    """The restored turn. `was_archived`: False where there was nothing to restore."""
+    """The restored turn and its hold. `was_archived`: False where there was nothing to restore."""
 
     turn: Turn
     hold: Hold | None
@@ -25,12 +25,13 @@ class RestoredTurn:
 
 
 def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
-    """Restore a turn as it was before it was archived, with a hold for as long as a new turn is not due. Raises DocumentError,
-    StoreError, OriginalsDeletedError.
+    """Restore a turn as it was before it was archived, with a hold of `after_days` days, after which a new turn would be due.
+
+    Raises DocumentError, StoreError, OriginalsDeletedError.
 
     The hold, the row and the lineage are written before the commit point: an interrupted restore leaves an archived turn that the next
-    archival run finds by its row, or the restored turn beside leftovers. A turn that is not archived gets its row, which may be out of
-    date.
+    archival run finds by its row, or the restored turn beside leftovers. A turn that is not archived gets its row again, in
+    case that is out of date.
     """
     with ctx.deps.turns.lock(key):
         manifest = ctx.deps.turns.manifest(key)
@@ -40,9 +41,9 @@ def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
             ctx.index_row(turn.manifest, turn)
             ctx.put_lineage([(turn.manifest, turn)])
             return RestoredTurn(turn, ctx.holds.find(key), was_archived=False)
-        if gone := ctx.cold.tombstone(manifest.archive):
+        if tombstone := ctx.cold.tombstone(manifest.archive):
             raise OriginalsDeletedError(
-                f"{key}: it cannot be restored: its originals were {gone.description}",
+                f"{key}: it cannot be restored: its originals were {tombstone.description}",
                 missing=True,
                 hint=f"to show its remaining documents: pandora show {key}",
             )
@@ -77,10 +78,10 @@ def unpin(key: TurnKey, ctx: ArchiveContext) -> bool:
 
 def _hold_restored(key: TurnKey, ctx: ArchiveContext) -> Hold:
     """Put the hold of a restored turn; a pin is kept."""
-    known = ctx.holds.find(key)
-    if known and known.until is None:
-        return known
+    previous = ctx.holds.find(key)
+    if previous and previous.until is None:
+        return previous
     until = ctx.deps.clock().replace(microsecond=0) + timedelta(days=ctx.rules.after_days)
-    hold = Hold(until=format_timestamp(until), why=RESTORED, at=ctx.deps.now)
+    hold = Hold(until=format_timestamp(until), why=RESTORE_REASON, at=ctx.deps.now)
     ctx.holds.put(key, hold)
     return hold

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pandora_dagster.app import open_levels
-from pandora_dagster.archive.session_narratives import missing_turns, summarise_sessions
+from pandora_dagster.archive.session_narratives import missing_turns, summarize_sessions
 from pandora_dagster.archive.user_digests import digest_users, missing_narratives
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
 from pandora_dagster.contracts.ids import SessionId, user_id
@@ -44,7 +44,7 @@ def levels(app, *, later=True, **triggers):
 def run_levels(ctx, which=None):
     """Both levels once; their reports, and the rows by subject."""
     rows = []
-    first = asyncio.run(summarise_sessions(ctx, which, on_row=rows.append))
+    first = asyncio.run(summarize_sessions(ctx, which, on_row=rows.append))
     return (first, asyncio.run(digest_users(ctx, on_row=rows.append))), {row.subject: row for row in rows}
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.archive.archive_selection import EARLIEST, EligibilityRule, last_due_day, local_day, timestamp_bounds
+from pandora_dagster.archive.archive_selection import EARLIEST_DAY, EligibilityRule, last_due_day, local_day, timestamp_bounds
 from pandora_dagster.contracts.archive_records import DueTurn, Hold, NotDueReason, NotDueTurn, TurnActivity
 from pandora_dagster.contracts.ids import TurnKey
 
@@ -106,4 +106,4 @@ def test_texts_between_leave_no_turn_of_the_days_out(moment, name, offset, befor
 
 def test_texts_between_at_the_ends_of_the_calendar():
     """Turns that say they are older than the earliest day have that day."""
-    assert timestamp_bounds(EARLIEST, date.max) == ("", "\U0010ffff")
+    assert timestamp_bounds(EARLIEST_DAY, date.max) == ("", "\U0010ffff")

@@ -168,7 +168,7 @@ def test_large_turns_go_to_the_disk_in_smaller_batches(live, monkeypatch):
     sizes = []
     real = type(ctx.cold).put
     monkeypatch.setattr(type(ctx.cold), "put", lambda self, objects: sizes.append(len(objects)) or real(self, objects))
-    monkeypatch.setattr(archive_run, "_BATCH_BYTES", ctx.folders.size(first))
+    monkeypatch.setattr(archive_run, "_MAX_BATCH_BYTES", ctx.folders.size(first))
     rig.app.run(archive_turns(select_turns(ctx), ctx))
     assert sizes == [1, 1]
 

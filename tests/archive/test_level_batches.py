@@ -53,15 +53,15 @@ RULES = st.builds(
 
 
 @given(SESSIONS, RULES, st.booleans())
-def test_every_archived_turn_is_taken_up_once_or_waits(turns, rule, at_rest):
+def test_every_archived_turn_is_taken_up_once_or_waits(turns, rule, is_quiet):
     """No turn twice, none that is not archived, nothing waits at rest; and with the batches made, only those that wait are unlinked."""
     entries = [LevelEntry.of(manifest(n, *turn)) for n, turn in enumerate(turns, start=1)]
-    batches, waiting = batches_due(entries, [e.turn for e in entries], rule, at_rest=at_rest)
+    batches, waiting = batches_due(entries, [e.turn for e in entries], rule, is_quiet=is_quiet)
     taken = [e.turn for batch in batches for e in batch]
     archived = [e.turn for e in entries if e.is_archived]
     assert len(set(taken)) == len(taken) and set(taken) <= set(archived) and len(archived) - len(taken) == waiting
-    assert not (at_rest and waiting) and all(1 <= len(batch) <= max(1, rule.l2_batch_size) for batch in batches)
-    assert not at_rest or [e.turn for batch in batches for e in batch] == sorted(archived, key=lambda n: (turns[n - 1][0], n))
+    assert not (is_quiet and waiting) and all(1 <= len(batch) <= max(1, rule.l2_batch_size) for batch in batches)
+    assert not is_quiet or [e.turn for batch in batches for e in batch] == sorted(archived, key=lambda n: (turns[n - 1][0], n))
     made = narrative(sort_parts(map(part, batches)))
     assert len(unlinked_turns(made, entries)) == waiting
     assert valid_parts(made, {e.turn: e for e in entries}) == (made.parts if made else ())
@@ -71,7 +71,7 @@ def test_every_archived_turn_is_taken_up_once_or_waits(turns, rule, at_rest):
 def test_a_turn_that_is_gone_or_says_something_else_is_found(turns, data):
     """Its part falls, and only that one; the proof names it."""
     entries = [LevelEntry.of(manifest(n, day, True, text)) for n, (day, _, text) in enumerate(turns, start=1)]
-    batches, _ = batches_due(entries, [], SummarizationConfig(l2_batch_size=3), at_rest=True)
+    batches, _ = batches_due(entries, [], SummarizationConfig(l2_batch_size=3), is_quiet=True)
     made = narrative(sort_parts(map(part, batches)))
     if made is None:
         return

@@ -120,12 +120,12 @@ def test_two_processes_over_one_store_leave_what_one_leaves(app):
     code = """
 import asyncio, sys
 from pandora_dagster.archive.user_digests import digest_users
-from pandora_dagster.archive.session_narratives import summarise_sessions
+from pandora_dagster.archive.session_narratives import summarize_sessions
 from pandora_dagster.settings import load_settings
 from pandora_dagster.app import open_app, open_levels
 app = open_app(load_settings({"PANDORA_ROOT": sys.argv[1]}))
 ctx = open_levels(app)
-for work in (summarise_sessions, digest_users):
+for work in (summarize_sessions, digest_users):
     report = asyncio.run(work(ctx))
     assert not report.failed and not report.stopped, report
 app.close()

@@ -56,7 +56,7 @@ def test_a_depth_cuts_and_says_what_it_hides(pairs: list[tuple[int, int]], depth
 
 
 def test_a_diamond_is_referred_to_where_it_comes_again() -> None:
-    """The second way to a document says that it is told above, and does not open it."""
+    """The second way to a document says that it is shown above, and does not open it."""
     branches = _tree([_edge(1, 2), _edge(1, 3), _edge(2, 4), _edge(3, 4), _edge(4, 5)])
     assert [(b.level, b.document[-12], b.is_again) for b in branches] == [
         (0, "1", False),
@@ -66,7 +66,7 @@ def test_a_diamond_is_referred_to_where_it_comes_again() -> None:
         (1, "3", False),
         (2, "4", True),
     ]
-    assert "told above" in describe_branch(branches[-1])
+    assert "shown above" in describe_branch(branches[-1])
 
 
 def test_a_chain_of_thousands_is_no_deeper_than_memory() -> None:

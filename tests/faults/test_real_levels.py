@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.app import open_app, open_levels
-from pandora_dagster.archive.session_narratives import missing_turns, summarise_sessions
+from pandora_dagster.archive.session_narratives import missing_turns, summarize_sessions
 from pandora_dagster.archive.user_digests import digest_users, missing_narratives
 from pandora_dagster.contracts.user.summary_levels import LevelSubject
 from pandora_dagster.settings import load_settings
@@ -24,7 +24,7 @@ def test_real_conversations_are_all_in_narratives_and_digests(tmp_path):
         app.transfer.import_conversations(islice(lines, 12), where=REAL.name)
     archived(app)
     ctx, rows = open_levels(app), []
-    first = asyncio.run(summarise_sessions(ctx, on_row=rows.append))
+    first = asyncio.run(summarize_sessions(ctx, on_row=rows.append))
     second = asyncio.run(digest_users(ctx, on_row=rows.append))
     assert not first.failed and not second.failed and not first.stopped and not second.stopped
     for user in app.turns.users():

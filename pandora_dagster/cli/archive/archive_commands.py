@@ -177,11 +177,11 @@ def _archive_with_progress(app: "App", ctx: "ArchiveContext", selected: "Archive
 def _update_levels(app: "App", after_days: int) -> "tuple[LevelReport, LevelReport]":
     """Update session narratives and user digests."""
     from pandora_dagster.app import open_levels
-    from pandora_dagster.archive.session_narratives import summarise_sessions
+    from pandora_dagster.archive.session_narratives import summarize_sessions
     from pandora_dagster.archive.user_digests import digest_users
 
     ctx = open_levels(app, quiet_days=after_days)
-    return app.run(summarise_sessions(ctx)), app.run(digest_users(ctx))
+    return app.run(summarize_sessions(ctx)), app.run(digest_users(ctx))
 
 
 def _print_selection(selected: "ArchiveSelection", *, as_json: bool) -> None:

@@ -85,7 +85,7 @@ def _verify(app: "App", document: "DocumentId | None", *, as_json: bool) -> None
             if isinstance(found, LinkCheck) and found.is_deleted:
                 deleted += 1
             elif isinstance(found, LinkCheck) and not found.fault:
-                verified, without_hash = verified + 1, without_hash + found.is_open
+                verified, without_hash = verified + 1, without_hash + found.is_unhashed
             else:
                 broken[found.fault if isinstance(found, LinkCheck) else found] = None
     if as_json:

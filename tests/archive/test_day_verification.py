@@ -95,7 +95,7 @@ def test_a_turn_is_judged_again_when_its_lock_is_held(live):
     rig.app.run(archive_turns(selected, ctx, on_row=result.append))
     assert {row.key: row.outcome for row in result} == {first: ArchiveOutcome.ARCHIVED, key: ArchiveOutcome.KEPT}
     assert rig.app.turns.manifest(key).state == "saved"
-    assert {one.key: one.kept for one in select_turns(ctx).not_due} == {key: NotDueReason.HELD}
+    assert {one.key: one.cause for one in select_turns(ctx).not_due} == {key: NotDueReason.HELD}
 
 
 @pytest.mark.parametrize("wrong", ["question", "section"])

@@ -1,1 +1,1 @@
-"""What may run: recipes and prompts from disk, checked, versioned and catalogued. Calls no model, fills no pack."""
+"""Recipes and prompts from disk: read, checked, versioned and listed in the registry. Calls no model."""

@@ -1,4 +1,9 @@
-"""`recipes/registry.yaml`: the catalogue of all recipes and prompts, generated from their files (000 section 5.1). Never edited."""
+"""The generated files of `recipes/`, which nobody edits.
+
+`registry.yaml` lists all recipes and prompts with their metadata (specification 000, section 5.1). `schema.json` is the recipe model as
+JSON Schema, by which editors complete and check recipes. Each has a function that builds it, one that renders its text, one that writes the
+file, and one that compares the file with it.
+"""
 
 import json
 import re
@@ -10,69 +15,70 @@ import yaml
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import ASSERTIONS, LoadedRecipe, Recipe
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
-from pandora_dagster.recipes.recipe_paths import POLICY, REGISTRY_FILE, SCHEMA_FILE, prompt_files
+from pandora_dagster.recipes.recipe_paths import POLICY_PROMPT, REGISTRY_FILE, SCHEMA_FILE, prompt_files
 from pandora_dagster.recipes.recipe_reader import content_digest, read_prompt
 from pandora_dagster.recipes.schema_notation import render_schema
 from pandora_dagster.recipes.yaml_source import SourceFault
 
-_HEAD = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"
-_SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
+_FILE_HEADER = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"
+_FIRST_SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 
-def registry(loader: RecipeLoader, counter: TokenMeasure, *, without: Collection[str] = ()) -> dict[str, Any]:
-    """Every recipe and prompt with its metadata, read from the files; raises RecipeValidationError for a broken recipe that is
-    not among those to leave out."""
-    loaded = [loader.load_file(name) for name in loader.names() if name not in without]
+def build_registry(loader: RecipeLoader, counter: TokenMeasure, *, excluded: Collection[str] = ()) -> dict[str, Any]:
+    """Every recipe but the `excluded`, and every prompt, with its metadata; raises RecipeValidationError for a broken recipe."""
+    loaded = [loader.load_file(name) for name in loader.names() if name not in excluded]
     return {
         "recipes": {item.path: _recipe_entry(item) for item in loaded},
         "prompts": {name: _prompt_entry(loader, name, loaded, counter) for name in prompt_files(loader.prompts)},
     }
 
 
-def registry_text(loader: RecipeLoader, counter: TokenMeasure) -> str:
-    """What `recipes/registry.yaml` must hold."""
-    plain = yaml.safe_dump(registry(loader, counter), sort_keys=False, allow_unicode=True, default_flow_style=None, width=140)
-    return _HEAD + plain
+def render_registry(loader: RecipeLoader, counter: TokenMeasure) -> str:
+    """The text that `recipes/registry.yaml` must have."""
+    plain = yaml.safe_dump(build_registry(loader, counter), sort_keys=False, allow_unicode=True, default_flow_style=None, width=140)
+    return _FILE_HEADER + plain
 
 
 def write_registry(loader: RecipeLoader, counter: TokenMeasure) -> None:
-    """Generate `recipes/registry.yaml`."""
-    (loader.recipes / REGISTRY_FILE).write_text(registry_text(loader, counter), encoding="utf-8", newline="\n")
+    """Write `recipes/registry.yaml`."""
+    (loader.recipes / REGISTRY_FILE).write_text(render_registry(loader, counter), encoding="utf-8", newline="\n")
 
 
 def check_registry(loader: RecipeLoader, counter: TokenMeasure, *, broken: Collection[str] = ()) -> tuple[str, ...]:
     """Every entry in which `recipes/registry.yaml` and the files differ; empty where they agree.
 
-    `broken` recipes and the prompts that they name are passed over, as they cannot be read.
+    `broken` recipes, which cannot be read, and the prompts that they name are not compared.
     """
     file = loader.recipes / REGISTRY_FILE
     if not file.is_file():
         return (f"recipes/{REGISTRY_FILE}: missing: expected the generated registry",)
     written = file.read_text(encoding="utf-8", errors="replace")
-    if not broken and written == registry_text(loader, counter):
+    if not broken and written == render_registry(loader, counter):
         return ()
-    passed = {*broken, *referenced_prompts(loader, broken)}
-    differing = tuple(_differences(_parse_registry(written), registry(loader, counter, without=broken), passed))
-    return differing if differing or broken else (f"recipes/{REGISTRY_FILE}: edited by hand: expected the generated text",)
+    skipped = {*broken, *referenced_prompts(loader, broken)}
+    differences = tuple(_differences(_parse_registry(written), build_registry(loader, counter, excluded=broken), skipped))
+    return differences if differences or broken else (f"recipes/{REGISTRY_FILE}: edited by hand: expected the generated text",)
 
 
 def referenced_prompts(loader: RecipeLoader, recipes: Collection[str]) -> frozenset[str]:
-    """The prompt files whose names are in the text of these recipes, which need not be sound."""
+    """The prompt files whose names occur in the text of these recipes, which need not be valid."""
     texts = [(loader.recipes / f"{name}.yaml").read_text(encoding="utf-8", errors="replace") for name in recipes]
     return frozenset(name for name in prompt_files(loader.prompts) if any(name.removeprefix("prompts/") in text for text in texts))
 
 
-def _differences(written: Mapping[str, Any], files: Mapping[str, Any], passed: Collection[str]) -> Iterator[str]:
-    for kind in ("recipes", "prompts"):
-        was, now = written.get(kind), files[kind]
-        known: Mapping[str, Any] = cast("Mapping[str, Any]", was) if isinstance(was, Mapping) else {}
-        for name in sorted({*known, *now}):
-            if name not in passed and known.get(name) != now.get(name):
-                state = "not listed" if name not in known else "no such file" if name not in now else "differs from its file"
+def _differences(written: Mapping[str, Any], built: Mapping[str, Any], skipped: Collection[str]) -> Iterator[str]:
+    """Each entry of the written registry that differs from the built one, as a fault."""
+    for group in ("recipes", "prompts"):
+        value, entries = written.get(group), built[group]
+        listed: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+        for name in sorted({*listed, *entries}):
+            if name not in skipped and listed.get(name) != entries.get(name):
+                state = "not listed" if name not in listed else "no such file" if name not in entries else "differs from its file"
                 yield f"recipes/{REGISTRY_FILE}: {name}: {state}: expected the registry to be written again"
 
 
 def _parse_registry(text: str) -> Mapping[str, Any]:
+    """The registry in a text; {} where the text is not a YAML mapping."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -103,43 +109,40 @@ def _recipe_entry(loaded: LoadedRecipe) -> dict[str, Any]:
 
 
 def answer_shape(recipe: Recipe) -> str | None:
-    """The output schema in short notation on one line, None where the answer has no schema."""
+    """The output schema in short notation on one line; None where the recipe has none."""
     return None if recipe.output_schema is None else render_schema(recipe.output_schema).replace("\n", " ")
 
 
 def _prompt_entry(loader: RecipeLoader, name: str, loaded: list[LoadedRecipe], counter: TokenMeasure) -> dict[str, Any]:
-    text = read_prompt(loader.prompts, name)
-    words = "" if isinstance(text, SourceFault) else text
-    users = [r.path for r in loaded if name in [entry.path for entry, _ in r.prompts]]
+    source = read_prompt(loader.prompts, name)
+    text = "" if isinstance(source, SourceFault) else source
+    recipes = [recipe.path for recipe in loaded if name in [entry.path for entry, _ in recipe.prompts]]
     return {
-        "purpose": purpose(words),
-        "tokens": counter.count(words),
-        "version": content_digest(words),
-        "used_by": ["every recipe"] if name == POLICY else users,
+        "purpose": prompt_purpose(text),
+        "tokens": counter.count(text),
+        "version": content_digest(text),
+        "used_by": ["every recipe"] if name == POLICY_PROMPT else recipes,
     }
 
 
-def purpose(prompt: str) -> str:
+def prompt_purpose(prompt: str) -> str:
     """A prompt's first heading, or its first sentence."""
-    first = prompt.split("\n\n", 1)[0].strip()
-    if first.startswith("#"):
-        return first.splitlines()[0].lstrip("# ").strip()
-    sentence = _SENTENCE.match(first)
-    return " ".join((sentence[1] if sentence else first).split())
+    paragraph = prompt.split("\n\n", 1)[0].strip()
+    if paragraph.startswith("#"):
+        return paragraph.splitlines()[0].lstrip("# ").strip()
+    sentence = _FIRST_SENTENCE.match(paragraph)
+    return " ".join((sentence[1] if sentence else paragraph).split())
 
 
-# `recipes/schema.json`: the recipe model as JSON Schema, so that editors complete and check recipes. Generated, never edited.
-
-
-def recipe_schema() -> dict[str, Any]:
-    """JSON Schema of a recipe file (000 section 10.1), with what the model checks across fields."""
+def build_recipe_schema() -> dict[str, Any]:
+    """JSON Schema of a recipe file (specification 000, section 10.1), with the rules that the model checks across fields."""
     schema = Recipe.model_json_schema()
     items = schema["properties"]["prompt_files"]["items"]
     path = schema["$defs"]["PromptFile"]["properties"]["path"]
     schema["properties"]["prompt_files"]["items"] = {"anyOf": [path, items]}
     documents = schema["$defs"]["RecipeTest"]["properties"]["documents"]
     documents["additionalProperties"] = {"anyOf": [{"type": "string"}, documents["additionalProperties"]]}
-    schema["$defs"]["Expectation"]["oneOf"] = [{"required": [word]} for word in ASSERTIONS]
+    schema["$defs"]["Expectation"]["oneOf"] = [{"required": [name]} for name in ASSERTIONS]
     schema["allOf"] = [
         {"oneOf": [{"required": ["system_prompt"]}, {"required": ["prompt_files"]}]},
         {"anyOf": [{"required": ["input_docs"]}, {"required": ["input_sections"]}]},
@@ -147,20 +150,20 @@ def recipe_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Recipe"}
 
 
-def schema_text() -> str:
-    """What `recipes/schema.json` must hold."""
-    return json.dumps(recipe_schema(), indent=2, ensure_ascii=False) + "\n"
+def render_schema_file() -> str:
+    """The text that `recipes/schema.json` must have."""
+    return json.dumps(build_recipe_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def write_schema_file(loader: RecipeLoader) -> None:
-    """Generate `recipes/schema.json`."""
-    (loader.recipes / SCHEMA_FILE).write_text(schema_text(), encoding="utf-8", newline="\n")
+    """Write `recipes/schema.json`."""
+    (loader.recipes / SCHEMA_FILE).write_text(render_schema_file(), encoding="utf-8", newline="\n")
 
 
 def check_schema_file(loader: RecipeLoader) -> tuple[str, ...]:
-    """The fault that `recipes/schema.json` is missing or stale; empty where it is neither."""
+    """The fault of a missing or stale `recipes/schema.json`; empty where it is up to date."""
     file = loader.recipes / SCHEMA_FILE
     written = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
-    if written == schema_text():
+    if written == render_schema_file():
         return ()
     return (f"recipes/{SCHEMA_FILE}: {'missing' if written is None else 'stale'}: expected what the recipe model generates",)

@@ -1,8 +1,11 @@
-"""Checks recipes and prompts without a model, by their conventions.
+"""Checks of recipes and prompts against their conventions, without a model.
 
-Conventions of a prompt: a line beginning `If evidence is missing:`; a line with the word `Example`, and after it a fenced block that holds
-an answer, for JSON one that the output schema takes; every property of the output schema named outside the fenced blocks. An example for a
-base model is in the frames of a prompt pack instead: its answer is the line after `Answer:`.
+Conventions of a prompt:
+
+- It has a line that begins with `If evidence is missing:`.
+- It has a line with the word `Example`, followed by a fenced block with an answer; a JSON answer matches the output schema. In a prompt
+  for a base model the answer is the line after `Answer:` instead.
+- It names every property of the output schema outside the fenced blocks.
 """
 
 import json
@@ -30,7 +33,7 @@ _MISSING_EVIDENCE = re.compile(r"^If evidence is missing:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """Faults fail a check, notices do not. Each is one line `recipe: what: what was expected`."""
+    """The result of a check. Faults fail it, notices do not; each is one line `recipe: what: what was expected`."""
 
     faults: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
@@ -41,22 +44,23 @@ def check_all(loader: RecipeLoader, tools: Collection[str], counter: TokenMeasur
     strays = [f"recipes/{name}: never loaded: expected {{category}}/{{name}}.yaml" for name in stray_files(loader.recipes)]
     faults: list[str] = [*check_schema_file(loader), *strays]
     notices: list[str] = []
-    sound: list[LoadedRecipe] = []
+    valid: list[LoadedRecipe] = []
     for name in loader.names():
         try:
-            sound.append(loader.load_with_tests(name))
+            valid.append(loader.load_with_tests(name))
         except (RecipeValidationError, RecipeNotFoundError) as error:
             faults.extend(str(error).splitlines())
-    for loaded in sound:
+    for loaded in valid:
         faults.extend(check_recipe(loaded, counter))
-        notices.extend(notices_of(loaded, tools))
-    broken = set(loader.names()) - {loaded.path for loaded in sound}
-    faults.extend([*unused_prompts(loader, sound, referenced_prompts(loader, broken)), *check_registry(loader, counter, broken=broken)])
+        notices.extend(recipe_notices(loaded, tools))
+    broken = set(loader.names()) - {loaded.path for loaded in valid}
+    faults += unused_prompt_faults(loader, valid, referenced_prompts(loader, broken))
+    faults += check_registry(loader, counter, broken=broken)
     return LintReport(tuple(faults), tuple(notices))
 
 
 def check_recipe(loaded: LoadedRecipe, counter: TokenMeasure) -> tuple[str, ...]:
-    """Faults of one sound recipe against the conventions of prompts."""
+    """Faults of one loaded recipe against the conventions."""
     rules: tuple[Callable[[LoadedRecipe], Iterator[str]], ...] = (
         _query_faults,
         _variable_faults,
@@ -68,67 +72,71 @@ def check_recipe(loaded: LoadedRecipe, counter: TokenMeasure) -> tuple[str, ...]
         _grammar_faults,
         _test_faults,
     )
-    found = [*_budget_faults(loaded, counter), *(fault for rule in rules for fault in rule(loaded))]
-    return tuple(f"recipes/{loaded.path}.yaml: {fault}" for fault in dict.fromkeys(found))
+    faults = [*_budget_faults(loaded, counter), *(fault for rule in rules for fault in rule(loaded))]
+    return tuple(f"recipes/{loaded.path}.yaml: {fault}" for fault in dict.fromkeys(faults))
 
 
-def notices_of(loaded: LoadedRecipe, tools: Collection[str]) -> tuple[str, ...]:
-    """What is allowed but worth knowing: tools that do not exist (DECISIONS 23), JSON without a schema."""
+def recipe_notices(loaded: LoadedRecipe, tools: Collection[str]) -> tuple[str, ...]:
+    """Notices of one recipe: tools that do not exist (decision 23, docs/decisions/23-tools-that-do-not-exist.md), JSON without a schema.
+
+    `tools`: those that exist.
+    """
     recipe = loaded.recipe
-    absent = [f"tools_available: {tool} does not exist: it is never offered" for tool in recipe.tools_available if tool not in tools]
-    free = recipe.output_format in (OutputFormat.JSON, OutputFormat.YAML) and recipe.output_schema is None
-    schemaless = ["output_schema: none: any JSON object passes"] if free else []
-    return tuple(f"recipes/{loaded.path}.yaml: {notice}" for notice in [*absent, *schemaless])
+    missing_tools = [f"tools_available: {tool} does not exist: it is never offered" for tool in recipe.tools_available if tool not in tools]
+    lacks_schema = recipe.output_format in (OutputFormat.JSON, OutputFormat.YAML) and recipe.output_schema is None
+    missing_schema = ["output_schema: none: any JSON object passes"] if lacks_schema else []
+    return tuple(f"recipes/{loaded.path}.yaml: {notice}" for notice in [*missing_tools, *missing_schema])
 
 
-def unused_prompts(loader: RecipeLoader, sound: Collection[LoadedRecipe], named: Collection[str] = ()) -> Iterator[str]:
-    """Prompt files that no recipe uses, and that are not `named` in a broken one; the policy is used by all."""
-    used = {*named} | {entry.path for loaded in sound for entry, _ in loaded.prompts}
+def unused_prompt_faults(loader: RecipeLoader, valid: Collection[LoadedRecipe], referenced: Collection[str] = ()) -> Iterator[str]:
+    """A fault for each prompt file that no valid recipe uses. `referenced`: those that broken recipes name. Every recipe uses the
+    policy."""
+    used = {*referenced} | {entry.path for loaded in valid for entry, _ in loaded.prompts}
     for name in prompt_files(loader.prompts):
         if name not in used and not name.startswith("prompts/policy/"):
             yield f"{name}: used by no recipe: expected at least one, or the file in prompts/archive/"
 
 
 def static_prefix(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) -> str:
-    """What is first in the pack, as it is sent: policy, role prompt, IO schema."""
+    """The constant beginning of the prompt pack in this case, as it is sent: policy, role prompt, IO schema."""
     role = select_prompts(loaded, mode=mode, intent=intent, policy=policy)
     return "\n\n".join([loaded.policy, *role, io_schema(loaded.recipe)])
 
 
 def prefix_tokens(loaded: LoadedRecipe, counter: TokenMeasure) -> int:
-    """Tokens of the longest static prefix over all cases, with the blank line that parts it from the rest."""
+    """Tokens of the longest static prefix over all cases, with the blank line after it."""
     return max(counter.count(static_prefix(loaded, **case) + "\n\n") for case in prompt_cases(loaded))
 
 
 def _budget_faults(loaded: LoadedRecipe, counter: TokenMeasure) -> Iterator[str]:
-    used, room = prefix_tokens(loaded, counter), loaded.recipe.token_budget.prompt
-    if used > room:
-        yield f"token_budget.prompt: policy, prompt and IO schema take {used} tokens: expected at most {room}"
+    tokens, budget = prefix_tokens(loaded, counter), loaded.recipe.token_budget.prompt
+    if tokens > budget:
+        yield f"token_budget.prompt: policy, prompt and IO schema take {tokens} tokens: expected at most {budget}"
 
 
 def _query_faults(loaded: LoadedRecipe) -> Iterator[str]:
     sections = loaded.recipe.input_sections
     if sections and "§0" not in sections:
-        yield "input_sections: §0 is missing: expected it always (000 section 12.2)"
+        yield "input_sections: §0 is missing: expected it always (specification 000, section 12.2)"
 
 
 def _variable_faults(loaded: LoadedRecipe) -> Iterator[str]:
-    known = {*KNOWN_VARIABLES, *loaded.recipe.variables}
+    declared = {*KNOWN_VARIABLES, *loaded.recipe.variables}
     texts = [*(text for _, text in loaded.prompts), *loaded.recipe.variables.values()]
-    for name in dict.fromkeys(n for text in texts for n in variables_in(text)):
-        if name not in known:
+    for name in dict.fromkeys(name for text in texts for name in variables_in(text)):
+        if name not in declared:
             yield f"variables: {{{{{name}}}}} is not declared: expected it under variables"
 
 
 def _preserve_faults(loaded: LoadedRecipe) -> Iterator[str]:
-    """`preserve` of compression names only what the call can have."""
+    """`compression.preserve` may name only inputs of the call."""
     for name in loaded.recipe.compression.preserve:
         if name != "tool_errors" and name not in loaded.recipe.input_docs and not re.fullmatch(r"section_\d", name):
-            yield f"compression.preserve: {name} is nothing that the call has: expected section_<n>, tool_errors or one of its input_docs"
+            yield f"compression.preserve: {name} is no input of the call: expected section_<n>, tool_errors or one of its input_docs"
 
 
 def _mode_faults(loaded: LoadedRecipe) -> Iterator[str]:
-    """A recipe that chooses units must be able to answer with their numbers; one that is for no content type shortens nothing."""
+    """Mode `select` needs an answer with the numbers of units; a recipe without a content type compresses nothing and has that default."""
     recipe = loaded.recipe
     if recipe.content_type is None:
         if recipe.compression.mode != "select":
@@ -138,6 +146,7 @@ def _mode_faults(loaded: LoadedRecipe) -> Iterator[str]:
 
 
 def _explanation_faults(loaded: LoadedRecipe) -> Iterator[str]:
+    """The prompt of each case names every property of the output schema."""
     for case in prompt_cases(loaded):
         prose = _FENCED.sub("", _role_prompt(loaded, case))
         for name in property_names(loaded.recipe.output_schema or {}):
@@ -167,9 +176,8 @@ def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:
 
 
 def example_answers(prompt: str) -> tuple[str, ...]:
-    """The answers that a prompt's examples show: the first fenced block after each line with the word `Example`, or what follows a line
-    `Answer:`."""
-    return tuple(found[2] for found in _EXAMPLE.finditer(prompt)) + tuple(_FRAMED_ANSWER.findall(prompt))
+    """The answers in a prompt's examples: the first fenced block after each line with the word `Example`, and the line after `Answer:`."""
+    return tuple(match[2] for match in _EXAMPLE.finditer(prompt)) + tuple(_FRAMED_ANSWER.findall(prompt))
 
 
 def _evidence_faults(loaded: LoadedRecipe) -> Iterator[str]:
@@ -183,17 +191,17 @@ def _grammar_faults(loaded: LoadedRecipe) -> Iterator[str]:
 
 
 def _test_faults(loaded: LoadedRecipe) -> Iterator[str]:
-    """Each test gives every input that the recipe reads and has a name of its own; a recipe without tests is a notice."""
+    """A recipe has tests. Each has a unique name, gives only documents that the recipe reads, and context.md where it reads sections."""
     recipe = loaded.recipe
-    read = {*recipe.input_docs, *(["context.md"] if recipe.input_sections else [])}
+    inputs = {*recipe.input_docs, *(["context.md"] if recipe.input_sections else [])}
     names = [test.name for test in recipe.tests]
     if not names:
         yield "tests: none: expected at least one"
     for index, test in enumerate(recipe.tests):
         if test.name in names[:index]:
-            yield f"tests[{index}].name: {test.name!r} is also another test's: expected a name of its own"
-        if unread := sorted(set(test.documents) - read):
-            yield f"tests[{index}].documents: {', '.join(unread)}: not read by the recipe: expected {', '.join(sorted(read))}"
+            yield f"tests[{index}].name: {test.name!r} is also another test's: expected a unique name"
+        if unread := sorted(set(test.documents) - inputs):
+            yield f"tests[{index}].documents: {', '.join(unread)}: not read by the recipe: expected {', '.join(sorted(inputs))}"
         if recipe.input_sections and "context.md" not in test.documents:
             yield f"tests[{index}].documents: context.md is missing: expected it for a recipe that reads sections"
 

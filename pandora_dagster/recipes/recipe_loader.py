@@ -1,4 +1,7 @@
-"""The recipe loader: the `RecipeCatalog` port over recipe files. Finds the file of a name and caches what it has read."""
+"""The recipe loader, which implements the port `RecipeCatalog` over recipe files: finds the file of a name and caches what it has read.
+
+An edited file is read again at the next call, an unchanged one is read once. A version pinned in production replaces the file.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,7 +12,15 @@ from pathlib import Path
 from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
-from pandora_dagster.recipes.recipe_paths import POLICY, prompt_files, recipe_files, recipe_names, recipes_root, short_stem, split_name
+from pandora_dagster.recipes.recipe_paths import (
+    POLICY_PROMPT,
+    prompt_files,
+    recipe_files,
+    recipe_names,
+    recipes_root,
+    short_stem,
+    split_name,
+)
 from pandora_dagster.recipes.recipe_reader import read_recipe
 from pandora_dagster.recipes.yaml_source import FileStamp, SourceFault, file_stamp, read_text
 from pandora_dagster.shipped import shipped_folder
@@ -20,25 +31,25 @@ _NO_FILE: FileStamp = (0, 0, -1, 0)
 
 @dataclass(frozen=True, slots=True)
 class RecipeOverride:
-    """What overrides a recipe's file: an older version, another layer, or nothing."""
+    """What replaces a recipe's file in production: an older version, another layer, or nothing."""
 
     pinned: LoadedRecipe | None = None
     layer: ModelLayer | None = None
 
 
 _CachedRecipe = tuple[LoadedRecipe, dict[Path, FileStamp]]
-"""A recipe as it was read, and the stamps of the files it came from."""
+"""A recipe as it was read, and the stamps of its files."""
 
 
 class RecipeLoader:
-    """Loads recipes (000 sections 9, 17, 18): no fallback, no archive; an edited file is seen, an unchanged one is read once."""
+    """Loads recipes (specification 000, sections 9, 17 and 18), without fallbacks and without the archive."""
 
     def __init__(self, recipes: Path, prompts: Path, production: Callable[[str], RecipeOverride] | None = None) -> None:
-        """`production`: what overrides the file of `{category}/{name}`; without it the files are what runs."""
+        """`production`: `{category}/{name}` -> what replaces its file; without it every recipe is its file."""
         self.recipes = recipes
         self.prompts = prompts
         self._production = production
-        self._kept: dict[str, _CachedRecipe] = {}
+        self._cache: dict[str, _CachedRecipe] = {}
         self._recipe_names: dict[Path, tuple[FileStamp, str]] = {}
         self._files: dict[str, Path] = {}
 
@@ -47,7 +58,7 @@ class RecipeLoader:
         return recipe_names(self.recipes)
 
     def load(self, name: str) -> LoadedRecipe:
-        """The recipe `{category}/{name}` that is in production: its file, unless an older version or another layer was put over it.
+        """The recipe `{category}/{name}` in production: its file, unless an older version or another layer replaces it.
 
         Raises RecipeNotFoundError, RecipeValidationError with all its faults.
         """
@@ -58,10 +69,10 @@ class RecipeLoader:
         return self._from_file("/".join(split_name(name)), self._list_files())
 
     def load_with_tests(self, name: str) -> LoadedRecipe:
-        """The same with its tests, read again; raises like `load`, also for what is wrong with a test."""
+        """The same with its tests, read again; raises like `load`, also for a faulty test."""
         files = self._list_files()
         path = self._from_file("/".join(split_name(name)), files).path
-        return read_recipe(files[path], self.prompts, path=path, shown=f"recipes/{path}.yaml")
+        return read_recipe(files[path], self.prompts, path=path, display_path=f"recipes/{path}.yaml")
 
     def _load(self, name: str, files: "_RecipeListing") -> LoadedRecipe:
         path = "/".join(split_name(name))
@@ -74,73 +85,74 @@ class RecipeLoader:
             raise RecipeNotFoundError(
                 f"{path}: no recipe: expected the file {self.recipes / path}.yaml", hint="`pandora recipes list` names them all"
             )
-        if others := files.sharing(path):
+        if others := files.with_same_name(path):
             name = self._recipe_name(files[path])
             raise RecipeValidationError(
                 [f"recipes/{path}.yaml:1: name: {name} is also the name of {', '.join(others)}: expected a unique name"]
             )
-        kept = self._kept.get(path)
-        if kept is None or any(_stamp(file) != stamp for file, stamp in kept[1].items()):
-            kept = self._kept[path] = self._read_cached(path, files[path])
-        return kept[0]
+        cached = self._cache.get(path)
+        if cached is None or any(_stamp(file) != stamp for file, stamp in cached[1].items()):
+            cached = self._cache[path] = self._read_stamped(path, files[path])
+        return cached[0]
 
     def get(self, phase: str, mode: str) -> LoadedRecipe:
         """The variant for `mode` of `pipeline/phase3_planner`, `phase3_planner` or `planner`, else the recipe without a mode."""
         if mode not in tuple(Mode):
             raise RecipeNotFoundError(f"{mode!r}: not a mode: expected {' or '.join(Mode)}")
         files = self._list_files()
-        for wanted in (f"{phase}_{mode}", phase):
-            if found := _matching_file(wanted, files):
-                loaded = self._load(found, files)
+        for name in (f"{phase}_{mode}", phase):
+            if path := _matching_path(name, files):
+                loaded = self._load(path, files)
                 if loaded.recipe.mode in (None, mode):
                     return loaded
         raise RecipeNotFoundError(f"{phase}: no recipe for mode {mode}: expected one in {self.recipes}")
 
     def path_of(self, name: str) -> str:
-        """`{category}/{name}` of a recipe that a user names by that, by its stem with or without its phase, or by its own name."""
+        """`{category}/{name}` of the recipe that a user names by it, by its stem with or without its phase, or by its field `name`."""
         files = self._list_files()
-        found = _matching_file(name, files) or next((n for n, f in files.items() if self._recipe_name(f) == name), None)
-        if found is None:
+        path = _matching_path(name, files) or next((path for path, file in files.items() if self._recipe_name(file) == name), None)
+        if path is None:
             raise RecipeNotFoundError(
                 f"{name[:80]}: no recipe: expected one in {self.recipes}", hint="`pandora recipes list` names them all"
             )
-        return found
+        return path
 
     def compressor(self, content_type: ContentType) -> LoadedRecipe:
-        """The one recipe in `compression/` for a content type (000 section 23)."""
+        """The one recipe in `compression/` for a content type (specification 000, section 23)."""
         files = self._list_files()
-        shelved = (self._load(n, files) for n in files if n.startswith("compression/"))
-        fitting = [loaded for loaded in shelved if loaded.recipe.content_type is content_type]
-        if len(fitting) != 1:
-            names = ", ".join(loaded.path for loaded in fitting) or "none"
+        compressors = (self._load(path, files) for path in files if path.startswith("compression/"))
+        matching = [loaded for loaded in compressors if loaded.recipe.content_type is content_type]
+        if len(matching) != 1:
+            names = ", ".join(loaded.path for loaded in matching) or "none"
             raise RecipeNotFoundError(f"content type {content_type}: {names}: expected exactly one recipe in compression/")
-        return fitting[0]
+        return matching[0]
 
     def _list_files(self) -> "_RecipeListing":
-        """The files as they lie there now. Every call asks for them: their paths are built once for as long as their names stay."""
+        """The recipe files as they are now. Every call lists them; their paths are built again only where a name changed."""
         if self.names() != tuple(self._files):
             self._files = recipe_files(self.recipes)
         return _RecipeListing(self._files, self._recipe_name)
 
-    def _read_cached(self, path: str, file: Path) -> _CachedRecipe:
-        """Stamps are taken before the reading: a file edited meanwhile is read again."""
-        before = {f: _stamp(f) for f in (file, *prompt_files(self.prompts).values())}
-        loaded = read_recipe(file, self.prompts, path=path, shown=f"recipes/{path}.yaml", with_tests=False)
-        named = [self.prompts / n.removeprefix("prompts/") for n in (POLICY, *(entry.path for entry, _ in loaded.prompts))]
-        return loaded, {f: before.get(f, _NO_FILE) for f in (file, *named)}
+    def _read_stamped(self, path: str, file: Path) -> _CachedRecipe:
+        """Read a recipe. Its stamps are taken before: a file that is edited meanwhile is read again at the next call."""
+        stamps = {f: _stamp(f) for f in (file, *prompt_files(self.prompts).values())}
+        loaded = read_recipe(file, self.prompts, path=path, display_path=f"recipes/{path}.yaml", with_tests=False)
+        prompts = [self.prompts / name.removeprefix("prompts/") for name in (POLICY_PROMPT, *(entry.path for entry, _ in loaded.prompts))]
+        return loaded, {f: stamps.get(f, _NO_FILE) for f in (file, *prompts)}
 
     def _recipe_name(self, file: Path) -> str:
+        """The field `name` of a recipe file; "" where it cannot be read."""
         stamp = _stamp(file)
-        known = self._recipe_names.get(file)
-        if known is None or known[0] != stamp:
+        cached = self._recipe_names.get(file)
+        if cached is None or cached[0] != stamp:
             text = read_text(file)
-            found = None if isinstance(text, SourceFault) else _NAME_LINE.search(text)
-            known = self._recipe_names[file] = (stamp, found[1] if found else "")
-        return known[1]
+            match = None if isinstance(text, SourceFault) else _NAME_LINE.search(text)
+            cached = self._recipe_names[file] = (stamp, match[1] if match else "")
+        return cached[1]
 
 
 class _RecipeListing(dict[str, Path]):
-    """The recipe files of one call, `{category}/{name}` -> file, each looked at once for the name that it says it has."""
+    """The recipe files during one call, `{category}/{name}` -> file. `name_of`: the field `name` of a file."""
 
     def __init__(self, files: dict[str, Path], name_of: Callable[[Path], str]) -> None:
         super().__init__(files)
@@ -148,32 +160,33 @@ class _RecipeListing(dict[str, Path]):
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        paths: dict[str, list[str]] = {}
         for path, file in self.items():
-            found.setdefault(self._name_of(file), []).append(path)
-        return found
+            paths.setdefault(self._name_of(file), []).append(path)
+        return paths
 
-    def sharing(self, path: str) -> tuple[str, ...]:
-        """Other recipes of the same name. Names are unique (000 section 10.1): records identify recipes by them."""
+    def with_same_name(self, path: str) -> tuple[str, ...]:
+        """Other recipes of the same name. Names must be unique (specification 000, section 10.1): records identify recipes by them."""
         name = self._name_of(self[path])
         return tuple(other for other in self._by_name[name] if other != path) if name else ()
 
 
-def _matching_file(wanted: str, files: Iterable[str]) -> str | None:
-    """The one file that `wanted` names, with or without its category and its phase."""
-    category, _, stem = wanted.rpartition("/")
-    found = [name for name in files if name.endswith(stem) and _is_named(name, category, stem)]
-    if len(found) > 1:
-        raise RecipeNotFoundError(f"{wanted}: fits {', '.join(found)}: expected {{category}}/{{name}}")
-    return found[0] if found else None
+def _matching_path(name: str, paths: Iterable[str]) -> str | None:
+    """The one path `{category}/{name}` that `name` means, with or without its category and its phase; raises RecipeNotFoundError."""
+    category, _, stem = name.rpartition("/")
+    matching = [path for path in paths if path.endswith(stem) and _is_named(path, category, stem)]
+    if len(matching) > 1:
+        raise RecipeNotFoundError(f"{name}: matches {', '.join(matching)}: expected {{category}}/{{name}}")
+    return matching[0] if matching else None
 
 
-def _is_named(name: str, category: str, stem: str) -> bool:
-    folder, _, own = name.rpartition("/")
-    return category in ("", folder) and stem in (own, short_stem(own))
+def _is_named(path: str, category: str, stem: str) -> bool:
+    folder, _, file_stem = path.rpartition("/")
+    return category in ("", folder) and stem in (file_stem, short_stem(file_stem))
 
 
 def _stamp(file: Path) -> FileStamp:
+    """The stamp of a file; `_NO_FILE` for a missing one."""
     try:
         return file_stamp(file)
     except OSError:
@@ -181,26 +194,26 @@ def _stamp(file: Path) -> FileStamp:
 
 
 def open_recipes(folder: Path | None = None) -> RecipeLoader:
-    """The recipes in `folder`, which holds `recipes/` and `prompts/`; the shipped one by default."""
+    """A loader of the recipes in `folder`, which contains `recipes/` and `prompts/`; by default of the shipped ones."""
     root = folder or shipped_folder()
     return RecipeLoader(root / "recipes", root / "prompts")
 
 
 def load_recipe(name: str, folder: Path | None = None) -> LoadedRecipe:
-    """`load_recipe("pipeline/phase3_planner_chat")` (000 section 9)."""
+    """`load_recipe("pipeline/phase3_planner_chat")` (specification 000, section 9)."""
     return open_recipes(folder).load(name)
 
 
 def get_recipe(phase: str, mode: str, folder: Path | None = None) -> LoadedRecipe:
-    """`get_recipe("pipeline/phase3_planner", "chat")` (000 section 17)."""
+    """`get_recipe("pipeline/phase3_planner", "chat")` (specification 000, section 17)."""
     return open_recipes(folder).get(phase, mode)
 
 
 def check_file(path: Path) -> tuple[str, ...]:
-    """Every fault of one recipe file, wherever it lies, without the registry; empty for a sound one."""
+    """Every fault of one recipe file at any path, without the registry; empty for a valid one."""
     root = recipes_root(path)
     try:
-        read_recipe(path, root / "prompts", path=str(path), shown=str(path))
+        read_recipe(path, root / "prompts", path=str(path), display_path=str(path))
     except RecipeValidationError as error:
         return error.faults
     return ()

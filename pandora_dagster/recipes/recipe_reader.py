@@ -1,4 +1,8 @@
-"""One recipe file -> a LoadedRecipe, or every fault it has (000 section 18). Knows files and the Recipe model; knows no registry."""
+"""Reads one recipe file with its prompts into a LoadedRecipe, or reports all its faults at once (specification 000, section 18).
+
+The YAML is parsed with the line of each field (`yaml_source`), checked by the `Recipe` model and, for its output schema, by
+`output_schema`. The version of a recipe is the hash of its fields and texts.
+"""
 
 import hashlib
 import json
@@ -14,47 +18,49 @@ from pydantic_core import ErrorDetails
 from pandora_dagster.contracts.recipe_schema import ASSERTIONS, TAGGED_SCHEMA_FAULT, LoadedRecipe, PromptFile, Recipe, RecipeTest
 from pandora_dagster.errors import RecipeValidationError
 from pandora_dagster.recipes.output_schema import schema_faults
-from pandora_dagster.recipes.recipe_paths import POLICY
+from pandora_dagster.recipes.recipe_paths import POLICY_PROMPT
 from pandora_dagster.recipes.yaml_source import SourceFault, YamlSource, dotted_path, read_text, read_yaml
 
 INLINE_PROMPT = "prompts/inline/system_prompt.md"
-"""Names a recipe's own `system_prompt` in LoadedRecipe.prompts; no such file exists."""
-_INSTEAD_OF_PROMPTS = "expected exactly one of system_prompt and prompt_files"
-_INSTEAD_OF_INPUT = "expected input_docs or input_sections"
-_TESTS = re.compile(r"^tests:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)
+"""The path in LoadedRecipe.prompts of a recipe's own `system_prompt`; no such file exists."""
+_PROMPT_CHOICE = "expected exactly one of system_prompt and prompt_files"
+_INPUT_CHOICE = "expected input_docs or input_sections"
+_MAX_QUOTED_CHARACTERS = 60
+"""Characters of a value that a fault quotes."""
+_TESTS_BLOCK = re.compile(r"^tests:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)
 """The block `tests:` of a recipe, up to the next field."""
-_KINDS = {
+_YAML_TYPE_NAMES = {
     "tuple_type": "a list",
     "model_type": "a mapping",
     "dataclass_type": "a mapping",
     "dict_type": "a mapping",
     "string_type": "a string",
 }
-"""The model checker's names of what YAML calls otherwise."""
+"""Error type of pydantic -> the YAML type that was expected."""
 
 
-def read_recipe(file: Path, prompts: Path, *, path: str, shown: str, with_tests: bool = True) -> LoadedRecipe:
+def read_recipe(file: Path, prompts: Path, *, path: str, display_path: str, with_tests: bool = True) -> LoadedRecipe:
     """Load one recipe; raises RecipeValidationError with every fault as `file:line: field: what: what was expected`.
 
-    `path` is how its records name it, `shown` how its faults do; `prompts` is the folder of its prompts.
-    Without its tests a recipe is read in half the time, and no fault of theirs stops a call.
+    `path` names the recipe in records, `display_path` its file in faults; `prompts` is the folder of prompts. Without tests a recipe is
+    read in half the time, and a faulty test stops no call.
     """
     text = read_text(file)
     if not with_tests and not isinstance(text, SourceFault):
-        text = _TESTS.sub(lambda block: "\n" * block[0].count("\n"), text)
+        text = _TESTS_BLOCK.sub(lambda block: "\n" * block[0].count("\n"), text)
     source, recipe, faults = (YamlSource(None, (text,)), None, ()) if isinstance(text, SourceFault) else _parse_recipe(text)
-    named = _prompt_references(source.data or {})
-    texts = {name: read_prompt(prompts, name) for name in named}
-    policy = read_prompt(prompts, POLICY)
-    missing = [
-        SourceFault(source.line(named[name]), f"{dotted_path(named[name])}: {t.text}")
-        for name, t in texts.items()
-        if isinstance(t, SourceFault)
+    references = _prompt_references(source.data or {})
+    texts = {name: read_prompt(prompts, name) for name in references}
+    policy = read_prompt(prompts, POLICY_PROMPT)
+    prompt_faults = [
+        SourceFault(source.line(references[name]), f"{dotted_path(references[name])}: {text.text}")
+        for name, text in texts.items()
+        if isinstance(text, SourceFault)
     ]
-    found = [*source.faults, *faults, *missing, *([policy] if isinstance(policy, SourceFault) else [])]
-    if found or recipe is None or isinstance(policy, SourceFault):
-        raise RecipeValidationError([f"{shown}:{f.line}: {f.text}" for f in sorted(found, key=lambda f: f.line)])
-    return _build_recipe(recipe, path, {name: t for name, t in texts.items() if isinstance(t, str)}, policy)
+    all_faults = [*source.faults, *faults, *prompt_faults, *([policy] if isinstance(policy, SourceFault) else [])]
+    if all_faults or recipe is None or isinstance(policy, SourceFault):
+        raise RecipeValidationError([f"{display_path}:{f.line}: {f.text}" for f in sorted(all_faults, key=lambda f: f.line)])
+    return _build_recipe(recipe, path, {name: text for name, text in texts.items() if isinstance(text, str)}, policy)
 
 
 def read_prompt(prompts: Path, name: str) -> str | SourceFault:
@@ -67,7 +73,7 @@ def read_prompt(prompts: Path, name: str) -> str | SourceFault:
 
 @lru_cache(maxsize=128)
 def _parse_recipe(text: str) -> tuple[YamlSource, Recipe | None, tuple[SourceFault, ...]]:
-    """A parsed recipe text and its faults. All open stores of a process share it; none changes it."""
+    """Parse a recipe text; returns its source, the recipe where it is valid, and the faults. Cached for all loaders of the process."""
     source = read_yaml(text)
     if source.data is None:
         return source, None, ()
@@ -80,15 +86,15 @@ def _parse_recipe(text: str) -> tuple[YamlSource, Recipe | None, tuple[SourceFau
 
 
 def _choice_faults(source: YamlSource) -> Iterator[SourceFault]:
-    """What the model checks only once every field is sound, so that all faults come at once."""
+    """The faults that the model would report only once every field is valid, so that all are reported at once."""
     data = source.data or {}
     if (data.get("system_prompt") is None) == (not data.get("prompt_files")):
-        both = data.get("system_prompt") is not None
+        has_both = data.get("system_prompt") is not None
         yield SourceFault(
-            source.line(("system_prompt",)) if both else 1, f"prompt: {'both' if both else 'none'} given: {_INSTEAD_OF_PROMPTS}"
+            source.line(("system_prompt",)) if has_both else 1, f"prompt: {'both' if has_both else 'none'} given: {_PROMPT_CHOICE}"
         )
     if not data.get("input_docs") and not data.get("input_sections"):
-        yield SourceFault(1, f"input: none given: {_INSTEAD_OF_INPUT}")
+        yield SourceFault(1, f"input: none given: {_INPUT_CHOICE}")
     if data.get("output_format") == "tagged" and data.get("output_schema") is not None:
         yield SourceFault(source.line(("output_schema",)), f"output_schema: given for a tagged answer: {TAGGED_SCHEMA_FAULT}")
 
@@ -97,55 +103,56 @@ def _output_faults(source: YamlSource) -> Iterator[SourceFault]:
     schema: Any = (source.data or {}).get("output_schema")
     if isinstance(schema, dict):
         schema = cast("dict[str, Any]", schema)
-        for place, text in schema_faults(schema):
-            at = ("output_schema", *place)
-            yield SourceFault(source.line(at), f"{dotted_path(at)}: {text}")
+        for schema_path, text in schema_faults(schema):
+            path = ("output_schema", *schema_path)
+            yield SourceFault(source.line(path), f"{dotted_path(path)}: {text}")
 
 
 def _fault(source: YamlSource, detail: ErrorDetails) -> SourceFault:
-    place = detail["loc"]
-    line = source.line(place[:-1] if detail["type"] == "missing" else place)
-    return SourceFault(line, f"{dotted_path(place)}: {_fault_text(detail)}")
+    """An error of pydantic as a fault at its line."""
+    path = detail["loc"]
+    line = source.line(path[:-1] if detail["type"] == "missing" else path)
+    return SourceFault(line, f"{dotted_path(path)}: {_fault_text(detail)}")
 
 
 def _fault_text(detail: ErrorDetails) -> str:
-    """What is wrong and what was expected, in our words."""
+    """`what: what was expected`, in the words of this project."""
     if detail["type"] == "missing":
         return "missing: expected this required field"
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return _unknown(detail["loc"])
-    if detail["type"] in _KINDS:
-        return f"{_quote_value(detail['input'])}: expected {_KINDS[detail['type']]}"
+        return _unknown_field_text(detail["loc"])
+    if detail["type"] in _YAML_TYPE_NAMES:
+        return f"{_quote_value(detail['input'])}: expected {_YAML_TYPE_NAMES[detail['type']]}"
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("String should ", "a string to ")
     if detail["type"] == "value_error":
         return message
     return f"{_quote_value(detail['input'])}: expected {message[0].lower() + message[1:]}"
 
 
-def _unknown(place: tuple[int | str, ...]) -> str:
-    if place[0] != "tests":
+def _unknown_field_text(path: tuple[int | str, ...]) -> str:
+    if path[0] != "tests":
         return "unknown field: expected a field of the recipe schema"
-    if "expect" in place[:-1]:
+    if "expect" in path[:-1]:
         return f"unknown assertion: expected one of {', '.join(ASSERTIONS)}"
     return f"unknown field: expected one of {', '.join(RecipeTest.model_fields)}"
 
 
 def _quote_value(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[: _MAX_QUOTED_CHARACTERS - 3]}..."
 
 
 def _prompt_references(data: Mapping[str, Any]) -> dict[str, tuple[str | int, ...]]:
-    """Prompt files that a recipe names in the right form -> where it names them."""
+    """Each prompt file that a recipe names in a valid form -> the path of the field that names it."""
     listed: Any = data.get("prompt_files")
-    named: dict[str, tuple[str | int, ...]] = {}
+    references: dict[str, tuple[str | int, ...]] = {}
     for index, item in enumerate(cast("list[Any]", listed) if isinstance(listed, list) else []):
         try:
             entry = PromptFile.model_validate({"path": item} if isinstance(item, str) else item)
         except ValidationError:
             continue  # reported as a fault of the recipe itself
-        named.setdefault(entry.path, ("prompt_files", index))
-    return named
+        references.setdefault(entry.path, ("prompt_files", index))
+    return references
 
 
 def _build_recipe(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str) -> LoadedRecipe:
@@ -153,19 +160,19 @@ def _build_recipe(recipe: Recipe, path: str, texts: Mapping[str, str], policy: s
         prompts = ((PromptFile(path=INLINE_PROMPT), recipe.system_prompt.strip()),)
     else:
         prompts = tuple((entry, texts[entry.path]) for entry in recipe.prompt_files)
-    words = [policy, *(text for _, text in prompts)]
+    all_texts = [policy, *(text for _, text in prompts)]
     return LoadedRecipe(
         recipe=recipe,
         path=path,
-        version=content_digest([versioned_fields(recipe), words]),
-        prompt_version=content_digest(words),
+        version=content_digest([versioned_fields(recipe), all_texts]),
+        prompt_version=content_digest(all_texts),
         prompts=prompts,
         policy=policy,
     )
 
 
 def versioned_fields(recipe: Recipe) -> dict[str, Any]:
-    """What of a recipe its version is the hash of, beside its texts: everything that a call can notice."""
+    """The fields of a recipe that its version is the hash of, with its texts: all but its tests, which no call sees."""
     return recipe.model_dump(mode="json", exclude={"tests"})
 
 

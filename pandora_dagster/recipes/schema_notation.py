@@ -1,4 +1,4 @@
-"""A short type notation of JSON Schemas that small models follow.
+"""A short type notation for JSON Schemas, which small models follow better than the schema itself.
 
 `{"decision": "PROCEED"|"CLARIFY", "confidence": number 0..1, "question"?: string|null}`: a `?` after a name marks an optional
 property, `string[]` is an array, `(<=300 chars)` a limit, `...` allows further properties.
@@ -13,12 +13,12 @@ _BRANCHES = ("anyOf", "oneOf")
 
 
 def render_schema(schema: Schema) -> str:
-    """The notation for `schema`, one line per property of its outermost object (000 section 6, IO schema)."""
-    shown = _Renderer(schema)
+    """The notation for `schema`, one line per property of its outermost object (specification 000, section 6)."""
+    renderer = _Renderer(schema)
     properties = _properties(schema)
     if not properties:
-        return shown.type(schema)
-    lines = ",\n".join(shown.members(schema, properties))
+        return renderer.type(schema)
+    lines = ",\n".join(renderer.members(schema, properties))
     return f"{{\n{lines}\n}}"
 
 
@@ -28,30 +28,30 @@ def property_names(schema: Schema) -> tuple[str, ...]:
 
 
 def subschemas(schema: Schema) -> Iterator[Schema]:
-    """`schema` and every mapping below it that can be a schema, outermost first; `enum`, `const`, `default`, `examples` hold values."""
+    """`schema` and every mapping below it that can be a schema, outermost first; `enum`, `const`, `default` and `examples` have values."""
     yield schema
     for key, value in schema.items():
         if key in ("properties", "patternProperties", "$defs", "definitions"):
             for child in _mapping(value).values():
-                yield from _below(child)
+                yield from _nested_schemas(child)
         elif key not in ("enum", "const", "default", "examples"):
-            yield from _below(value)
+            yield from _nested_schemas(value)
 
 
 def resolve_reference(root: Schema, reference: str) -> object:
     """The schema inside `root` that `$ref` names as a JSON pointer; None where there is none."""
-    found: object = root if reference.startswith("#") else None
+    node: object = root if reference.startswith("#") else None
     for step in reference.removeprefix("#").split("/")[1:]:
-        found = _mapping(found).get(step.replace("~1", "/").replace("~0", "~"))
-    return found
+        node = _mapping(node).get(step.replace("~1", "/").replace("~0", "~"))
+    return node
 
 
-def _below(value: object) -> Iterator[Schema]:
+def _nested_schemas(value: object) -> Iterator[Schema]:
     if isinstance(value, Mapping):
         yield from subschemas(cast("Schema", value))
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for child in cast("Sequence[object]", value):
-            yield from _below(child)
+            yield from _nested_schemas(child)
 
 
 class _Renderer:
@@ -59,49 +59,52 @@ class _Renderer:
 
     def __init__(self, root: Schema) -> None:
         self._root = root
-        self._open: list[str] = []
+        self._resolving: list[str] = []
+        """References that are being resolved: one inside itself is rendered by its name."""
 
     def members(self, schema: Schema, properties: Schema) -> list[str]:
+        """`"name": type` of each property, and `...` where others are allowed."""
         required = schema.get("required", ())
-        named = [f'"{name}"{"" if name in required else "?"}: {self.type(child)}' for name, child in properties.items()]
-        return [*named, "..."] if schema.get("additionalProperties") is True else named
+        members = [f'"{name}"{"" if name in required else "?"}: {self.type(child)}' for name, child in properties.items()]
+        return [*members, "..."] if schema.get("additionalProperties") is True else members
 
     def type(self, schema: object) -> str:
+        """The notation for the type of any schema."""
         if not isinstance(schema, Mapping):
             return "any" if schema else "never"
-        known = cast("Schema", schema)
-        if "$ref" in known:
-            return self._reference(str(known["$ref"]))
-        if "const" in known:
-            return _value(known["const"])
-        if "enum" in known:
-            return "|".join(_value(v) for v in known["enum"])
-        for word in _BRANCHES:
-            if word in known:
-                return "|".join(dict.fromkeys(self.type(branch) for branch in known[word]))
-        return self._plain(known)
+        node = cast("Schema", schema)
+        if "$ref" in node:
+            return self._reference(str(node["$ref"]))
+        if "const" in node:
+            return _value(node["const"])
+        if "enum" in node:
+            return "|".join(_value(v) for v in node["enum"])
+        for keyword in _BRANCHES:
+            if keyword in node:
+                return "|".join(dict.fromkeys(self.type(branch) for branch in node[keyword]))
+        return self._declared_type(node)
 
-    def _plain(self, schema: Schema) -> str:
-        kind = schema.get("type", "object" if "properties" in schema else "any")
-        if isinstance(kind, str):
-            return self._one(kind, schema)
-        return "|".join(self._one(str(k), schema) for k in kind)
+    def _declared_type(self, schema: Schema) -> str:
+        declared = schema.get("type", "object" if "properties" in schema else "any")
+        if isinstance(declared, str):
+            return self._named_type(declared, schema)
+        return "|".join(self._named_type(str(name), schema) for name in declared)
 
-    def _one(self, kind: str, schema: Schema) -> str:
-        if kind == "array":
+    def _named_type(self, name: str, schema: Schema) -> str:
+        if name == "array":
             return self._array(schema)
-        if kind == "object":
+        if name == "object":
             return self._object(schema)
-        if kind in ("number", "integer"):
-            return kind + _between(schema.get("minimum"), schema.get("maximum"))
-        if kind == "string":
-            return kind + _limit(schema.get("minLength"), schema.get("maxLength"), "chars")
-        return kind
+        if name in ("number", "integer"):
+            return name + _between(schema.get("minimum"), schema.get("maximum"))
+        if name == "string":
+            return name + _limit(schema.get("minLength"), schema.get("maxLength"), "chars")
+        return name
 
     def _array(self, schema: Schema) -> str:
         item = self.type(schema.get("items", True))
-        shown = f"({item})" if "|" in item and not item.startswith("{") else item
-        return f"{shown}[]" + _limit(schema.get("minItems"), schema.get("maxItems"), "items")
+        grouped = f"({item})" if "|" in item and not item.startswith("{") else item
+        return f"{grouped}[]" + _limit(schema.get("minItems"), schema.get("maxItems"), "items")
 
     def _object(self, schema: Schema) -> str:
         properties = _properties(schema)
@@ -114,14 +117,14 @@ class _Renderer:
         return "object" if value == "any" else f'{{"<key>": {value}}}'
 
     def _reference(self, reference: str) -> str:
-        if reference in self._open:
+        if reference in self._resolving:
             return reference.rsplit("/", 1)[-1]
-        found = resolve_reference(self._root, reference)
-        self._open.append(reference)
+        target = resolve_reference(self._root, reference)
+        self._resolving.append(reference)
         try:
-            return self.type(True if found is None else found)
+            return self.type(True if target is None else target)
         finally:
-            self._open.pop()
+            self._resolving.pop()
 
 
 def _mapping(value: object) -> Schema:

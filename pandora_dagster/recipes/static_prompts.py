@@ -1,4 +1,4 @@
-"""The constant beginning of every prompt of a recipe: policy, role prompt, IO schema. Counts nothing, calls no model."""
+"""The constant beginning of every prompt of a recipe, which servers can cache: policy, role prompt, IO schema."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.recipes.schema_notation import render_schema
 
 _VARIABLE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
-_FORMATS = {
+_FORMAT_INSTRUCTIONS = {
     OutputFormat.JSON: "Answer with one JSON object only.",
     OutputFormat.YAML: "Answer with one YAML mapping only.",
     OutputFormat.MARKDOWN: "Answer in Markdown only.",
@@ -23,11 +23,14 @@ _FORMATS = {
 }
 _SHAPE_INTRODUCTION = "Its shape (`?`: optional):"
 KNOWN_VARIABLES = frozenset({"mode", "phase", "session_id", "turn_id", "user_id", "intent", "policy", "tools"})
-"""Variables that every call can be given without a recipe declaring them (000 section 12.3)."""
+"""Variables that every call supplies; a recipe need not declare them (specification 000, section 12.3)."""
 
 
 def select_prompts(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) -> tuple[str, ...]:
-    """The role prompt's texts for this case, in order: blocks whose `when` does not hold are left out (DECISIONS 28)."""
+    """The texts of the role prompt in this case, in order, without blocks whose `when` does not hold.
+
+    See decision 28 (docs/decisions/28-prompt-blocks-by-case.md).
+    """
     return tuple(text for entry, text in loaded.prompts if entry.when is None or _holds(entry.when, mode, intent, policy))
 
 
@@ -49,8 +52,9 @@ def prompt_cases(loaded: LoadedRecipe) -> tuple[dict[str, str], ...]:
 
 
 def io_schema(recipe: Recipe) -> str:
-    """How to answer: the format in one sentence and, where the recipe has one, the output schema in short notation (000 section 6)."""
-    sentence = _FORMATS[recipe.output_format]
+    """How to answer: the format in one sentence and, where the recipe has one, the output schema in short notation (specification 000,
+    section 6)."""
+    sentence = _FORMAT_INSTRUCTIONS[recipe.output_format]
     if recipe.output_schema is None:
         return sentence
     return f"{sentence} {_SHAPE_INTRODUCTION}\n{render_schema(recipe.output_schema)}"
@@ -62,11 +66,11 @@ def variables_in(text: str) -> tuple[str, ...]:
 
 
 def fill_variables(text: str, variables: Mapping[str, str], *, where: str = "prompt") -> str:
-    """`text` with every `{{name}}` replaced, once: what a value holds is never read again. Raises one error with all missing names.
+    """Replace every `{{name}}` in `text`; a `{{name}}` inside a value stays. Raises one ConfigurationError with all missing names.
 
-    Only for texts of recipes and prompts; what a user or a document wrote never passes through here (000 section 12.3).
+    Only for texts of recipes and prompts, never for the text of a user or a document (specification 000, section 12.3).
     """
     missing = [name for name in variables_in(text) if name not in variables]
     if missing:
         raise ConfigurationError(f"{where}: no value for {', '.join(missing)}: expected variables {', '.join(variables_in(text))}")
-    return _VARIABLE.sub(lambda found: variables[found[1]], text)
+    return _VARIABLE.sub(lambda match: variables[match[1]], text)

@@ -1,6 +1,7 @@
 """A YAML file that users write, as plain data with the line of every field.
 
-Only what JSON can hold is taken: mappings with string keys, lists, strings, numbers, true, false, null. Aliases and other tags are faults.
+Only values that JSON has are accepted: mappings with string keys, lists, strings, numbers, true, false, null. Aliases and other tags are
+faults.
 """
 
 import math
@@ -18,7 +19,7 @@ FileStamp = tuple[int, int, int, int]
 FieldPath = tuple[str | int, ...]
 Node = Any
 """A node of the YAML library, which has no types: `id` is scalar, sequence or mapping."""
-_PLAIN = frozenset(f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null"))
+_JSON_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null"))
 _MAX_BYTES = 256 * 1024
 
 
@@ -32,21 +33,21 @@ class SourceFault:
 
 @dataclass(frozen=True, slots=True)
 class YamlSource:
-    """A file read as far as it could be. `data` is None where a fault keeps it from being used."""
+    """A parsed file. `data` is None where a fault makes it unusable; `lines`: path of a field -> its line."""
 
     data: dict[str, Any] | None
     faults: tuple[SourceFault, ...] = ()
     lines: dict[FieldPath, int] = field(default_factory=dict[FieldPath, int])
 
-    def line(self, place: FieldPath) -> int:
-        """The line of the field at `place`, or of the nearest field above it."""
-        while place and place not in self.lines:
-            place = place[:-1]
-        return self.lines.get(place, 1)
+    def line(self, path: FieldPath) -> int:
+        """The line of the field at `path`, or of the nearest field above it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
 
 
 def read_text(path: Path) -> str | SourceFault:
-    """A file's text with plain line ends, or the fault that keeps it from being read. An unchanged file is opened once per process."""
+    """A file's text with `\\n` as line end, or the fault where it cannot be read. An unchanged file is opened once per process."""
     try:
         return _read_unchanged(path, file_stamp(path))
     except OSError as error:
@@ -54,14 +55,14 @@ def read_text(path: Path) -> str | SourceFault:
 
 
 def file_stamp(path: Path) -> FileStamp:
-    """The stamp of a file; raises OSError. Taken before the file is read: an edit in between changes the next stamp."""
+    """The stamp of a file; raises OSError. Take it before reading: an edit in between changes the next stamp."""
     stat = path.stat()
     return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
 
 
 @lru_cache(maxsize=256)
 def _read_unchanged(path: Path, stamp: FileStamp) -> str | SourceFault:
-    """The file with this stamp; every edit gives it another. Raises OSError, which is not cached."""
+    """Read a file; `stamp` is the key of the cache, since every edit changes it. Raises OSError, which is not cached."""
     data = path.read_bytes()
     if len(data) > _MAX_BYTES:
         return SourceFault(1, f"{len(data)} bytes: expected at most {_MAX_BYTES}")
@@ -73,91 +74,93 @@ def _read_unchanged(path: Path, stamp: FileStamp) -> str | SourceFault:
 
 
 def read_yaml(text: str) -> YamlSource:
-    """Take YAML text apart; never raises."""
+    """Parse YAML text; every fault is in the result, none is raised."""
     yaml = _yaml()
     try:
         root: Node = yaml.compose(text)
         if root is None or root.id != "mapping":
             return YamlSource(None, (SourceFault(1, "not a mapping: expected `field: value` lines"),))
-        walk = _Walk()
-        walk.visit(root, ())
-        data = yaml.constructor.construct_document(root) if walk.loadable else None
+        reader = _NodeReader()
+        reader.visit(root, ())
+        data = yaml.constructor.construct_document(root) if reader.is_loadable else None
     except (YAMLError, ValueError) as error:
         return YamlSource(None, (_syntax_fault(error),))
     except RecursionError:
         return YamlSource(None, (SourceFault(1, "nested too deeply: expected fewer levels"),))
-    return YamlSource(data, tuple(walk.faults), walk.lines)
+    return YamlSource(data, tuple(reader.faults), reader.lines)
 
 
 def _yaml() -> Any:
-    """A fresh YAML 1.2 reader. Untyped library; equal keys are found by the walk, all of them at once."""
+    """A new YAML 1.2 parser of the untyped library. It allows duplicate keys: `_NodeReader` reports all of them at once."""
     yaml = YAML(typ="safe", pure=True)
     yaml.allow_duplicate_keys = True
     return yaml
 
 
 def _syntax_fault(error: Exception) -> SourceFault:
-    """The fault of a text that is not YAML. Values are not quoted: one may be a key that should not be in the file."""
+    """The fault of a text that is not YAML. It quotes no value: a value may be a secret that should not be in the file."""
     if isinstance(error, MarkedYAMLError):
-        marked: Any = error  # untyped library
-        mark = marked.problem_mark or marked.context_mark
-        problem = str(marked.problem or marked.context).split(" with value")[0].replace("\n", " ")
+        untyped: Any = error
+        mark = untyped.problem_mark or untyped.context_mark
+        problem = str(untyped.problem or untyped.context).split(" with value")[0].replace("\n", " ")
         return SourceFault(mark.line + 1 if mark else 1, f"not YAML: {problem}: expected YAML 1.2")
     return SourceFault(1, f"not YAML: {str(error).splitlines()[0]}: expected YAML 1.2")
 
 
-class _Walk:
-    """Visits the nodes of one document once: lines of all fields, and what plain data cannot hold."""
+class _NodeReader:
+    """Visits the nodes of one document once and collects the line of each field and every fault."""
 
     def __init__(self) -> None:
         self.lines: dict[FieldPath, int] = {(): 1}
         self.faults: list[SourceFault] = []
-        self.loadable = True
+        self.is_loadable = True
         self._seen: set[int] = set()
 
-    def visit(self, node: Node, place: FieldPath) -> None:
+    def visit(self, node: Node, path: FieldPath) -> None:
         if id(node) in self._seen:
-            self._refuse(self.lines[place], place, "an alias: expected the value itself")
+            self._refuse(self.lines[path], path, "an alias: expected the value itself")
             return
         self._seen.add(id(node))
-        if str(node.tag) not in _PLAIN:
-            self._refuse(_line(node), place, f"a value with the tag {str(node.tag).rsplit(':', 1)[-1]}: expected a plain value (quote it)")
+        if str(node.tag) not in _JSON_TAGS:
+            self._refuse(_line(node), path, f"a value with the tag {str(node.tag).rsplit(':', 1)[-1]}: expected a plain value (quote it)")
         elif node.id == "scalar":
-            self._number(node, place)
+            self._check_number(node, path)
         else:
-            for child, below in self._children(node, place):
-                self.visit(child, below)
+            for child, child_path in self._children(node, path):
+                self.visit(child, child_path)
 
-    def _children(self, node: Node, place: FieldPath) -> Iterator[tuple[Node, FieldPath]]:
+    def _children(self, node: Node, path: FieldPath) -> Iterator[tuple[Node, FieldPath]]:
         if node.id == "sequence":
             for index, child in enumerate(node.value):
-                self.lines[(*place, index)] = _line(child)
-                yield child, (*place, index)
+                self.lines[(*path, index)] = _line(child)
+                yield child, (*path, index)
         else:
-            yield from self._fields(node, place)
+            yield from self._fields(node, path)
 
-    def _fields(self, node: Node, place: FieldPath) -> Iterator[tuple[Node, FieldPath]]:
+    def _fields(self, node: Node, path: FieldPath) -> Iterator[tuple[Node, FieldPath]]:
         for key, child in node.value:
             if key.id != "scalar" or str(key.tag) != "tag:yaml.org,2002:str":
-                shown = repr(str(key.value)) if key.id == "scalar" else "a list or mapping"
-                self._refuse(_line(key), place, f"the key {shown}: expected a string as key")
+                key_text = repr(str(key.value)) if key.id == "scalar" else "a list or mapping"
+                self._refuse(_line(key), path, f"the key {key_text}: expected a string as key")
                 continue
-            below = (*place, str(key.value))
-            if below in self.lines:
+            child_path = (*path, str(key.value))
+            if child_path in self.lines:
                 self.faults.append(
-                    SourceFault(_line(key), f"{dotted_path(below)}: duplicate key: expected once (first in line {self.lines[below]})")
+                    SourceFault(
+                        _line(key), f"{dotted_path(child_path)}: duplicate key: expected once (first in line {self.lines[child_path]})"
+                    )
                 )
                 continue
-            self.lines[below] = _line(key)
-            yield child, below
+            self.lines[child_path] = _line(key)
+            yield child, child_path
 
-    def _number(self, node: Node, place: FieldPath) -> None:
+    def _check_number(self, node: Node, path: FieldPath) -> None:
         if str(node.tag).endswith(":float") and not math.isfinite(_as_float(str(node.value))):
-            self._refuse(_line(node), place, f"{node.value}: expected a finite number")
+            self._refuse(_line(node), path, f"{node.value}: expected a finite number")
 
-    def _refuse(self, line: int, place: FieldPath, text: str) -> None:
-        self.loadable = False
-        self.faults.append(SourceFault(line, f"{dotted_path(place)}: {text}" if place else text))
+    def _refuse(self, line: int, path: FieldPath, text: str) -> None:
+        self.is_loadable = False
+        self.faults.append(SourceFault(line, f"{dotted_path(path)}: {text}" if path else text))
 
 
 def _as_float(text: str) -> float:
@@ -171,6 +174,6 @@ def _line(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def dotted_path(place: FieldPath) -> str:
+def dotted_path(path: FieldPath) -> str:
     """`("prompt_files", 0, "path")` as `prompt_files[0].path`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

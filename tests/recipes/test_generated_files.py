@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from pandora_dagster.recipes.generated_files import (
+    build_recipe_schema,
+    build_registry,
     check_registry,
     check_schema_file,
-    purpose,
-    recipe_schema,
-    registry,
+    prompt_purpose,
     write_registry,
     write_schema_file,
 )
@@ -25,7 +25,7 @@ Put = Callable[[str, str | bytes], Path]
 
 def test_the_registry_lists_recipes_and_prompts(loader: RecipeLoader, counter: TokenCounter) -> None:
     """Role, purpose, IO schema, budget, risk level, layer and version of every recipe and prompt (000 section 5.1)."""
-    listed = registry(loader, counter)
+    listed = build_registry(loader, counter)
     gate = listed["recipes"]["pipeline/gate"]
     assert gate["version"] == loader.load("pipeline/gate").version
     assert gate["io"] == {
@@ -46,7 +46,7 @@ def test_a_written_registry_is_fresh_and_readable(loader: RecipeLoader, counter:
     assert check_registry(loader, counter) == ("recipes/registry.yaml: missing: expected the generated registry",)
     write_registry(loader, counter)
     assert check_registry(loader, counter) == ()
-    assert yaml.safe_load((loader.recipes / "registry.yaml").read_text()) == registry(loader, counter)
+    assert yaml.safe_load((loader.recipes / "registry.yaml").read_text()) == build_registry(loader, counter)
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_a_registry_edited_by_hand_is_noticed(loader: RecipeLoader, put: Put, co
 )
 def test_the_purpose_is_the_heading_or_the_first_sentence(prompt: str, message: str) -> None:
     """One line tells what a prompt is for."""
-    assert purpose(prompt) == message
+    assert prompt_purpose(prompt) == message
 
 
 def test_the_recipe_schema_takes_what_the_model_takes(loader: RecipeLoader, shipped: RecipeLoader, recipe: str) -> None:
     """Every shipped recipe passes `schema.json`, and it refuses what the model refuses across fields."""
-    check = jsonschema.Draft202012Validator(recipe_schema())
+    check = jsonschema.Draft202012Validator(build_recipe_schema())
     for name in shipped.names():
         check.validate(yaml.safe_load((shipped.recipes / f"{name}.yaml").read_text()))
     sound = yaml.safe_load(recipe)
@@ -121,5 +121,5 @@ def test_a_stale_schema_is_noticed(loader: RecipeLoader, put: Put) -> None:
     assert check_schema_file(loader)[0].startswith("recipes/schema.json: missing")
     write_schema_file(loader)
     assert check_schema_file(loader) == ()
-    put("recipes/schema.json", json.dumps(recipe_schema()))
+    put("recipes/schema.json", json.dumps(build_recipe_schema()))
     assert check_schema_file(loader)[0].startswith("recipes/schema.json: stale")

@@ -38,7 +38,7 @@ def test_a_sound_recipe_has_no_fault(loader: RecipeLoader, counter: TokenCounter
             GATE,
             "output_format: json",
             "compression: {preserve: [section_O]}\noutput_format: json",
-            "compression.preserve: section_O is nothing",
+            "compression.preserve: section_O is no input",
         ),
         (
             GATE,
@@ -59,7 +59,7 @@ def test_a_sound_recipe_has_no_fault(loader: RecipeLoader, counter: TokenCounter
         (PROMPT, "0.9}", "0.9", "prompt: example is not JSON"),
         (PROMPT, "0.9}", '"high"}', "prompt: example: confidence: 'high' is not of type 'number'"),
         (PROMPT, '"PROCEED"', '"GO"', "prompt: example: decision: 'GO' is not one of"),
-        (PROMPT, ', "confidence": 0.9', "", "prompt: example: the whole: 'confidence' is a required property"),
+        (PROMPT, ', "confidence": 0.9', "", "prompt: example: the whole answer: 'confidence' is a required property"),
         (
             GATE,
             "      type: number",

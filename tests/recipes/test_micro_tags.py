@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.recipes.micro_tags import (
-    LONGEST_DISPATCH,
+    MAX_DISPATCH_CHARACTERS,
     TaggedAnswer,
     TaggedAnswerReader,
     parse_dispatch,
@@ -45,7 +45,7 @@ def persons_text(text: str) -> str:
 
 
 def is_whole(name: str, content: str) -> bool:
-    return name == "thinking" or (len(content) <= LONGEST_DISPATCH and parse_dispatch(content.strip()) is not None)
+    return name == "thinking" or (len(content) <= MAX_DISPATCH_CHARACTERS and parse_dispatch(content.strip()) is not None)
 
 
 def in_pieces(text: str, cuts: list[int]) -> TaggedAnswer:
@@ -126,8 +126,8 @@ def test_a_dispatch_without_end_is_not_held_for_ever() -> None:
     """Beyond the longest action it is text, told at once."""
     reading = TaggedAnswerReader()
     reading.feed("<dispatch>")
-    told = "".join(reading.feed("word ") for _ in range(LONGEST_DISPATCH))
-    assert len(told) > LONGEST_DISPATCH * 4
+    told = "".join(reading.feed("word ") for _ in range(MAX_DISPATCH_CHARACTERS))
+    assert len(told) > MAX_DISPATCH_CHARACTERS * 4
 
 
 def test_many_tags_that_are_never_closed_are_read_in_time() -> None:

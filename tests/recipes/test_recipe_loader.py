@@ -133,7 +133,7 @@ def test_get_refuses_a_recipe_of_the_other_mode(loader: RecipeLoader, put: Put, 
 def test_get_refuses_a_stem_that_fits_several(loader: RecipeLoader, put: Put, recipe: str) -> None:
     """A short form is good only where it is unique."""
     put("recipes/other/gate.yaml", recipe.replace("name: gate", "name: gate_two"))
-    with pytest.raises(RecipeNotFoundError, match="fits other/gate, pipeline/gate"):
+    with pytest.raises(RecipeNotFoundError, match="matches other/gate, pipeline/gate"):
         loader.get("gate", "chat")
     assert loader.get("other/gate", "chat").name == "gate_two"
 

@@ -34,7 +34,7 @@ def check_links(edges: Iterable[LineageEdge], texts: DocumentTexts) -> Iterator[
 
 
 def _link_fault(edge: LineageEdge, texts: DocumentTexts) -> str:
-    """What is wrong with a link, "" where nothing is. The span of a section lies in the child, that of a citation in the parent."""
+    """What is wrong with a link, "" where nothing is. The span of a section is in the child, that of a citation in the parent."""
     child, fault = text_by_hash(edge.child, edge.child_sha, texts)
     if child is None:
         return f"{edge.child}: {fault}"

@@ -202,12 +202,12 @@ def interventions_by_turn(ctx: ArchiveContext, *, phase: str = "") -> dict[TurnK
     for intervention in ctx.deps.interventions.list(state="open"):
         with suppress(BadIdError):
             key = TurnKey(UserId(intervention.user_id), turn_number(intervention.turn_id))
-            if (not phase or intervention.phase == phase) and not _has_passed(key, intervention, ctx):
+            if (not phase or intervention.phase == phase) and not _has_continued(key, intervention, ctx):
                 by_turn[key] = intervention.id
     return by_turn
 
 
-def _has_passed(key: TurnKey, intervention: Intervention, ctx: ArchiveContext) -> bool:
+def _has_continued(key: TurnKey, intervention: Intervention, ctx: ArchiveContext) -> bool:
     try:
         return has_continued(ctx.deps.turns.manifest(key), intervention)
     except (DocumentError, UnknownTurnError, StoreError):

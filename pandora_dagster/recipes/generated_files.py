@@ -1,4 +1,4 @@
-"""The generated files of `recipes/`, which nobody edits.
+"""The generated files of `recipes/`, which are never edited by hand.
 
 `registry.yaml` lists all recipes and prompts with their metadata (specification 000, section 5.1). `schema.json` is the recipe model as
 JSON Schema, by which editors complete and check recipes. Each has a function that builds it, one that renders its text, one that writes the

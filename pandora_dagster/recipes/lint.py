@@ -129,7 +129,7 @@ def _variable_faults(loaded: LoadedRecipe) -> Iterator[str]:
 
 
 def _preserve_faults(loaded: LoadedRecipe) -> Iterator[str]:
-    """`compression.preserve` may name only inputs of the call."""
+    """The field `preserve` of `compression` may name only inputs of the call."""
     for name in loaded.recipe.compression.preserve:
         if name != "tool_errors" and name not in loaded.recipe.input_docs and not re.fullmatch(r"section_\d", name):
             yield f"compression.preserve: {name} is no input of the call: expected section_<n>, tool_errors or one of its input_docs"

@@ -72,30 +72,39 @@ def _confirm_stored(query: str, context: ContextDocument, labels: Labels) -> str
 
 
 def _choose_passages(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> list[Passage]:
-    """The passages of the answer. What section 2 holds of turns alone keeps its order: it was ranked with all that is around it.
-    Pages, which RETRIEVAL chooses by name or reference, are shown where nothing answers in words of the question."""
-    is_anaphoric = find_pointer(pack.query) or asks_advice(pack.query)
+    """The passages of the answer, best first.
+
+    What section 2 holds of turns alone keeps its order and precedes what tools found: it was ranked with all that is around it.
+    Pages, which RETRIEVAL chooses by name or reference, are shown where nothing answers in words of the question.
+    """
+    is_anaphoric = bool(find_pointer(pack.query)) or asks_advice(pack.query)
     reader = SectionReader(labels, asked, whole_code=pack.mode == "code")
     gathered = _citable_passages(reader.gathered(context.body(2)), labels)
-    outcomes = read_results(context.body(4))
-    raw = reader.raw(pack.document("toolresults.md"), outcomes)
+    found = _tool_passages(pack, context, reader, labels) if read_results(context.body(4)) or not gathered else []
+    if pack.mode == "code":
+        return limit_words(_rank([*gathered, *found], asked), _MAX_CODE_WORDS)
+    found = [p for p in found if p.kind is not UnitKind.CODE]
+    has_asked_words = bool(Vocabulary(gathered, asked.keys(tuple({p.language for p in gathered}))).wanted)
+    if all(p.turn is not None for p in gathered) and (is_anaphoric or has_asked_words or asked.days or not asked.keys()):
+        quoted = {p.text for p in gathered}
+        chosen = [*gathered, *(p for p in _rank(found, asked) if " ".join(p.text.split()) not in quoted)]
+    else:
+        chosen = _rank([*gathered, *found], asked)
+    chosen = chosen or [p for p in informative_passages(gathered, asked) if p.is_page or is_anaphoric]
+    return limit_words(chosen[:_MAX_PASSAGES], _MAX_ANSWER_WORDS)
+
+
+def _rank(passages: Sequence[Passage], asked: Question) -> list[Passage]:
+    return [p for _, p in choose_closest(rank_evidence(passages, asked), asked, most=_MAX_PASSAGES)]
+
+
+def _tool_passages(pack: PromptPack, context: ContextDocument, reader: SectionReader, labels: Labels) -> list[Passage]:
+    """What tools gave, as section 4 reports it; of the raw results what the sections confirm."""
     confirming_text = f"{pack.query}\n{context.body(2)}\n{context.body(4)}"
     confirmed = set(identifiers(confirming_text))
-    given = [p if p.date in confirming_text else replace(p, date="") for p in raw if set(identifiers(p.text)) <= confirmed]
-    given = _citable_passages([*reader.results(context.body(4)), *given], labels) if outcomes or not gathered else []
-    if pack.mode == "code":
-        ranked = choose_closest(rank_evidence([*gathered, *given], asked), asked, most=_MAX_PASSAGES)
-        return limit_words([p for _, p in ranked], _MAX_CODE_WORDS)
-    known = is_anaphoric or Vocabulary(gathered, asked.keys(tuple({p.language for p in gathered}))).wanted
-    if not given and all(p.turn is not None for p in gathered) and (known or asked.days or not asked.keys()):
-        return limit_words(gathered[:_MAX_PASSAGES], _MAX_ANSWER_WORDS)
-    ranked = choose_closest(
-        rank_evidence([*gathered, *(p for p in given if p.kind is not UnitKind.CODE)], asked), asked, most=_MAX_PASSAGES
-    )
-    return limit_words(
-        [p for _, p in ranked] or [p for p in informative_passages(gathered, asked) if p.is_page or is_anaphoric][:_MAX_PASSAGES],
-        _MAX_ANSWER_WORDS,
-    )
+    raw = reader.raw(pack.document("toolresults.md"), read_results(context.body(4)))
+    confirmed_raw = [p if p.date in confirming_text else replace(p, date="") for p in raw if set(identifiers(p.text)) <= confirmed]
+    return _citable_passages([*reader.results(context.body(4)), *confirmed_raw], labels)
 
 
 def _citable_passages(passages: Sequence[Passage], labels: Labels) -> list[Passage]:

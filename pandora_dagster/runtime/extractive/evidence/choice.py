@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 
 from pandora_dagster.documents.units.unit import UnitKind
-from pandora_dagster.language.cues import Cue, cues
 from pandora_dagster.language.quantities import quantities
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary, rank_passages
 from pandora_dagster.runtime.extractive.evidence.questions import Question
@@ -17,9 +16,6 @@ from pandora_dagster.runtime.extractive.queries.query_pronouns import find_point
 
 _MAX_GAP = 2.0
 """Log odds behind the best passage up to which another is shown."""
-_MAX_CORRECTION_GAP = 1.5
-"""The same for a later passage that corrects the best one."""
-_MIN_SHARED_KEYS = 0.6
 _MIN_HELD_SHARE = 0.15
 """Share of what is asked that the best source must hold, in the measure of how rare its words are."""
 _REPEATED_SHARE = 0.8
@@ -32,27 +28,20 @@ _FRAME_WORDS = 4
 
 
 def rank_evidence(passages: Sequence[Passage], asked: Question) -> list[tuple[float, Passage]]:
-    """The passages that may answer, best first with their log odds; () where no source holds what is asked.
-
-    Equal texts are kept once, as the oldest turn says them.
-    """
+    """The passages that may answer, best first with their log odds; [] where no source holds what is asked."""
     kept = informative_passages(passages, asked)
     if not asked.days and not is_subject_held(kept, asked):
         return []
     if find_pointer(asked.text):
         kept = [p for p in kept if _is_about_question(p, asked)]
-    first: dict[str, tuple[float, Passage]] = {}
-    for score, passage in rank_passages(kept, asked):
-        top, known = first.setdefault(passage.text, (score, passage))
-        first[passage.text] = (top, _older(known, passage))
-    return _corrected(list(first.values()), asked)
+    return rank_passages(kept, asked)
 
 
 def informative_passages(passages: Sequence[Passage], asked: Question) -> list[Passage]:
     """Those that tell something: what repeats the question, thanks or greets does not. Questions answer only who asks for questions."""
-    numbered = _numbers_by_name(asked.text)
+    asked_numbers = _numbers_by_name(asked.text)
     kept = [p for p in passages if not (repeats_question(p.text, asked.text) or is_fixed_sentence(p.text) or is_thanks(p.text))]
-    kept = [p for p in kept if not numbered or not _has_other_number(_numbers_by_name(p.text), numbered)]
+    kept = [p for p in kept if not asked_numbers or not _has_other_number(_numbers_by_name(p.text), asked_numbers)]
     return kept if asks_about_questions(asked.text) else [p for p in kept if not is_question_or_request(p.text)]
 
 
@@ -74,74 +63,50 @@ def _has_other_number(said: dict[str, set[str]], asked: dict[str, set[str]]) -> 
 def _is_about_question(passage: Passage, asked: Question) -> bool:
     """Whether a passage has to do with what is asked of a thing, not only with that thing."""
     own = content_keys(asked.text, passage.language or asked.language, asking=True)
-    return not own or not set(own).isdisjoint(passage.keys) or any(kind.search(passage.text) for kind in asked.kinds())
+    return not own or not set(own).isdisjoint(passage.keys) or asked.is_value(passage.text)
 
 
 def is_subject_held(passages: Sequence[Passage], asked: Question) -> bool:
     """Whether any source holds enough of what is asked."""
     vocabulary = Vocabulary(passages, asked.keys())
-    held: dict[str, set[str]] = {}
+    keys_by_source: dict[str, set[str]] = {}
     for p in passages:
-        held.setdefault(p.source, set()).update(p.keys, p.above)
-    return any(vocabulary.held(frozenset(keys)) >= _MIN_HELD_SHARE for keys in held.values())
-
-
-def _older(one: Passage, other: Passage) -> Passage:
-    return other if other.turn is not None and one.turn is not None and other.turn < one.turn else one
-
-
-def _corrected(ranked: list[tuple[float, Passage]], asked: Question) -> list[tuple[float, Passage]]:
-    """The ranking with a close later passage of the same matter that corrects the best one before it."""
-    if not ranked:
-        return ranked
-    top, best = ranked[0]
-    wanted = asked.keys((best.language,)).intersection(best.keys)
-    later = [
-        (score, p)
-        for score, p in ranked[1:]
-        if top - score <= _MAX_CORRECTION_GAP
-        and (p.turn or 0, p.place) > (best.turn or 0, best.place)
-        and len(wanted.intersection(p.keys)) >= _MIN_SHARED_KEYS * max(1, len(wanted))
-        and Cue.CORRECTION in cues(p.text, p.language)
-    ]
-    if not later:
-        return ranked
-    newest = max(later, key=lambda pair: (pair[1].turn or 0, pair[1].place))
-    return [(top, newest[1]), *(pair for pair in ranked if pair[1] is not newest[1])]
+        keys_by_source.setdefault(p.source, set()).update(p.keys, p.above)
+    return any(vocabulary.held(frozenset(keys)) >= _MIN_HELD_SHARE for keys in keys_by_source.values())
 
 
 def choose_closest(ranked: Sequence[tuple[float, Passage]], asked: Question, *, most: int) -> list[tuple[float, Passage]]:
     """The best passage and at most `most` - 1 others: those close behind it, and those that hold something asked that no better one
     holds. None repeats another."""
     chosen: list[tuple[float, Passage]] = []
-    held: set[str] = set()
+    shown_keys: set[str] = set()
     for score, passage in ranked:
-        adds = asked.keys((passage.language,)).intersection(passage.keys) - held
+        added_keys = asked.keys((passage.language,)).intersection(passage.keys) - shown_keys
         if len(chosen) == most:
             break
-        if (score >= ranked[0][0] - _MAX_GAP or adds) and not any(_repeats(passage, known) for _, known in chosen):
+        if (score >= ranked[0][0] - _MAX_GAP or added_keys) and not any(_repeats(passage, known) for _, known in chosen):
             chosen.append((score, passage))
-            held |= adds
+            shown_keys |= added_keys
     return chosen
 
 
 def limit_words(passages: Sequence[Passage], words: int) -> list[Passage]:
     """The first passages of at most `words` words, at least one; what no longer holds comes last."""
     chosen: list[Passage] = []
-    used = 0
+    used_words = 0
     for passage in sorted(passages, key=lambda p: p.date.endswith(OUTDATED_MARK)):
-        size = len(passage.text.split()) + _FRAME_WORDS
-        if chosen and used + size > words:
+        passage_words = len(passage.text.split()) + _FRAME_WORDS
+        if chosen and used_words + passage_words > words:
             continue
         chosen.append(passage)
-        used += size
+        used_words += passage_words
     return chosen
 
 
 def _repeats(one: Passage, known: Passage) -> bool:
     """Whether a passage says in nearly the same words what a known one says: each of its figures is in that one."""
     if one.kind is UnitKind.CODE:
-        return False
-    own, other = set(_WORD.findall(one.text.lower())), set(_WORD.findall(known.text.lower()))
-    same = set(_FIGURES.findall(one.text)) <= set(_FIGURES.findall(known.text))
-    return same and len(own & other) >= _REPEATED_SHARE * len(own)
+        return one.text == known.text
+    words, known_words = set(_WORD.findall(one.text.lower())), set(_WORD.findall(known.text.lower()))
+    has_same_figures = set(_FIGURES.findall(one.text)) <= set(_FIGURES.findall(known.text))
+    return has_same_figures and len(words & known_words) >= _REPEATED_SHARE * len(words)

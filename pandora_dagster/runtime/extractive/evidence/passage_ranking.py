@@ -11,25 +11,19 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
 
-from pandora_dagster.documents.units.unit import UnitKind
+from pandora_dagster.language.bm25 import idf
 from pandora_dagster.phases.core.day_ranges import is_in_ranges
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.questions import Question
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
 
-WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {"own": 0.46, "rarest": 2.6, "before": 0.09, "source": 0.76, "kind": 1.04, "late": 0.91, "code": -2.3, "rank": -1.74}
-)
-_SATURATION, _LENGTH_WEIGHT = 1.2, 0.5
+WEIGHTS: Mapping[str, float] = MappingProxyType({"rarest": 2.6, "source": 0.76, "kind": 1.04, "late": 0.91, "rank": -1.74})
 _STORE_RARITY_WEIGHT = 0.3
-_NEIGHBOUR_DECAY = 0.85
-"""What a match is worth to the passage beside it."""
 _MIN_SOURCE_SHARE = 0.25
 """Share of the best source's weight that another needs."""
 _MIN_ROOT_LETTERS = 5
 """Letters of the shortest word that abbreviates a longer one: `Dach` is too short, `allerg` is not."""
 _KIN_WEIGHT = _COMMON_WEIGHT = 0.5
-_MIN_MATCH = 0.05
 _MAX_RANK = 9
 """From here on the place among the chosen turns says no more."""
 
@@ -64,8 +58,7 @@ class Vocabulary:
 
     def rarity(self, key: str) -> float:
         """How much a word says: its inverse frequency among the passages; the largest for a word that none has."""
-        total, n = len(self.passages), self.counts[key]
-        return math.log(1 + (total - n + 0.5) / (n + 0.5))
+        return idf(len(self.passages), self.counts[key])
 
     def held(self, keys: frozenset[str]) -> float:
         """The share (0 to 1) of what is asked that `keys` hold."""
@@ -99,7 +92,7 @@ def rank_passages(passages: Sequence[Passage], asked: Question) -> list[tuple[fl
 
 
 def passage_features(passages: Sequence[Passage], asked: Question) -> list[Features]:
-    """The features of each passage that shares words with the question or is near one that does."""
+    """The features of each passage that shares words with the question, or is under a heading that does."""
     languages = tuple({p.language for p in passages})
     vocabulary = Vocabulary(passages, asked.keys(languages), asked.common(languages))
     if not vocabulary.wanted:
@@ -118,26 +111,17 @@ def _source_worth(source: Sequence[Passage], vocabulary: Vocabulary) -> float:
 
 def _source_features(source: Sequence[Passage], share: float, vocabulary: Vocabulary, asked: Question) -> list[Features]:
     weights = _key_weights(source, vocabulary)
-    whole, top = sum(weights.values()), max(weights.values())
-    mean = sum(len(p.keys) for p in source) / len(source) or 1.0
-    own = [_match(p.keys, weights, mean) / whole for p in source]
-    beside = [value + _match(tuple(p.above), weights, mean) / whole for value, p in zip(own, source, strict=True)]
-    before, after = _carry_forward(beside), _carry_forward(beside[::-1])[::-1]
-    kinds = asked.kinds()
+    top = max(weights.values())
     wording = re.compile("|".join(map(re.escape, sorted(asked.words(), key=len, reverse=True))) or r"\Z", re.IGNORECASE)
     found: list[Features] = []
     for n, p in enumerate(source):
-        if beside[n] + before[n] + after[n] <= _MIN_MATCH:
+        if weights.keys().isdisjoint((*p.keys, *p.above)):
             continue
-        bare = wording.sub(" ", p.text)
         values = {
-            "own": own[n],
             "rarest": max((weights[key] for key in p.keys if key in weights), default=0.0) / top,
-            "before": before[n],
             "source": math.log(share),
-            "kind": float(any(kind.search(bare) for kind in kinds)),
+            "kind": float(asked.is_value(wording.sub(" ", p.text))),
             "late": n / len(source),
-            "code": float(p.kind in (UnitKind.CODE, UnitKind.HUNK)),
             "rank": math.log(1 + min(p.rank, _MAX_RANK)),
         }
         found.append(Features(p, values))
@@ -145,26 +129,6 @@ def _source_features(source: Sequence[Passage], share: float, vocabulary: Vocabu
 
 
 def _key_weights(source: Sequence[Passage], vocabulary: Vocabulary) -> dict[str, float]:
-    """What each wanted word says in this source: a word that is all over it tells its passages little apart."""
-    inside, total = Counter(key for p in source for key in {*p.keys, *p.above} if key in vocabulary.wanted), len(source)
-    return {
-        key: (math.log(1 + (total - n + 0.5) / (n + 0.5)) + _STORE_RARITY_WEIGHT * vocabulary.rarity(key)) * vocabulary.wanted[key]
-        for key, n in inside.items()
-    }
-
-
-def _match(keys: Sequence[str], weights: Mapping[str, float], mean: float) -> float:
-    """BM25 of a passage."""
-    length = 1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * len(keys) / mean
-    counts = Counter(key for key in keys if key in weights)
-    return sum(weights[key] * n * (_SATURATION + 1) / (n + _SATURATION * length) for key, n in counts.items())
-
-
-def _carry_forward(values: Sequence[float]) -> list[float]:
-    """What the matches before each place are still worth there."""
-    found: list[float] = []
-    carried = 0.0
-    for value in values:
-        found.append(carried)
-        carried = (carried + value) * _NEIGHBOUR_DECAY
-    return found
+    """How much each wanted word says in this source: a word that is all over it does not distinguish its passages."""
+    holders, total = Counter(key for p in source for key in {*p.keys, *p.above} if key in vocabulary.wanted), len(source)
+    return {key: (idf(total, n) + _STORE_RARITY_WEIGHT * vocabulary.rarity(key)) * vocabulary.wanted[key] for key, n in holders.items()}

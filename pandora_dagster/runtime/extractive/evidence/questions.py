@@ -1,58 +1,47 @@
 """A question as the ranking of passages reads it: its content words in the language of each source, and the kind of value it wants."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pandora_dagster.language.dates import query_date_terms
 from pandora_dagster.language.detection import short_text_language
+from pandora_dagster.language.quantities import Quantity, quantities
 from pandora_dagster.language.relative_days import refers_to_past, strip_days
 from pandora_dagster.runtime.extractive.queries.content_words import common_keys, content_keys
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_of_days, looks_back
 
-_DATE_FORM = (
-    r"\d{4}-\d\d-\d\d|\b\d{1,2}\.? ?(?:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez|ene|abr|ago|dic|janv|févr|avr|juin"
-    r"|juil|août|déc)|(?:january|february|march|april|june|july|august|september|october|november|december) \d"
-    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:yesterday|tomorrow|last|next|ago|since)\b|\b(?:19|20)\d\d\b"
-    r"|\b\d{1,2}[:h] ?\d\d|月|日|\b\d{1,2} (?:am|pm|uhr)\b"
-)
-_COUNT_FORM = (
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|once|twice|zwei|drei|vier"
-    r"|fünf|sechs)\b"
-)
-_NAME_FORM = r"(?<!^)(?<![.!?] )(?-i:\b[A-ZÀ-Ý][\w'-]+)|@\w+"
-_CAUSE_FORM = (
-    r"\b(?:because|since|due to|so that|caused?|reason|weil|wegen|denn|damit"
-    r"|parce que|car|à cause|porque|omdat|want|bo|ponieważ)\b|ため|から"
-)
-_VALUE_KINDS = tuple(
-    (re.compile(asked, re.IGNORECASE), re.compile(shown, re.IGNORECASE))
-    for asked, shown in (
+_TIME_UNITS = frozenset(("am", "pm", "uhr", "h", "年", "月", "日", "時"))
+_MONEY = re.compile(r"[$€£¥₹₩円元원]|\b(?:chf|zł|kč|sek|nok|dkk|pln|cad|aud|inr|cny|rmb|brl|mxn)\b", re.IGNORECASE)
+
+
+def _is_time(quantity: Quantity) -> bool:
+    return quantity.unit in _TIME_UNITS or ":" in quantity.number
+
+
+_VALUE_KINDS: tuple[tuple[re.Pattern[str], Callable[[Quantity], bool]], ...] = tuple(
+    (re.compile(asked, re.IGNORECASE), is_of_kind)
+    for asked, is_of_kind in (
         (
             r"\b(?:when|what time|which (?:day|date|month|year)|what (?:day|date|month|year)|by when|deadline|wann|welche[mnrs]? tag|quand"
             r"|quelle (?:heure|date)|cuándo|qué día|wanneer|kiedy|quando)\b|いつ",
-            _DATE_FORM,
+            _is_time,
         ),
         (
             r"\b(?:costs?|prices?|pa(?:y|id)|spen[dt]|fees?|fares?|budget|kostet|kosten|preis|bezahl\w*|coûte\w*|prix|cuesta\w*|precio|costa|prezzo"
             r"|kost|prijs|kosztuje|cena|custa|preço)\b|いくら",
-            r"[€$£¥円]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|francs?|yen|zł)\b"
-            r"|\b(?:prices?|amounts?|totals?|fares?|fees?|preis|betrag|prix|precio|importe)\b[^.]{0,60}\d",
+            lambda quantity: bool(_MONEY.search(quantity.unit)),
         ),
         (
             r"\b(?:how (?:many|much|long|far|high|large|big|often|old|warm|heavy|wide)"
             r"|what (?:share|price|amount|percentage|dose|rate|version)"
             r"|wie (?:viel|viele|hoch|lange|groß|weit|oft|alt)|combien|cuánt\w+|hoeveel|hoe (?:lang|veel|oud)|ile|quant\w+)\b"
             r"|いくら|何[人円件]",
-            _COUNT_FORM,
-        ),
-        (r"\b(?:who|whom|whose|wer|wem|wen|qui|quién|wie (?:is|heeft)|kto|chi)\b|誰", _NAME_FORM),
-        (
-            r"\b(?:why|what caused|what was the (?:root )?cause|reason|warum|wieso|weshalb|pourquoi|por qué|waarom|dlaczego|perché)\b|なぜ",
-            _CAUSE_FORM,
+            lambda quantity: True,
         ),
     )
 )
-"""What closed-class words of a question ask for, and the form of what answers it."""
+"""What closed-class words of a question ask for, and the numbers that answer it."""
 _WORD = re.compile(r"\w+")
 
 
@@ -90,9 +79,13 @@ class Question:
     def words(self) -> frozenset[str]:
         return frozenset(word.lower() for word in _WORD.findall(self.matter))
 
-    def kinds(self) -> tuple[re.Pattern[str], ...]:
-        """The forms of what it asks for."""
-        return tuple(shown for asked, shown in _VALUE_KINDS if asked.search(self.text))
+    def is_value(self, text: str) -> bool:
+        """Whether `text` holds a value of a kind that the question asks for: a time, an amount of money, a number."""
+        kinds = [is_of_kind for asked, is_of_kind in _VALUE_KINDS if asked.search(self.text)]
+        if not kinds:
+            return False
+        is_dated = _is_time in kinds and bool(query_date_terms(text))
+        return is_dated or any(is_of_kind(quantity) for quantity in quantities(text) for is_of_kind in kinds)
 
 
 def read_question(text: str, *, more: Sequence[str] = (), days: Sequence[str] = ()) -> Question:

@@ -127,7 +127,7 @@ _CUE_WORDS: dict[Cue, dict[str, str]] = {
         "pl": "na przykład|np|może",
     },
 }
-_QUESTION_END = re.compile(r"[?？][\"'”’»)*_\s]*$")
+_QUESTION_END = re.compile(r"(?:[?？\u061f]|か[。．]?)[\"'”’»)*_\s]*$")
 
 
 @cache
@@ -141,7 +141,12 @@ def _pattern(cue: Cue, language: str) -> re.Pattern[str]:
 def cues(text: str, language: str = "") -> frozenset[Cue]:
     """The cues in `text`."""
     found = {cue for cue in _CUE_WORDS if _pattern(cue, language).search(text)}
-    return frozenset(found | {Cue.QUESTION} if _QUESTION_END.search(text) else found)
+    return frozenset(found | {Cue.QUESTION} if ends_as_question(text) else found)
+
+
+def ends_as_question(text: str) -> bool:
+    """Whether `text` ends in a question mark of any script, or in the Japanese particle of a question."""
+    return bool(_QUESTION_END.search(text))
 
 
 def negations(text: str) -> int:

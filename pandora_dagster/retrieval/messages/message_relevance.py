@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import date
 
 from pandora_dagster.contracts.turns import FoundMessage
+from pandora_dagster.language.cues import ends_as_question
 from pandora_dagster.language.dates import date_terms, relative_date_terms
 from pandora_dagster.language.no_result_phrases import is_no_result
 from pandora_dagster.language.terms import TermReader, prefix_of
@@ -35,26 +36,28 @@ _STATEMENT_END = re.compile(r"[.!:;]\s")
 def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
     """The found messages that are relevant to `query`, in their order; `today` is the day on which it is asked."""
     question = read_question(query, reader, speakers={m.speaker for m in found}, today=today)
-    dated = {m.position: len(_message_dates(m).intersection((*question.dates, *question.said_on))) for m in found}
-    most = max(dated.values(), default=0)
-    matching = {m.position for m in found if _matches(question, m, reader) or 0 < most == dated[m.position]}
+    day_hits = {m.position: len(_message_dates(m).intersection((*question.dates, *question.said_on))) for m in found}
+    max_day_hits = max(day_hits.values(), default=0)
+    matching = {m.position for m in found if _matches(question, m, reader) or 0 < max_day_hits == day_hits[m.position]}
     turns = {turn_number(place) for place in matching}
-    kept = [
+    beside_matches = [
         m for m in found if _has_named_speaker(m) or m.position in matching or (turn_number(m.position) in turns and not _is_long(m.text))
     ]
-    said = [m for m in kept if not _repeats_turn(m, kept, reader)]
-    telling = [m for m in said if not _is_empty(m, said)] or said
-    return [m if _has_named_speaker(m) else replace(m, text=_matching_lines(question, m.text, reader)) for m in telling]
+    unrepeated = [m for m in beside_matches if not _repeats_turn(m, beside_matches, reader)]
+    informative = [m for m in unrepeated if not _is_empty(m, unrepeated)] or unrepeated
+    return [m if _has_named_speaker(m) else replace(m, text=_matching_lines(question, m.text, reader)) for m in informative]
 
 
 def neighbouring_messages(found: Sequence[FoundMessage], kept: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
     """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may be among them in
     other words. For what is left of a budget."""
-    good = [m for m in kept if m.score >= _MIN_ANCHOR_SHARE * kept[0].score]
-    turns = {(turn_number(m.position) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}
-    there = {m.position for m in kept}
-    near = [m for m in found if m.position not in there and (turn_number(m.position), m.created_at[:10]) in turns and not _is_long(m.text)]
-    return [m for m in near if not _repeats_turn(m, found, reader) and not _is_empty(m, found)]
+    anchors = [m for m in kept if m.score >= _MIN_ANCHOR_SHARE * kept[0].score]
+    turns = {(turn_number(m.position) + away, m.created_at[:10]) for m in anchors for away in (-1, 0, 1)}
+    kept_places = {m.position for m in kept}
+    neighbours = [
+        m for m in found if m.position not in kept_places and (turn_number(m.position), m.created_at[:10]) in turns and not _is_long(m.text)
+    ]
+    return [m for m in neighbours if not _repeats_turn(m, found, reader) and not _is_empty(m, found)]
 
 
 def _has_named_speaker(message: FoundMessage) -> bool:
@@ -79,7 +82,7 @@ def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:
     if message.speaker == "assistant":
         return is_no_result(message.text)
     text = message.text.strip()
-    if message.speaker != "user" or not text.endswith("?") or _STATEMENT_END.search(text):
+    if message.speaker != "user" or not ends_as_question(text) or _STATEMENT_END.search(text):
         return False
     turn = turn_number(message.position)
     return not any(o.position > message.position and turn_number(o.position) == turn and not is_no_result(o.text) for o in others)
@@ -93,8 +96,8 @@ def _matching_lines(question: SearchQuestion, text: str, reader: TermReader) -> 
     """All of a short message; of a long one the lines that share a word with the question, or all where only the whole does."""
     if not _is_long(text):
         return text
-    kept = [line for line in text.splitlines() if reader.counts(line).keys() & question.words.keys()]
-    return "\n".join([line for line in kept if not _RESULT_FRAME.match(line)] or kept) or text
+    matching = [line for line in text.splitlines() if reader.counts(line).keys() & question.words.keys()]
+    return "\n".join([line for line in matching if not _RESULT_FRAME.match(line)] or matching) or text
 
 
 def _repeats_turn(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:

@@ -6,10 +6,6 @@ from types import MappingProxyType
 TEMPLATES: Mapping[str, str] = MappingProxyType(
     {
         "greeting": "Hello! What would you like to know?",
-        "nothing_found": "I found nothing about this in the documents.",
-        "nothing_found_in": "I found nothing about this in the documents that I looked at:",
-        "nothing_about": "I found nothing about",
-        "nothing_told": "I found nothing that tells this:",
         "no_longer": "no longer current",
         "noted": "Noted:",
         "welcome": "You are welcome.",

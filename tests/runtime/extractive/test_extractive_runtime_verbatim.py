@@ -15,13 +15,15 @@ from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.phase_outputs import Intent, QueryType
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.contracts.user.user_memory import FactCategory
+from pandora_dagster.language.no_result_phrases import NO_RESULT
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.extractive_runtime import ROLES, ExtractiveRuntime
 from tests.runtime.extractive.packs import TOOLS, context, make_pack, section2, source, summary_line
 
 WORD = re.compile(r"[^\W_]+")
 FIELD_WORDS = ("high", "medium", "low", "full", "partial", "refresh", "none")
-FIXED = {w for text in (*TEMPLATES.values(), *FIELD_WORDS, *get_args(Intent), *get_args(QueryType)) for w in WORD.findall(text.lower())}
+FIXED_TEXTS = (*TEMPLATES.values(), *NO_RESULT.values(), *FIELD_WORDS, *get_args(Intent), *get_args(QueryType))
+FIXED = {w for text in FIXED_TEXTS for w in WORD.findall(text.lower())}
 FIXED |= {
     w
     for name in ("not_needed", "resolved", "unresolved", "PROCEED", "CLARIFY", "COMMAND", "COMPLETE", "BLOCKED")

@@ -5,6 +5,8 @@ Knows words only.
 
 import re
 
+from pandora_dagster.language.cues import ends_as_question
+from pandora_dagster.language.no_result_phrases import is_no_result
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
 
@@ -20,39 +22,27 @@ _REQUEST = re.compile(
     r"|(?:the|a) [\w ]{0,30}\b(?:id|number|details|information|name)s?)\b)",
     re.IGNORECASE,
 )
-_FIXED_SENTENCES = tuple(
-    TEMPLATES[name]
-    for name in (
-        "nothing_found",
-        "nothing_found_in",
-        "nothing_about",
-        "nothing_told",
-        "greeting",
-        "noted",
-        "welcome",
-        "ask_meaning",
-        "ask_open",
-    )
-)
+_FIXED_SENTENCES = tuple(TEMPLATES[name] for name in ("greeting", "noted", "welcome", "ask_meaning", "ask_open"))
+_CITATION = re.compile(r"\s*\[\d{1,4}\]")
 _DATE_PREFIX = re.compile(r"^\(\d{4}-\d{2}-\d{2}[^)\n]{0,20}\) ")
 
 
 def repeats_question(text: str, query: str) -> bool:
     """Whether `text` has no word of matter beyond those of `query`; to a yes-or-no question a statement of its words is an answer."""
     bare = _SPEAKER_PREFIX.sub("", text)
-    asks = text.rstrip().endswith("?")
-    if not asks and _YES_OR_NO.match(query) and words(bare) != words(query):
+    is_question = ends_as_question(text)
+    if not is_question and _YES_OR_NO.match(query) and words(bare) != words(query):
         return False
     known = {stem(w) for w in words(query)}
-    return all(stem(w) in known or w in STOP_WORDS | META_WORDS for w in words(bare if asks else text))
+    return all(stem(w) in known or w in STOP_WORDS | META_WORDS for w in words(bare if is_question else text))
 
 
 def is_question_or_request(text: str) -> bool:
     """Whether `text` asks or offers something instead of telling it."""
-    return text.rstrip().endswith("?") or bool(_REQUEST.match(_SPEAKER_PREFIX.sub("", text)))
+    return ends_as_question(text) or bool(_REQUEST.match(_SPEAKER_PREFIX.sub("", text)))
 
 
 def is_fixed_sentence(text: str) -> bool:
-    """Whether `text` is one of this runtime's own fixed sentences."""
-    bare = _DATE_PREFIX.sub("", text)
-    return bare.startswith(_FIXED_SENTENCES) or _SPEAKER_PREFIX.sub("", text).startswith(_FIXED_SENTENCES)
+    """Whether `text` is one of this runtime's own fixed sentences, or says that nothing was found."""
+    bare = _CITATION.sub("", _DATE_PREFIX.sub("", text))
+    return is_no_result(bare) or bare.startswith(_FIXED_SENTENCES) or _SPEAKER_PREFIX.sub("", text).startswith(_FIXED_SENTENCES)

@@ -1,11 +1,14 @@
 """What a query asks for: its intent, its type, the kind of thing it wants. Rules over its words; no document is read."""
 
 import re
+from typing import TypeVar
 
 from pandora_dagster.contracts.phase_outputs import Intent, QueryType
 from pandora_dagster.language.courtesy import is_courtesy
-from pandora_dagster.language.cues import Cue, cues
+from pandora_dagster.language.cues import Cue, cues, ends_as_question
 from pandora_dagster.runtime.extractive.queries.content_words import content_words, words
+
+Name = TypeVar("Name", bound=str)
 
 _OPENS = re.compile(
     r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.IGNORECASE
@@ -75,15 +78,14 @@ _TRANSACT = re.compile(
     re.I,
 )
 _ASKS = re.compile(
-    r"^\W*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|have|tell me|explain|describe)\b"
-    r"|[?？]|か。?$",
+    r"^\W*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|have|tell me|explain|describe)\b|[?？]",
     re.I,
 )
 
 
 def is_greeting(text: str) -> bool:
     """A greeting or thanks and nothing else."""
-    return bool(_OPENS.match(text)) and not text.rstrip().endswith("?") and is_courtesy(text, "en")
+    return bool(_OPENS.match(text)) and not ends_as_question(text) and is_courtesy(text, "en")
 
 
 def is_thanks(text: str) -> bool:
@@ -101,7 +103,7 @@ def is_order(text: str) -> bool:
     return bool(_ORDERS.match(text))
 
 
-def is_naming_statement(text: str) -> bool:
+def states_at_once(text: str) -> bool:
     """Whether a sentence names a thing and says at once what it is: `Mia is allergic to nuts`."""
     return bool(_NAMED_IS.match(text))
 
@@ -114,12 +116,12 @@ def is_request(text: str) -> bool:
 def is_statement(text: str) -> bool:
     """Whether a sentence only tells: it ends as one, or names a thing and says at once what it is, and wants nothing."""
     said = _ENDS.search(text) and (len(words(text)) >= _LEAST_WORDS or not text.isascii())
-    return (bool(said) or is_naming_statement(text)) and not is_request(text)
+    return (bool(said) or states_at_once(text)) and not is_request(text)
 
 
 def states_preference(text: str) -> bool:
     """The user says something to be remembered (and does not ask)."""
-    return bool(_STATES.search(text)) and not text.rstrip().endswith("?")
+    return bool(_STATES.search(text)) and not ends_as_question(text)
 
 
 def asks_preference(text: str) -> bool:
@@ -148,35 +150,33 @@ def mentions_buying(text: str) -> bool:
 
 
 def read_intent(text: str) -> Intent:
-    """000 section 16.1's intent, by rules; the first that holds."""
-    rules: tuple[tuple[bool, Intent], ...] = (
+    """The intent of specification 000, section 16.1, by rules."""
+    return _first_that_holds(
         (is_greeting(text), "greeting"),
         (states_preference(text), "preference"),
         (bool(_NAVIGATE.match(text)), "navigation"),
-        (asks_preference(text) or bool(_PAST.search(text)), "recall"),
+        (asks_preference(text) or looks_back(text), "recall"),
         (mentions_buying(text), "commerce"),
         (bool(_OWN.search(text)), "recall"),
+        (True, "query"),
     )
-    for holds, name in rules:
-        if holds:
-            return name
-    return "query"
 
 
 def read_query_type(text: str) -> QueryType:
-    """000 and 004's query type, by rules; the first that holds."""
-    rules: tuple[tuple[bool, QueryType], ...] = (
+    """The query type of specifications 000 and 004, by rules."""
+    return _first_that_holds(
         (is_greeting(text), "general_question"),
         (bool(_NAVIGATE.match(text)), "navigation"),
         (bool(_COMPARE.search(text)), "comparison"),
         (states_preference(text) or bool(_TRANSACT.match(text)), "transactional"),
         (read_intent(text) == "commerce", "commerce_search"),
-        (bool(_ASKS.search(text)), "informational"),
+        (is_question(text), "informational"),
+        (True, "general_question"),
     )
-    for holds, name in rules:
-        if holds:
-            return name
-    return "general_question"
+
+
+def _first_that_holds(*rules: tuple[bool, Name]) -> Name:
+    return next(name for holds, name in rules if holds)
 
 
 def looks_back(text: str) -> bool:

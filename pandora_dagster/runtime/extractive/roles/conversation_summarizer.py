@@ -13,6 +13,7 @@ from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.language.courtesy import without_greeting
+from pandora_dagster.language.cues import ends_as_question
 from pandora_dagster.language.detection import language_of
 from pandora_dagster.language.no_result_phrases import is_no_result
 from pandora_dagster.language.sentences import sentences
@@ -90,7 +91,7 @@ def _short_sentences(text: str) -> list[str]:
 
 
 def _statements(exchange: Exchange) -> list[str]:
-    return [s for text in (exchange.asked, exchange.answered) for s in _short_sentences(text) if not s.endswith("?")]
+    return [s for text in (exchange.asked, exchange.answered) for s in _short_sentences(text) if not ends_as_question(s)]
 
 
 def _new_statements(exchanges: Sequence[Exchange]) -> Iterator[Statement]:
@@ -108,7 +109,7 @@ def _join_lines(statements: Sequence[Statement]) -> str:
 
 def _statements_without_greeting(text: str) -> list[str]:
     """Statements without the greeting in front."""
-    return [rest for s in _short_sentences(text) if not s.endswith("?") and (rest := without_greeting(s))]
+    return [rest for s in _short_sentences(text) if not ends_as_question(s) and (rest := without_greeting(s))]
 
 
 def _journey(before: ConversationDigest, exchanges: Sequence[Exchange]) -> list[str]:
@@ -121,7 +122,7 @@ def _journey(before: ConversationDigest, exchanges: Sequence[Exchange]) -> list[
 def _figure_sentences(exchanges: Sequence[Exchange], known: set[str]) -> Iterable[str]:
     """Of each answer the first sentence with a figure that is not `known` from elsewhere in the digest."""
     for exchange in exchanges:
-        figures = [s for s in _short_sentences(exchange.answered) if _FIGURE.search(s) and not s.endswith("?") and s not in known]
+        figures = [s for s in _short_sentences(exchange.answered) if _FIGURE.search(s) and not ends_as_question(s) and s not in known]
         yield from (with_turn_number(s, exchange.number) for s in figures[:1])
 
 
@@ -135,7 +136,7 @@ def _open_questions(before: ConversationDigest, exchanges: Sequence[Exchange]) -
     for place, exchange in enumerate(exchanges, start=1):
         open_here = exchange.answered if place == len(exchanges) else ""
         for sentence in _short_sentences(open_here if exchange.answered else exchange.asked):
-            if sentence.endswith("?"):
+            if ends_as_question(sentence):
                 yield with_turn_number(sentence, exchange.number)
 
 

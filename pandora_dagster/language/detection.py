@@ -10,28 +10,8 @@ _SAMPLE_CHARACTERS = 20_000
 """Characters at the beginning of a text that are looked at."""
 _WORD = re.compile(r"[^\W\d_]+")
 _LATIN_LANGUAGES = (
-    "en",
-    "de",
-    "fr",
-    "es",
-    "it",
-    "nl",
-    "pt",
-    "pl",
-    "sv",
-    "da",
-    "no",
-    "fi",
-    "cs",
-    "hu",
-    "ro",
-    "tr",
-    "ca",
-    "id",
-    "sk",
-    "sl",
-    "hr",
-)
+    "en", "de", "fr", "es", "it", "nl", "pt", "pl", "sv", "da", "no", "fi", "cs", "hu", "ro", "tr", "ca", "id", "sk", "sl", "hr",
+)  # fmt: skip
 _CYRILLIC_LANGUAGES = ("ru", "uk", "bg")
 _ARABIC_LANGUAGES = ("ar", "fa", "ur")
 _SCRIPTS = (

@@ -9,34 +9,13 @@ from datetime import date, timedelta
 
 from pandora_dagster.language.dates import MONTH_WORD, WEEKDAYS, months_named, names_year
 
-_DAY_ADVERBS = {
-    "today": 0,
-    "tonight": 0,
-    "yesterday": -1,
-    "last night": -1,
-    "day before yesterday": -2,
-    "heute": 0,
-    "gestern": -1,
-    "vorgestern": -2,
-}
+_DAY_ADVERBS = {"today": 0, "tonight": 0, "yesterday": -1, "last night": -1, "day before yesterday": -2}
+_DAY_ADVERBS |= {"heute": 0, "gestern": -1, "vorgestern": -2}
 _GERMAN_WEEKDAYS = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag")
-_WEEKDAY_NUMBERS = {
-    **{name: at for at, name in enumerate(WEEKDAYS)},
-    **{name: at for at, name in enumerate(_GERMAN_WEEKDAYS)},
-    "sonnabend": 5,
-}
+_WEEKDAY_NUMBERS = {name: day for names in (WEEKDAYS, _GERMAN_WEEKDAYS) for day, name in enumerate(names)} | {"sonnabend": 5}
 _UNITS = {"day": "day", "week": "week", "month": "month", "year": "year", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
-_COUNT_WORDS = (
-    "a an one ein einem einer eine",
-    "two zwei",
-    "three drei",
-    "four vier",
-    "five fünf",
-    "six sechs",
-    "seven sieben",
-    "eight acht",
-)
-_COUNTS = {word: count for count, words in enumerate(_COUNT_WORDS, 1) for word in words.split()}
+_COUNT_WORDS = "a an one ein einem einer eine;two zwei;three drei;four vier;five fünf;six sechs;seven sieben;eight acht"
+_COUNTS = {word: count for count, words in enumerate(_COUNT_WORDS.split(";"), 1) for word in words.split()}
 _VAGUE_COUNTS = {"couple of": 2, "few": 3, "paar": 3}
 _NUMBER = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
 _DAY_ADVERB = re.compile(rf"\b(?:{'|'.join(sorted(_DAY_ADVERBS, key=len, reverse=True))})\b")
@@ -71,9 +50,7 @@ _CONVERSATION_WORD = re.compile(
     re.IGNORECASE,
 )
 """What was said: beside it a date is that of the talk, not of what was talked about."""
-_PREPOSITIONS_BEFORE_DAY = re.compile(
-    r"(?:\b(?:in|on|at|of|from|over|during|within|for|since|the|im|am|vom|seit|den|der)\s+)+$", re.IGNORECASE
-)
+_BEFORE_DAY = re.compile(r"(?:\b(?:in|on|at|of|from|over|during|within|for|since|the|im|am|vom|seit|den|der)\s+)+$", re.IGNORECASE)
 _MAX_YEARS_BACK = 9
 """Within so many years every day of the calendar comes."""
 _MAX_LISTED_DAYS = 62
@@ -87,7 +64,7 @@ def relative_day_terms(query: str, today: date) -> tuple[str, ...]:
     A stretch (`in the last 3 days`) reaches up to today.
     """
     terms: list[str] = []
-    for found in _relative_expressions(" ".join(query.lower().split())):
+    for found in _past_periods(" ".join(query.lower().split())):
         try:
             terms += _terms(found, today)
         except (OverflowError, ValueError):
@@ -97,7 +74,7 @@ def relative_day_terms(query: str, today: date) -> tuple[str, ...]:
 
 def query_day_terms(query: str, today: date) -> tuple[str, ...]:
     """As `relative_day_terms`, and the dates of conversations in the query: a date without a year is the newest up to `today`."""
-    dated = tuple(term for found in _conversation_days(" ".join(query.lower().split())) for term in _calendar_day_terms(found, today))
+    dated = tuple(term for found in _talk_days(" ".join(query.lower().split())) for term in _calendar_day_terms(found, today))
     return tuple(dict.fromkeys((*relative_day_terms(query, today), *dated)))
 
 
@@ -105,12 +82,8 @@ def strip_days(query: str) -> str:
     """The query without the words that name such days."""
     text = " ".join(query.split())
     lower = text.lower()
-    for found in (
-        sorted((*_relative_expressions(lower), *_conversation_days(lower)), key=lambda found: -found.start())
-        if len(text) == len(lower)
-        else ()
-    ):
-        text = _PREPOSITIONS_BEFORE_DAY.sub("", text[: found.start()]) + text[found.end() :]
+    for found in sorted((*_past_periods(lower), *_talk_days(lower)), key=lambda found: -found.start()) if len(text) == len(lower) else ():
+        text = _BEFORE_DAY.sub("", text[: found.start()]) + text[found.end() :]
     return " ".join(text.split())
 
 
@@ -118,9 +91,7 @@ def refers_to_past(query: str) -> bool:
     """Whether the query names a past day: `today` and `this week` may refer to plans."""
     present = ("this ", "diese", "today", "tonight", "heute")
     text = " ".join(query.lower().split())
-    return bool(_conversation_days(text)) or any(
-        not m[0].startswith(present) or m[0].startswith("this past") for m in _relative_expressions(text)
-    )
+    return bool(_talk_days(text)) or any(not m[0].startswith(present) or m[0].startswith("this past") for m in _past_periods(text))
 
 
 def yearless_days(query: str) -> tuple[str, ...]:
@@ -130,12 +101,12 @@ def yearless_days(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{month:02d}-{day:02d}" if day else f"{month:02d}" for month, day in months_named(query)))
 
 
-def _relative_expressions(text: str) -> Iterator[re.Match[str]]:
+def _past_periods(text: str) -> Iterator[re.Match[str]]:
     for form in (_DAY_ADVERB, _AGO, _LAST, _STRETCH):
         yield from form.finditer(text)
 
 
-def _conversation_days(text: str) -> list[re.Match[str]]:
+def _talk_days(text: str) -> list[re.Match[str]]:
     return list(_CALENDAR_DAY.finditer(text)) if _CONVERSATION_WORD.search(text) else []
 
 

@@ -73,20 +73,22 @@ def choose_window(
     in reach, however far back: its triggers bound them.
     """
     newest, window = list(reversed(turns)), ContextWindow(counter, {turn.number: "left out" for turn in turns})
-    kept = policy.protected(kind, has_summary=summary_tokens > 0)
-    for turn in newest[:kept]:
+    protected = policy.protected(kind, has_summary=summary_tokens > 0)
+    for turn in newest[:protected]:
         _protect(window, turn)
-    left = max(0, budget_tokens - window.tokens)
-    has_summary = 0 < summary_tokens <= left and policy.buffer(kind) > policy.minimal and _roll_up(window, newest[kept:], summary_tokens)
-    left -= summary_tokens if has_summary else 0
+    left_tokens = max(0, budget_tokens - window.tokens)
+    has_summary = (
+        0 < summary_tokens <= left_tokens and policy.buffer(kind) > policy.minimal and _roll_up(window, newest[protected:], summary_tokens)
+    )
+    left_tokens -= summary_tokens if has_summary else 0
     reach = policy.reach(kind, has_summary=has_summary)
     if has_summary:
         reach = max(reach, sum(not t.covered for t in newest))
-    room = window.tokens + left - min(retrieved_tokens, left - int(left * policy.older_share))
+    token_limit = window.tokens + left_tokens - min(retrieved_tokens, left_tokens - int(left_tokens * policy.older_share))
     for turn in newest[: policy.buffer(kind)]:
-        _offer(window, turn, "whole", "one of the newest turns", room)
-    for turn in newest[kept:reach]:
-        _offer(window, turn, "summary", "an older turn of the session", room)
+        _offer(window, turn, "whole", "one of the newest turns", token_limit)
+    for turn in newest[protected:reach]:
+        _offer(window, turn, "summary", "an older turn of the session", token_limit)
     for place, turn in enumerate(newest):
         if turn.chosen:
             window.put(turn, "whole", "chosen for the query")
@@ -126,12 +128,12 @@ def limit_turns(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Retrieved turns within the policy's limits, best first, and those left out. `here`: turns of this session, `first` its first."""
     limits = {"here": policy.current_session, "before": policy.pre_session, "beside": policy.cross_session}
-    taken: dict[str, int] = dict.fromkeys(limits, 0)
-    kept: list[int] = []
+    counts: dict[str, int] = dict.fromkeys(limits, 0)
+    chosen: list[int] = []
     for number in numbers:
         kind = "here" if number in here else "before" if number < first else "beside"
         limit = limits[kind]
-        if limit is None or taken[kind] < limit:
-            taken[kind] += 1
-            kept.append(number)
-    return tuple(kept), tuple(n for n in numbers if n not in kept)
+        if limit is None or counts[kind] < limit:
+            counts[kind] += 1
+            chosen.append(number)
+    return tuple(chosen), tuple(n for n in numbers if n not in chosen)

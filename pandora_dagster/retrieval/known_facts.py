@@ -103,20 +103,20 @@ def apply_diff(
 
 def _upsert(changing: _LedgerChange[L], line: FactUpsert) -> None:
     """A known fact in better words keeps its id; one that says another value than the fact it names is new, and takes its place."""
-    said = changing.occasion
-    known = changing.facts.get(line.id or "")
-    if known and not changes_value(known.fact, line.fact, TermReader()):
-        origin = {"turn": said.number, "stated_at": said.stated_at} if changing.prefix == "f" else {}
-        changing.change("reword", known.id, category=line.category, fact=line.fact, **origin)
+    origin_of_change = changing.occasion
+    existing = changing.facts.get(line.id or "")
+    if existing and not changes_value(existing.fact, line.fact, TermReader()):
+        origin = {"turn": origin_of_change.number, "stated_at": origin_of_change.stated_at} if changing.prefix == "f" else {}
+        changing.change("reword", existing.id, category=line.category, fact=line.fact, **origin)
         return
-    same = next((f for f in changing.facts.values() if f.is_current and same_words(f.fact, line.fact)), None)
-    if same:
+    repeated = next((f for f in changing.facts.values() if f.is_current and same_words(f.fact, line.fact)), None)
+    if repeated:
         return
-    fact = NotableFact(id="new", category=line.category, fact=line.fact, turn=said.number, stated_at=said.stated_at)
-    older = _current_fact(changing, line.replaces or line.id or "")
-    new = changing.add(fact)
-    if older and older.is_current:
-        changing.change("supersede", older.id, superseded_by=new.id, superseded_at=said.stated_at)
+    fact = NotableFact(id="new", category=line.category, fact=line.fact, turn=origin_of_change.number, stated_at=origin_of_change.stated_at)
+    replaced = _current_fact(changing, line.replaces or line.id or "")
+    added = changing.add(fact)
+    if replaced and replaced.is_current:
+        changing.change("supersede", replaced.id, superseded_by=added.id, superseded_at=origin_of_change.stated_at)
 
 
 def _current_fact(changing: _LedgerChange[L], id: str) -> NotableFact | None:
@@ -128,9 +128,9 @@ def _current_fact(changing: _LedgerChange[L], id: str) -> NotableFact | None:
 
 
 def _apply_limit(changing: _LedgerChange[L], most: int) -> None:
-    over = len(changing.facts) - most
+    excess = len(changing.facts) - most
     order = sorted(changing.facts.values(), key=lambda f: (f.is_current, f.turn, int(f.id[1:])))
-    for fact in order[: max(0, over)]:
+    for fact in order[: max(0, excess)]:
         changing.remove("leave_out", fact.id, f"over {most} facts")
 
 
@@ -143,23 +143,25 @@ def merge_session_facts(
     profile id that it contradicts. The result may be over its limit: `applied` comes last.
     """
     changing = _begin_change(profile, occasion)
-    known = {f.origin: f.id for f in profile.facts}
+    profile_ids = {f.origin: f.id for f in profile.facts}
     new_ids = {f.id for f in session.facts if f.turn == occasion.number > profile.after_turn}
-    own = {f"{session.session_id}/{f.id}": f for f in session.facts if f.id in new_ids or f.superseded_by in new_ids}
-    for origin, fact in own.items():
-        if origin in known:
+    changed_facts = {f"{session.session_id}/{f.id}": f for f in session.facts if f.id in new_ids or f.superseded_by in new_ids}
+    for origin, fact in changed_facts.items():
+        if origin in profile_ids:
             if fact.id in new_ids:
-                changing.change("reword", known[origin], category=fact.category, fact=fact.fact, turn=fact.turn, stated_at=fact.stated_at)
+                changing.change(
+                    "reword", profile_ids[origin], category=fact.category, fact=fact.fact, turn=fact.turn, stated_at=fact.stated_at
+                )
         elif fact.is_current and not any(f.is_current and same_words(f.fact, fact.fact) for f in changing.facts.values()):
-            older = changing.facts.get(replaced.get(fact.fact, ""))
-            new = changing.add(fact.model_copy(update={"origin": origin}))
-            known[origin] = new.id
-            if older and older.is_current:
-                changing.change("supersede", older.id, superseded_by=new.id, superseded_at=fact.stated_at)
-    for origin, fact in own.items():
-        newer = known.get(f"{session.session_id}/{fact.superseded_by}")
-        if newer and known.get(origin) in changing.facts:
-            changing.change("supersede", known[origin], superseded_by=newer, superseded_at=fact.superseded_at)
+            replaced_fact = changing.facts.get(replaced.get(fact.fact, ""))
+            added = changing.add(fact.model_copy(update={"origin": origin}))
+            profile_ids[origin] = added.id
+            if replaced_fact and replaced_fact.is_current:
+                changing.change("supersede", replaced_fact.id, superseded_by=added.id, superseded_at=fact.stated_at)
+    for origin, fact in changed_facts.items():
+        newer = profile_ids.get(f"{session.session_id}/{fact.superseded_by}")
+        if newer and profile_ids.get(origin) in changing.facts:
+            changing.change("supersede", profile_ids[origin], superseded_by=newer, superseded_at=fact.superseded_at)
     return changing.result()
 
 
@@ -176,13 +178,13 @@ def remove_facts(
 
 def resolve_by_date(ledger: L) -> L:
     """The ledger where of two facts that contradict each other the newer is current, in whatever order they were added."""
-    known = {f.id: f for f in ledger.facts}
+    facts_by_id = {f.id: f for f in ledger.facts}
     for fact in ledger.facts:
-        other = known.get(fact.superseded_by or "")
-        if other and other.is_current and other.stated_at < fact.stated_at:
-            known[fact.id] = known[fact.id].model_copy(update={"superseded_by": None, "superseded_at": None})
-            known[other.id] = other.model_copy(update={"superseded_by": fact.id, "superseded_at": fact.stated_at})
-    return ledger.model_copy(update={"facts": tuple(known.values())})
+        successor = facts_by_id.get(fact.superseded_by or "")
+        if successor and successor.is_current and successor.stated_at < fact.stated_at:
+            facts_by_id[fact.id] = facts_by_id[fact.id].model_copy(update={"superseded_by": None, "superseded_at": None})
+            facts_by_id[successor.id] = successor.model_copy(update={"superseded_by": fact.id, "superseded_at": fact.stated_at})
+    return ledger.model_copy(update={"facts": tuple(facts_by_id.values())})
 
 
 def same_words(one: str, other: str) -> bool:
@@ -195,13 +197,13 @@ def changes_value(old: str, new: str, reader: TermReader) -> bool:
 
     It does where each has a term that the other lacks, or only one has a figure, a name, a denial or a word of degree.
     """
-    one, other = _content_terms(old, reader), _content_terms(new, reader)
-    if one - other and other - one:
+    old_terms, new_terms = _content_terms(old, reader), _content_terms(new, reader)
+    if old_terms - new_terms and new_terms - old_terms:
         return True
     if _polarity(old) != _polarity(new):
         return True
     names = {term for word in _WORD.findall(f"{old} {new}") if word[0].isupper() for term in reader.counts(word)}
-    return any(term in names or any(c.isdigit() for c in term) for term in one ^ other)
+    return any(term in names or any(c.isdigit() for c in term) for term in old_terms ^ new_terms)
 
 
 def _content_terms(text: str, reader: TermReader) -> set[str]:

@@ -59,17 +59,17 @@ def search_results(
 def pack_messages(offered: Sequence[FoundMessage], budget: int, count: Count) -> list[FoundMessage]:
     """The messages that go in, in the order given; one that does not fit is passed over, and the next one tried."""
     chosen: list[FoundMessage] = []
-    used, texts, days = 0, set[str](), set[str]()
+    used_tokens, packed_texts, shown_days = 0, set[str](), set[str]()
     for message in offered:
-        if used >= budget * _FULL_SHARE:
+        if used_tokens >= budget * _FULL_SHARE:
             break
         text, day = _line(message), display_date(message.created_at)
-        cost = 0 if text in texts else count(text + "\n") + (0 if day in days else count(day + "\n"))
-        if text not in texts and used + cost <= budget:
-            used += cost
+        cost = 0 if text in packed_texts else count(text + "\n") + (0 if day in shown_days else count(day + "\n"))
+        if text not in packed_texts and used_tokens + cost <= budget:
+            used_tokens += cost
             chosen.append(message)
-            texts.add(text)
-            days.add(day)
+            packed_texts.add(text)
+            shown_days.add(day)
     return chosen
 
 

@@ -1,8 +1,8 @@
-"""The line formats of a pack's header documents: JSON lines, preference lines. Knows their shape only; broken lines are passed over."""
+"""The line formats of a pack's documents: heads, JSON lines, preference lines. A broken line is passed over."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,6 +25,12 @@ class TurnHeader:
     @property
     def words(self) -> str:
         return " ".join((self.text, *self.topics))
+
+
+def split_at_heads(heads: Iterable[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
+    """Each head of `text` with what follows it up to the next one."""
+    found = list(heads)
+    return [(head, text[head.end() : end]) for head, end in zip(found, [*(h.start() for h in found[1:]), len(text)], strict=False)]
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:

@@ -10,10 +10,10 @@ from pandora_dagster.documents.citations import REFERENCES_TITLE
 from pandora_dagster.documents.meta import subsections
 from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
-from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, json_value
+from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, json_value, split_at_heads
 from pandora_dagster.runtime.extractive.evidence.questions import Question
 from pandora_dagster.runtime.extractive.evidence.quotes import read_quote, split_quotes
-from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader
+from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader, table_cells
 from pandora_dagster.runtime.extractive.evidence.tool_results import ToolResult
 from pandora_dagster.runtime.extractive.queries.content_words import content_keys
 
@@ -46,38 +46,33 @@ class SectionReader:
 
     def gathered(self, body: str) -> list[Passage]:
         """Section 2: the rows of its tables, and the prose of its other parts."""
-        lead = {"": body.split("\n### ", 1)[0]} if not body.startswith("### ") else {}
-        parts = {title: _META_BLOCK.sub("", text) for title, text in (lead | subsections(body)).items() if title not in _SKIPPED_PARTS}
-        return [p for title, text in parts.items() for p in self._part(text, self._labels.near(title) or self._only())]
+        only_label = self._labels.sources[0].label if len(self._labels.sources) == 1 else None
+        parts = _parts(body).items()
+        return [p for title, text in parts for p in self._part(_META_BLOCK.sub("", text), self._labels.near(title) or only_label)]
 
     def results(self, body: str) -> list[Passage]:
         """Section 4: what each tool gave, without what it was asked."""
-        found, parts = list[Passage](), subsections(body)
-        lead = body.split("\n### ", 1)[0] if not body.startswith("### ") else ""
-        for text in (lead, *(text for title, text in parts.items() if title not in _SKIPPED_PARTS)):
-            if _FAILED_STATUS.match(text):
-                continue
-            label = self._labels.of(text.split("\n", 1)[0]) or next((s.label for s in self._labels.sources), None)
-            found += self._given(_RESULT_FRAMES.sub("", text).strip(), label)
-        return found
+        passages: list[Passage] = []
+        for text in _parts(body).values():
+            if not _FAILED_STATUS.match(text):
+                label = self._labels.of(text.split("\n", 1)[0]) or next((s.label for s in self._labels.sources), None)
+                passages += self._given(_RESULT_FRAMES.sub("", text).strip(), label)
+        return passages
 
     def raw(self, bundle: str, reported: Sequence[ToolResult]) -> list[Passage]:
         """`toolresults.md`: the results that section 4 calls a success, each under the source that it can be cited by."""
-        found = list[Passage]()
+        passages = list[Passage]()
         for result in _BUNDLED_RESULT.finditer(bundle):
-            at = int(result["number"]) - 1
-            if at < len(reported) and reported[at].ok:
-                found += self._raw(result["raw"].strip(), reported[at])
-        return found
-
-    def _only(self) -> str | None:
-        return self._labels.sources[0].label if len(self._labels.sources) == 1 else None
+            place = int(result["number"]) - 1
+            if place < len(reported) and reported[place].ok:
+                passages += self._raw(result["raw"].strip(), reported[place])
+        return passages
 
     def _part(self, text: str, label: str | None) -> Iterator[Passage]:
         for block in re.split(r"\n{2,}", _RESEARCH_FIGURES.sub("", text)):
             lines = [line for line in block.strip().split("\n") if line.strip()]
             if len(lines) > 1 and lines[0].startswith("|") and _TABLE_RULE.match(lines[1]):
-                yield from self._table(_cells(lines[0]), [_cells(line) for line in lines[2:]], label)
+                yield from self._table(table_cells(lines[0]), [table_cells(line) for line in lines[2:]], label)
             else:
                 for line in lines:
                     yield from self._line(_SUMMARY.sub("", line.removeprefix("- ")), label)
@@ -107,10 +102,10 @@ class SectionReader:
                 yield self._reader.line(", ".join(f"{h}: {c}" for h, c in zip(header, bare, strict=False) if c), base)
 
     def _fact(self, text: str, base: Passage) -> Iterator[Passage]:
-        said = read_quote(text)
-        quoted = replace(base, date=said.date, speaker=said.speaker, tool=said.tool) if said else base
-        if bare := self._labels.unmarked(said.text if said else text):
-            yield self._reader.line(bare, quoted)
+        read = read_quote(text)
+        quoted_base = replace(base, date=read.date, speaker=read.speaker, tool=read.tool) if read else base
+        if unmarked := self._labels.unmarked(read.text if read else text):
+            yield self._reader.line(unmarked, quoted_base)
 
     def _page(self, rows: list[list[str]]) -> Iterator[Passage]:
         """A page as one record: its title and the fields that are asked for; long text unit by unit."""
@@ -124,57 +119,58 @@ class SectionReader:
         brief = {name: value for name, value in fields.items() if len(value.split()) <= _MAX_FIELD_WORDS}
         if brief:
             chosen = self._asked_fields(brief)
-            rest = [f"{name}: {value}" for name, value in brief.items()][:_MAX_FIELDS]
-            text = ", ".join(dict.fromkeys([*([title] if title else []), *(chosen or rest)]))
+            other_fields = [f"{name}: {value}" for name, value in brief.items()][:_MAX_FIELDS]
+            text = ", ".join(dict.fromkeys([*([title] if title else []), *(chosen or other_fields)]))
             yield self._reader.line(text, replace(base, is_page=True), above=above)
-        over = frozenset(content_keys(above, short_text_language(above)))
+        heading_keys = frozenset(content_keys(above, short_text_language(above)))
         for value in (v for v in fields.values() if len(v.split()) > _MAX_FIELD_WORDS):
-            yield from (replace(p, above=p.above | over) for p in self._reader.units(value, base))
+            yield from (replace(p, above=p.above | heading_keys) for p in self._reader.units(value, base))
 
     def _asked_fields(self, fields: Mapping[str, str]) -> list[str]:
         """The fields that share words with the question beside the title; else those that hold the kind of value that it wants."""
         code = self._asked.language
-        asked = set(content_keys(self._asked.text, code))
-        said, kind = list[str](), list[str]()
+        asked_keys = set(content_keys(self._asked.text, code))
+        asked_fields, kind_fields = list[str](), list[str]()
         for name, value in fields.items():
-            named = set(content_keys(_NAME_BREAK.sub(" ", name), code))
-            shortened = any(key.startswith(part) for key in asked for part in named if len(part) > 3)
-            if name.lower() not in _TITLE_FIELDS and (asked & named or shortened or asked.intersection(content_keys(value, code))):
-                said.append(f"{name}: {value}")
-            elif name.lower() not in _TITLE_FIELDS and any(shown.search(value) for shown in self._asked.kinds()):
-                kind.append(f"{name}: {value}")
-        return said or kind
+            name_keys = set(content_keys(_NAME_BREAK.sub(" ", name), code))
+            is_abbreviated = any(key.startswith(part) for key in asked_keys for part in name_keys if len(part) > 3)
+            if name.lower() not in _TITLE_FIELDS and (
+                asked_keys & name_keys or is_abbreviated or asked_keys.intersection(content_keys(value, code))
+            ):
+                asked_fields.append(f"{name}: {value}")
+            elif name.lower() not in _TITLE_FIELDS and self._asked.is_value(value):
+                kind_fields.append(f"{name}: {value}")
+        return asked_fields or kind_fields
 
     def _given(self, text: str, label: str | None) -> Iterator[Passage]:
         """A result's text: earlier turns that it quotes, else its units."""
-        heads = list(_QUOTED_TURN.finditer(text))
-        if not heads and text:
+        quoted_turns = split_at_heads(_QUOTED_TURN.finditer(text), text)
+        if not quoted_turns and text:
             yield from self._reader.units(text, Passage("", label, (), source=f"label {label}"))
-        for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
-            turn = int(head.group(2))
-            own = self._labels.turn(turn) or head.group(1)
-            yield from self._reader.turn(text[head.end() : end].strip(), turn=turn, label=own, date=head.group(3))
+        for head, body in quoted_turns:
+            turn = int(head[2])
+            yield from self._reader.turn(body.strip(), turn=turn, label=self._labels.turn(turn) or head[1], date=head[3])
 
     def _raw(self, raw: str, reported: ToolResult) -> Iterator[Passage]:
-        value, only = json_value(raw), reported.only
+        value, only_label = json_value(raw), reported.only
         if value is None:
-            yield from self._given(raw, only) if only else ()
+            yield from self._given(raw, only_label) if only_label else ()
             return
         for item in as_list(value) or [value]:
-            piece = as_mapping(item)
-            turn = _TURN_ID.fullmatch(str(piece.get("turn_id", "")))
-            label = self._labels.turn(int(turn[1])) if turn else only
+            record = as_mapping(item)
+            turn = _TURN_ID.fullmatch(str(record.get("turn_id", "")))
+            label = self._labels.turn(int(turn[1])) if turn else only_label
             if turn and label:
-                date = str(piece.get("created_at", ""))[:10]
-                yield from self._reader.turn(str(piece.get("text", "")), turn=int(turn[1]), label=label, date=date)
-            elif label and piece:
-                known = {str(key): cast("object", entry) for key, entry in piece.items()}
-                text = f"{known['key']}: {known['value']}" if {"key", "value"} <= known.keys() else ""
+                date = str(record.get("created_at", ""))[:10]
+                yield from self._reader.turn(str(record.get("text", "")), turn=int(turn[1]), label=label, date=date)
+            elif label and record:
+                fields = {str(key): cast("object", entry) for key, entry in record.items()}
+                text = f"{fields['key']}: {fields['value']}" if {"key", "value"} <= fields.keys() else ""
                 base = Passage("", label, (), source=f"label {label}")
-                yield from [self._reader.line(text, base)] if text else self._reader.value(known, base)
+                yield from [self._reader.line(text, base)] if text else self._reader.value(fields, base)
 
 
-def _cells(line: str) -> list[str]:
-    """The cells of a table row, unescaped."""
-    inner = line.strip().removeprefix("|").removesuffix("|")
-    return [c.replace("\\|", "|").strip() for c in re.split(r"(?<!\\)\|", inner)]
+def _parts(body: str) -> dict[str, str]:
+    """The parts of a section by title, what precedes the first under ""; without lists of sources and the assessment."""
+    lead = {} if body.startswith("### ") else {"": body.split("\n### ", 1)[0]}
+    return {title: text for title, text in (lead | subsections(body)).items() if title not in _SKIPPED_PARTS}

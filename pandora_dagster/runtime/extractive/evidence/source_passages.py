@@ -11,6 +11,7 @@ from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
+from pandora_dagster.runtime.extractive.evidence.header_lines import split_at_heads
 from pandora_dagster.runtime.extractive.queries.content_words import content_keys
 
 _SECTION = re.compile(
@@ -71,10 +72,10 @@ class PassageReader:
     def turn(self, text: str, *, turn: int, label: str, date: str) -> list[Passage]:
         """An earlier turn: the user's words, what tools gave, the answer; frames of tool results are no passages."""
         text = _REFERENCE.sub("", without_marks(_ESCAPED_HEADING.sub("", text))[0])
-        named = _SPEAKERS.match(text)
-        speakers = frozenset(named.group(1).split(", ")) if named else frozenset[str]()
-        found: list[Passage] = []
-        for number, body in _sections(text[named.end() :] if named else text):
+        speaker_line = _SPEAKERS.match(text)
+        speakers = frozenset(speaker_line.group(1).split(", ")) if speaker_line else frozenset[str]()
+        passages: list[Passage] = []
+        for number, body in _sections(text[speaker_line.end() :] if speaker_line else text):
             for tool, part in _results(body) if number == 4 else [("", body)]:
                 base = Passage(
                     "",
@@ -87,19 +88,19 @@ class PassageReader:
                     source=f"turn {turn}",
                     rank=self._labels.rank(label),
                 )
-                found += self.said(part, base, speakers)
-        return found
+                passages += self.speech(part, base, speakers)
+        return passages
 
-    def said(self, text: str, base: Passage, speakers: frozenset[str] = frozenset()) -> list[Passage]:
+    def speech(self, text: str, base: Passage, speakers: frozenset[str] = frozenset()) -> list[Passage]:
         """Passages of `text`, each as `base` says; paragraphs that begin with the name of a speaker are that speaker's."""
         if not speakers:
             return self.units(text, base)
-        found: list[Passage] = []
+        passages: list[Passage] = []
         for paragraph in re.split(r"\n{2,}", text):
             speaker = next((name for name in speakers if paragraph.startswith(f"{name}: ")), "")
-            said = paragraph.removeprefix(f"{speaker}: ") if speaker else paragraph
-            found += self.units(said, replace(base, speaker=speaker, own=base.own or bool(speaker)))
-        return found
+            statement = paragraph.removeprefix(f"{speaker}: ") if speaker else paragraph
+            passages += self.units(statement, replace(base, speaker=speaker, own=base.own or bool(speaker)))
+        return passages
 
     def units(self, text: str, base: Passage) -> list[Passage]:
         """Passages of the units of `text`."""
@@ -144,27 +145,20 @@ def _speaker(unit: Unit) -> str:
 
 def _sections(text: str) -> Iterator[tuple[int, str]]:
     """The sections of a quoted turn by their titles; text without one is of no section."""
-    heads = list(_SECTION.finditer(text))
-    if not heads or text[: heads[0].start()].strip():
-        yield 5, text[: heads[0].start()] if heads else text
-    for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
-        yield int(head.group(1)), text[head.end() : end]
+    parts = split_at_heads(_SECTION.finditer(text), text)
+    lead = text[: parts[0][0].start()] if parts else text
+    if not parts or lead.strip():
+        yield 5, lead
+    yield from ((int(head[1]), body) for head, body in parts)
 
 
 def _results(body: str) -> Iterator[tuple[str, str]]:
     """Each tool result of a section with the tool's name, without what the tool was asked and how it ended."""
-    heads = list(_RESULT.finditer(body))
-    before = body[: heads[0].start()] if heads else body
-    for name, part in [
-        ("", before),
-        *((h.group(1), body[h.end() : end]) for h, end in zip(heads, _section_ends(heads, body), strict=True)),
-    ]:
-        if kept := _RESULT_FRAMES.sub("", _ARGUMENTS_BLOCK.sub("", part)).strip():
-            yield name, _strip_fence(kept)
-
-
-def _section_ends(heads: Sequence[re.Match[str]], body: str) -> list[int]:
-    return [*(h.start() for h in heads[1:]), len(body)][: len(heads)]
+    parts = [(head[1], text) for head, text in split_at_heads(_RESULT.finditer(body), body)]
+    lead = _RESULT.split(body, maxsplit=1)[0]
+    for tool, part in [("", lead), *parts]:
+        if output := _RESULT_FRAMES.sub("", _ARGUMENTS_BLOCK.sub("", part)).strip():
+            yield tool, _strip_fence(output)
 
 
 def _strip_fence(text: str) -> str:
@@ -177,15 +171,21 @@ def _render_unit(unit: Unit, units: Sequence[Unit]) -> str:
     """The text of a unit by itself: a table row with the names of its columns."""
     text = unit.text.strip()
     head = next((units[n].text for n in reversed(unit.needs) if units[n].kind is UnitKind.HEADER), "") if unit.kind is UnitKind.ROW else ""
-    columns, cells = _cells(head), _cells(text)
+    columns, cells = _row_cells(head), _row_cells(text)
     if len(columns) != len(cells) or len(cells) < 2:
         return text
     return ", ".join(f"{column}: {cell}" for column, cell in zip(columns, cells, strict=True) if cell)
 
 
-def _cells(line: str) -> list[str]:
-    """The cells of a table row or of its head, whatever parts them."""
-    bare = _PACKED_HEAD.sub("", line.split("\n")[0]).strip()
-    if "|" in bare:
-        return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", bare.strip("|"))]
-    return [cell.strip() for cell in re.split(r"[,;\t]", bare)] if re.search(r"[,;\t]", bare) else []
+def _row_cells(line: str) -> list[str]:
+    """The cells of a table row or of its head, whatever separates them; [] where nothing does."""
+    row = _PACKED_HEAD.sub("", line.split("\n")[0])
+    if "|" in row:
+        return table_cells(row)
+    return [cell.strip() for cell in re.split(r"[,;\t]", row)] if re.search(r"[,;\t]", row.strip()) else []
+
+
+def table_cells(row: str) -> list[str]:
+    """The cells of a row that `|` separates, unescaped."""
+    inner = row.strip().removeprefix("|").removesuffix("|")
+    return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", inner)]

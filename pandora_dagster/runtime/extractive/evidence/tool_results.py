@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from pandora_dagster.documents.citations import cited_labels
+from pandora_dagster.runtime.extractive.evidence.header_lines import split_at_heads
 
 _RESULT_HEAD = re.compile(r"^### Result (\d+): *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
 _FAILED_STATUS = re.compile(r"^\W*(?:\*\*)?(?:status:?(?:\*\*)? *:? *(?:\*\*)?)?(?:failed|failure|error)\b", re.IGNORECASE | re.MULTILINE)
@@ -26,8 +27,7 @@ def read_results(section: str) -> list[ToolResult]:
     heads: list[re.Match[str]] = []
     for head in _RESULT_HEAD.finditer(section):
         heads += [head] if int(head.group(1)) == len(heads) + 1 else []
-    ends = [*(h.start() for h in heads[1:]), len(section)][: len(heads)]
-    return [_read_result(h.group(2), section[h.end() : end].strip()) for h, end in zip(heads, ends, strict=True)]
+    return [_read_result(head[2], body.strip()) for head, body in split_at_heads(heads, section)]
 
 
 def _read_result(tool: str, body: str) -> ToolResult:

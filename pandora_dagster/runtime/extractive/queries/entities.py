@@ -16,15 +16,15 @@ _NOT_NAMES = frozenset(("i", "i'm", "i'd", "i'll", "i've", "ok", "what", "which"
 
 def entities(text: str) -> tuple[str, ...]:
     """Quoted strings, addresses, ids, names and numbers with their units in `text`, each once, in order."""
-    shaped = ((m.span(), next((g for g in m.groups() if g), m[0])) for shape in (QUOTED, URL, EMAIL) for m in shape.finditer(text))
+    addressed = ((m.span(), next((g for g in m.groups() if g), m[0])) for shape in (QUOTED, URL, EMAIL) for m in shape.finditer(text))
     named = ((m.span(), m[0]) for shape in (NAME, IDENTIFIER) for m in shape.finditer(text))
     counted = (((q.start, q.end), text[q.start : q.end]) for q in quantities(text))
-    taken, found = bytearray(len(text)), list[tuple[int, str]]()
-    for (start, end), value in chain(shaped, named, counted):
-        if value.strip() and value.lower() not in _NOT_NAMES and not any(taken[start:end]):
-            taken[start:end] = b"x" * (end - start)
-            found.append((start, value))
-    return tuple(dict.fromkeys(value for _, value in sorted(found)))
+    is_taken, values_at = bytearray(len(text)), list[tuple[int, str]]()
+    for (start, end), value in chain(addressed, named, counted):
+        if value.strip() and value.lower() not in _NOT_NAMES and not any(is_taken[start:end]):
+            is_taken[start:end] = b"x" * (end - start)
+            values_at.append((start, value))
+    return tuple(dict.fromkeys(value for _, value in sorted(values_at)))
 
 
 def identifiers(text: str) -> tuple[str, ...]:

@@ -4,17 +4,18 @@ import re
 
 from pandora_dagster.contracts.user.user_memory import MAX_FACT_CHARACTERS, FactCategory
 from pandora_dagster.documents.redaction.credentials import holds_secret
+from pandora_dagster.language.cues import negations
 from pandora_dagster.language.dates import MONTHS, WEEKDAYS
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, content_words, stem, terms, words
 from pandora_dagster.runtime.extractive.queries.query_intent import (
-    is_naming_statement,
     is_order,
     is_question,
     is_request,
     is_statement,
     is_thanks,
+    states_at_once,
 )
 
 OPENING = re.compile(
@@ -75,21 +76,14 @@ _ONE_VALUE = (
 )
 """Openings whose first group names a thing that has one value at a time."""
 _FEELS = re.compile(r"(?:prefer|like|love|hate|dislike|enjoy|need|now|actually|longer|any ?more|instead|never|always)", re.IGNORECASE)
-_NOT = re.compile(r"\b(?:not|never|no|cannot|hate|dislike|stopped)\b|n['’]t\b", re.IGNORECASE)
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 _LIMITING = frozenset(
     map(stem, ("must", "limit", "most", "least", "maximum", "minimum", "spend", "pay", "exceed", "cap", "allowed", "budget"))
 )
-_MOST_REPEATED = 4
+_MAX_REPEATED = 4
 """Sentences that are repeated to acknowledge them."""
-_ALIKE = 0.5
+_MIN_SHARED_STEMS = 0.5
 """Share of the shorter statement's words that both must have to be about one matter."""
-_REPLACED = re.compile(
-    r"\b(?:instead of|rather than|no longer|not|nicht|from|replac(?:es|ed|ing)|statt|anstatt|nicht mehr|von)\s+"
-    r"(?:the |a |an |my |our |der |dem |den |das )?((?:[\w$€£%:.,/-]+ ?){1,3})",
-    re.IGNORECASE,
-)
-"""What a correction names as the value that went before: the first words after it."""
 _CHANGED = re.compile(
     r"\b(?:mov(?:ed|es|ing)|switch(?:ed|ing)|chang(?:ed|es)|migrated|postponed|rescheduled|delayed|brought forward|updated|correction|meant"
     r"|actually|instead|rather than|no longer|any ?more|now|new|verschoben|verlegt|geändert|korrektur|stattdessen|nicht mehr|jetzt|nun|doch"
@@ -130,7 +124,7 @@ def _is_fact(sentence: str) -> bool:
         return False
     binding = _is_limit(core) or bool(_NEEDS.match(core))
     return binding or (
-        (bool(_OF_USER.search(core)) or is_naming_statement(core)) and not is_request(core) and not core.lower().startswith("you ")
+        (bool(_OF_USER.search(core)) or states_at_once(core)) and not is_request(core) and not core.lower().startswith("you ")
     )
 
 
@@ -141,29 +135,28 @@ def _category(core: str) -> FactCategory:
 
 def retracted_stems(said: str) -> list[frozenset[str]]:
     """The stems of each thing that the user asks to be forgotten."""
-    asked = (m[1] for sentence in sentences(said) if (m := _FORGET.match(sentence)))
-    return [stems for thing in asked if (stems := frozenset(terms(thing)) - frozenset(map(stem, META_WORDS)))]
+    retracted = (m[1] for sentence in sentences(said) if (m := _FORGET.match(sentence)))
+    return [stems for thing in retracted if (stems := frozenset(terms(thing)) - frozenset(map(stem, META_WORDS)))]
 
 
 def contradicts(new: str, old: str) -> bool:
     """Whether two statements cannot both hold: one thing with another value, an exclusive choice or a correction about the same
     matter, a like that became a dislike. Of two things (`my budget for hotels`, `my budget for the trip`) each has its own value."""
-    one, other = OPENING.sub("", new), OPENING.sub("", old)
-    if words(one) == words(other):
+    new_core, old_core = OPENING.sub("", new), OPENING.sub("", old)
+    if words(new_core) == words(old_core):
         return False
-    apart = False
+    are_two_things = False
     for pattern in _ONE_VALUE:
-        mine, theirs = pattern.match(one), pattern.match(other)
-        if mine and theirs and set(words(mine[1])) == set(words(theirs[1])):
+        new_match, old_match = pattern.match(new_core), pattern.match(old_core)
+        if new_match and old_match and set(words(new_match[1])) == set(words(old_match[1])):
             return True
-        apart = apart or bool(mine and theirs)
-    if _CHANGED.search(new) and _is_limit(one) and _is_limit(other):
-        return _is_same_limit(one, other)
-    shared, least = statement_stems(one) & statement_stems(other), min(len(statement_stems(one)), len(statement_stems(other)))
-    if not shared or len(shared) < _ALIKE * least:
+        are_two_things = are_two_things or bool(new_match and old_match)
+    if _CHANGED.search(new) and _is_limit(new_core) and _is_limit(old_core):
+        return _is_same_limit(new_core, old_core)
+    if not _share_subject(statement_stems(new_core), statement_stems(old_core)):
         return False
-    exclusive = _EXCLUSIVE.search(one) and _EXCLUSIVE.search(other)
-    return bool(exclusive) or (not apart and bool(_CHANGED.search(new) or bool(_NOT.search(one)) != bool(_NOT.search(other))))
+    exclusive = _EXCLUSIVE.search(new_core) and _EXCLUSIVE.search(old_core)
+    return bool(exclusive) or (not are_two_things and bool(_CHANGED.search(new) or bool(negations(new_core)) != bool(negations(old_core))))
 
 
 def is_binding(sentence: str) -> bool:
@@ -182,30 +175,32 @@ def _is_same_limit(new: str, old: str) -> bool:
     """Whether a corrected limit takes the place of `old`: of several figures one must be the old one's; else one of them names no
     matter that the other does not."""
     figures = [frozenset(_FIGURE.findall(s)) for s in (new, old)]
-    measured = [statement_stems(s) for s in (new, old)]
-    one, other = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in measured)
+    stems_of = [statement_stems(s) for s in (new, old)]
+    new_subject, old_subject = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in stems_of)
     if len(figures[0]) > 1:
-        return not figures[0].isdisjoint(figures[1]) and (not one or not other or not one.isdisjoint(other))
-    return not measured[0].isdisjoint(measured[1]) and (one <= other or other <= one)
+        return not figures[0].isdisjoint(figures[1]) and (not new_subject or not old_subject or not new_subject.isdisjoint(old_subject))
+    return not stems_of[0].isdisjoint(stems_of[1]) and (new_subject <= old_subject or old_subject <= new_subject)
 
 
 def corrects(new: str, old: str) -> bool:
-    """Whether `new` says of the matter of `old` that it changed: it names the old value as replaced, or gives another figure or day
-    in its place with a word that tells of a change. Where each names something that the other does not, they are about two things."""
-    if not _CHANGED.search(new) or words(new) == words(old):
+    """Whether `new` says of the subject of `old` that it changed: a word of change, and a figure or day that `old` has otherwise.
+
+    Where each names something that the other does not, they are about two things.
+    """
+    if not _CHANGED.search(new):
         return False
-    one, other = _plain(statement_stems(_CHANGED.sub(" ", new))), _plain(statement_stems(old))
-    before = frozenset(words(old))
-    named = frozenset(w for m in _REPLACED.finditer(new) for w in words(m.group(1)) if w not in STOP_WORDS) & before
-    if named and (one & other) - frozenset(map(stem, named)):
-        return True
-    if one - other and other - one:
+    new_stems, old_stems = _without_values(statement_stems(_CHANGED.sub(" ", new))), _without_values(statement_stems(old))
+    if new_stems - old_stems and old_stems - new_stems:
         return False
-    differs = any(a and b and a.isdisjoint(b) for a, b in zip(_values(new), _values(old), strict=True))
-    return differs and len(one & other) >= max(1, _ALIKE * min(len(one), len(other)))
+    has_new_value = any(old_values and new_values - old_values for new_values, old_values in zip(_values(new), _values(old), strict=True))
+    return has_new_value and _share_subject(new_stems, old_stems)
 
 
-def _plain(stems: frozenset[str]) -> frozenset[str]:
+def _share_subject(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= max(1, _MIN_SHARED_STEMS * min(len(one), len(other)))
+
+
+def _without_values(stems: frozenset[str]) -> frozenset[str]:
     """Stems of a matter without figures and days, which are its values."""
     return frozenset(s for s in stems if s.isalpha() and s not in _DAY_STEMS)
 
@@ -223,8 +218,10 @@ def statement_stems(sentence: str) -> frozenset[str]:
 def acknowledge(query: str) -> str:
     """The fixed words for a query that only tells, with what it tells verbatim, or only thanks; "" for one that asks for anything."""
     facts = {sentence for sentence, _ in extract_facts(query)}
-    said = [s for s in sentences(query) if not is_thanks(s)]
-    repeated = [s for s in said if s in facts or is_statement(s) or _FORGET.match(s)]
-    if len(repeated) < len(said) or any(is_request(s) and not is_binding(s) for s in repeated if s in facts):
+    statements = [s for s in sentences(query) if not is_thanks(s)]
+    repeated = [s for s in statements if s in facts or is_statement(s) or _FORGET.match(s)]
+    if len(repeated) < len(statements) or any(is_request(s) and not is_binding(s) for s in repeated if s in facts):
         return ""
-    return " ".join((TEMPLATES["noted"], *repeated[:_MOST_REPEATED])) if repeated else TEMPLATES["welcome"] if query.strip() else ""
+    if not repeated:
+        return TEMPLATES["welcome"] if query.strip() else ""
+    return " ".join((TEMPLATES["noted"], *repeated[:_MAX_REPEATED]))

@@ -19,6 +19,7 @@ from pandora_dagster.runtime.extractive.evidence.header_lines import (
     json_lines,
     read_preferences,
     read_reference,
+    split_at_heads,
 )
 from pandora_dagster.runtime.extractive.evidence.questions import Question, read_question
 from pandora_dagster.runtime.extractive.evidence.quotes import OUTDATED_MARK, format_quote
@@ -76,17 +77,17 @@ def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
     labels = Labels(pack.sources)
     reader = PassageReader(labels)
     ledger = f"{pack.document('conversation_context')}\n{pack.document('session_memory')}"
-    facts, over = _facts(turns, ledger, asked, reader)
-    noted = _note_facts(pack.document("forever_memory"), asked, reader)
-    facts, noted = _mark_outdated(facts, noted, over)
-    kept = read_preferences(pack.document("stored_preferences"))
+    facts, outdated_texts = _facts(turns, ledger, asked, reader)
+    note_facts_found = _note_facts(pack.document("forever_memory"), asked, reader)
+    facts, note_facts_found = _mark_outdated(facts, note_facts_found, outdated_texts)
+    stored = read_preferences(pack.document("stored_preferences"))
     applicable = {
         key: value
-        for turn, key, value in kept
-        if is_relevant(query, key, value) and not _is_outdated_preference(turn, key, value, kept, over, facts)
+        for turn, key, value in stored
+        if is_relevant(query, key, value) and not _is_outdated_preference(turn, key, value, stored, outdated_texts, facts)
     }
     facts = [f for f in facts if not (f.passage.own and retracted_stems(f.passage.text))]
-    notes = _knowledge(noted)
+    notes = _knowledge(note_facts_found)
     visits = _visits(pack.document("visit_records"))
     research = _research(pack.document("cached_intelligence"), f"{query} {title}")
 
@@ -123,27 +124,25 @@ def _facts(turns: str, ledger: str, asked: Question, reader: PassageReader) -> t
 
     And what the ledger says no longer holds.
     """
-    heads = list(_TURN_HEAD.finditer(turns))
-    ends = [*(h.start() for h in heads[1:]), len(turns)][: len(heads)]
-    texts = sorted(
-        zip(heads, (turns[h.end() : end] for h, end in zip(heads, ends, strict=True)), strict=True), key=lambda t: int(t[0].group(1))
-    )
-    known = read_shown_lines(ledger)
-    over = [line.text for line in known if not line.is_current]
-    read = [_turn(head, text, reader) for head, text in texts if not head.group(3)]
-    said = [
+    texts = sorted(split_at_heads(_TURN_HEAD.finditer(turns), turns), key=lambda part: int(part[0][1]))
+    known_lines = read_shown_lines(ledger)
+    outdated = [line.text for line in known_lines if not line.is_current]
+    turn_passages = [_turn(head, text, reader) for head, text in texts if not head.group(3)]
+    known_passages = [
         reader.line(line.text, Passage("", line.name or None, (), turn=line.turn, date=line.date, own=True, source=f"turn {line.turn}"))
-        for line in known
+        for line in known_lines
     ]
-    new = [p for p in said if all(p.text not in text for _, text in texts)]
-    found = _rank_facts([*(p for turn in read for p in turn), *new], asked)
-    found = found or _rank_facts([replace(p, own=True) for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked)
+    unquoted = [p for p in known_passages if all(p.text not in text for _, text in texts)]
+    facts = _rank_facts([*(p for turn in turn_passages for p in turn), *unquoted], asked)
+    facts = facts or _rank_facts([replace(p, own=True) for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked)
     if asks_advice(asked.text):
-        held = {f.passage.text for f in found}
-        found += [
-            _Fact(-9.0, p) for p, line in zip(said, known, strict=True) if line.is_current and is_binding(p.text) and p.text not in held
+        shown_texts = {f.passage.text for f in facts}
+        facts += [
+            _Fact(-9.0, p)
+            for p, line in zip(known_passages, known_lines, strict=True)
+            if line.is_current and is_binding(p.text) and p.text not in shown_texts
         ]
-    return found, over
+    return facts, outdated
 
 
 def _turn(head: re.Match[str], text: str, reader: PassageReader) -> list[Passage]:
@@ -159,21 +158,21 @@ def _rank_facts(passages: Sequence[Passage], asked: Question) -> list[_Fact]:
     return [_Fact(score, p) for score, p in choose_closest(rank_evidence(passages, asked), asked, most=_MAX_FACTS)]
 
 
-def _mark_outdated(facts: list[_Fact], noted: list[_Fact], over: list[str]) -> tuple[list[_Fact], list[_Fact]]:
-    """Facts of turns and of notes, those marked that no longer hold: what the ledger says so of (`over`), and what a user said and
+def _mark_outdated(facts: list[_Fact], note_facts: list[_Fact], outdated_texts: list[str]) -> tuple[list[_Fact], list[_Fact]]:
+    """Facts of turns and of notes, those marked that no longer hold: what the ledger says so of, and what a user said and
     contradicted or corrected later, in a turn or in a note with a date."""
-    said = [f.passage for f in (*facts, *noted) if f.passage.own and not f.passage.is_record]
-    gone = {id(f.passage) for f in (*facts, *noted) if any(f.passage.text in text for text in over)}
-    for old in said:
-        later = [new.text for new in said if _is_said_later(new, old)]
-        if all(any(_invalidates(new, part) for new in later) for part in split_clauses(old.text)):
-            gone.add(id(old))
+    statements = [f.passage for f in (*facts, *note_facts) if f.passage.own and not f.passage.is_record]
+    outdated_ids = {id(f.passage) for f in (*facts, *note_facts) if any(f.passage.text in text for text in outdated_texts)}
+    for old in statements:
+        later_texts = [new.text for new in statements if _is_said_later(new, old)]
+        if all(any(_invalidates(new, part) for new in later_texts) for part in split_clauses(old.text)):
+            outdated_ids.add(id(old))
 
     def marked(fact: _Fact) -> _Fact:
         p = fact.passage
-        return replace(fact, passage=replace(p, date=f"{p.date}{OUTDATED_MARK}")) if id(p) in gone and p.date else fact
+        return replace(fact, passage=replace(p, date=f"{p.date}{OUTDATED_MARK}")) if id(p) in outdated_ids and p.date else fact
 
-    return list(map(marked, facts)), list(map(marked, noted))
+    return list(map(marked, facts)), list(map(marked, note_facts))
 
 
 def _invalidates(new: str, old: str) -> bool:
@@ -182,9 +181,9 @@ def _invalidates(new: str, old: str) -> bool:
     return corrects(new, old) or bool(extract_facts(new) and extract_facts(old) and contradicts(new, old))
 
 
-def _is_forgotten(text: str, forgotten: list[frozenset[str]]) -> bool:
-    held = frozenset(terms(text))
-    return any(thing <= held for thing in forgotten)
+def _is_forgotten(text: str, retracted: list[frozenset[str]]) -> bool:
+    stems = frozenset(terms(text))
+    return any(thing <= stems for thing in retracted)
 
 
 def _is_outdated_preference(
@@ -210,34 +209,31 @@ def _turns(facts: list[_Fact]) -> tuple[PriorTurn, ...]:
     for fact in facts:
         of_turn.setdefault(fact.passage.turn or 0, []).append(fact)
     best = facts[0].score if facts else 0.0
-    found: list[PriorTurn] = []
-    for turn, own in of_turn.items():
-        behind = best - own[0].score
-        lines = [format_quote(p.text, date=p.date, speaker=p.speaker, tool=p.tool) for p in (f.passage for f in own)]
-        relevance = "high" if behind <= _HIGH_RELEVANCE_GAP else "medium" if behind <= _MEDIUM_RELEVANCE_GAP else "low"
-        found.append(PriorTurn(turn=turn, relevance=relevance, summary=lines[0], key_facts=tuple(lines[1:])))
-    return tuple(found)
+    prior_turns: list[PriorTurn] = []
+    for turn, facts_of_turn in of_turn.items():
+        gap = best - facts_of_turn[0].score
+        lines = [format_quote(p.text, date=p.date, speaker=p.speaker, tool=p.tool) for p in (f.passage for f in facts_of_turn)]
+        relevance = "high" if gap <= _HIGH_RELEVANCE_GAP else "medium" if gap <= _MEDIUM_RELEVANCE_GAP else "low"
+        prior_turns.append(PriorTurn(turn=turn, relevance=relevance, summary=lines[0], key_facts=tuple(lines[1:])))
+    return tuple(prior_turns)
 
 
 def _note_facts(document: str, asked: Question, reader: PassageReader) -> list[_Fact]:
     """The best passages of each note; a note that shares no word with the query is left out."""
-    heads = list(_NOTE_HEAD.finditer(document))
-    ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
-    found: list[_Fact] = []
-    for head, end in zip(heads, ends, strict=True):
-        name = head.group(1)
-        base = Passage("", head.group(3), (), date=head.group(2) or "", own=True, source=name)
-        passages = reader.units(document[head.end() : end], base)
-        ranked = choose_closest(rank_evidence(passages, asked), asked, most=_MAX_PASSAGES_OF_NOTE)
-        if not ranked and shared_words(asked.text, name.rpartition("/")[2]):
-            ranked = [(0.0, p) for p in passages if not p.is_record][:_MAX_PASSAGES_OF_NOTE]
-        found += [_Fact(score, p, name) for score, p in ranked]
-    return found
+    facts: list[_Fact] = []
+    for head, body in split_at_heads(_NOTE_HEAD.finditer(document), document):
+        name = head[1]
+        passages = reader.units(body, Passage("", head[3], (), date=head[2] or "", own=True, source=name))
+        ranked_passages = choose_closest(rank_evidence(passages, asked), asked, most=_MAX_PASSAGES_OF_NOTE)
+        if not ranked_passages and shared_words(asked.text, name.rpartition("/")[2]):
+            ranked_passages = [(0.0, p) for p in passages if not p.is_record][:_MAX_PASSAGES_OF_NOTE]
+        facts += [_Fact(score, p, name) for score, p in ranked_passages]
+    return facts
 
 
-def _knowledge(noted: list[_Fact]) -> tuple[Knowledge, ...]:
+def _knowledge(facts: list[_Fact]) -> tuple[Knowledge, ...]:
     """What notes say, under their day where they have one; what no longer holds comes after what does."""
-    ordered = sorted(noted, key=lambda n: n.passage.date.endswith(OUTDATED_MARK))
+    ordered = sorted(facts, key=lambda n: n.passage.date.endswith(OUTDATED_MARK))
     return tuple(Knowledge(note=n.name, content=format_quote(n.passage.text, date=n.passage.date)) for n in ordered)
 
 
@@ -256,7 +252,7 @@ def _flatten(value: object) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, item in as_mapping(value).items():
         inner = _flatten(as_mapping(item)) if as_mapping(item) else {key: item}
-        flat |= {name if name not in flat else f"{key}.{name}": said for name, said in inner.items()}
+        flat |= {name if name not in flat else f"{key}.{name}": entry for name, entry in inner.items()}
     return flat
 
 

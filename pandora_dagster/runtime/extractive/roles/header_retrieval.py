@@ -84,14 +84,14 @@ def _choose_turns(query: str, reference: tuple[str, int | None], turns: list[Tur
     if is_greeting(query):
         return []
     asked = read_question(query, more=(reference[0],), days=days)
-    if of_days := [t for t in turns if is_in_ranges(t.day, asked.days)]:
-        return [(_HIGH_SCORE, t, TEMPLATES["chosen"]) for t in reversed(of_days)]
+    if turns_of_days := [t for t in turns if is_in_ranges(t.day, asked.days)]:
+        return [(_HIGH_SCORE, t, TEMPLATES["chosen"]) for t in reversed(turns_of_days)]
     shares = held_shares([t.words for t in turns], asked.keys())
     scored = [_score_turn(t, share, reference[1]) for t, share in zip(turns, shares, strict=True)]
-    kept = sorted((s for s in scored if s[0] > _MIN_SCORE), key=lambda s: (-s[0], -s[1].turn))
-    if not kept and not asked.keys():
+    ranked = sorted((s for s in scored if s[0] > _MIN_SCORE), key=lambda s: (-s[0], -s[1].turn))
+    if not ranked and not asked.keys():
         return [(_MEDIUM_SCORE, t, TEMPLATES["recent"]) for t in turns[: -_NEWEST_TURNS - 1 : -1]] if asks_past(query) else []
-    return kept
+    return ranked
 
 
 def _score_turn(turn: TurnHeader, held: float, named: int | None) -> Scored:
@@ -123,9 +123,13 @@ def _choose_visits(query: str, reference: tuple[str, int | None], headers: list[
     turns = [t for h in headers if isinstance(t := h.get("turn"), int)]
     if find_pointer(query) and referred not in turns:
         referred = max(turns, default=None)
-    named = [(h, frozenset(shared_words(f"{query} {title}", _page_text(h))) | _abbreviated_words(query, h)) for h in headers]
-    kept = (h for h, words in named if (referred is not None and h.get("turn") == referred) or _is_best_named(words, [w for _, w in named]))
-    return tuple(str(h["visit_id"]) for h in kept if h.get("visit_id"))
+    page_words = [(h, frozenset(shared_words(f"{query} {title}", _page_text(h))) | _abbreviated_words(query, h)) for h in headers]
+    chosen = (
+        h
+        for h, words in page_words
+        if (referred is not None and h.get("turn") == referred) or _is_best_named(words, [w for _, w in page_words])
+    )
+    return tuple(str(h["visit_id"]) for h in chosen if h.get("visit_id"))
 
 
 def _is_best_named(words: frozenset[str], of_pages: list[frozenset[str]]) -> bool:
@@ -153,17 +157,17 @@ def _address_words(url: str) -> str:
 
 def _match_research(query: str, headers: list[Mapping[str, Any]]) -> ResearchMatch:
     """The research that shares most words with the query, of equals the youngest, and whether its age and quality allow its use."""
-    asked = {stem(w) for w in shared_words(query, query)}
+    asked_stems = {stem(w) for w in shared_words(query, query)}
     header_texts = [
         _space_out(f"{h.get('topic') or ''} {h.get('cache_key', '')} {' '.join(map(str, as_list(h.get('says'))))}") for h in headers
     ]
     ages = [_number(h.get("age_hours")) for h in headers]
-    matching = [(len(asked & set(terms(words))), -age, -at) for at, (words, age) in enumerate(zip(header_texts, ages, strict=True))]
-    best = -max(matching, default=(0, 0.0, 0))[2]
-    if not headers or not is_on_subject(query, header_texts[best]):
+    matching = [(len(asked_stems & set(terms(words))), -age, -at) for at, (words, age) in enumerate(zip(header_texts, ages, strict=True))]
+    best_place = -max(matching, default=(0, 0.0, 0))[2]
+    if not headers or not is_on_subject(query, header_texts[best_place]):
         return ResearchMatch(matched=False)
-    header = headers[best]
-    age, quality = ages[best], _number(header.get("quality_score"))
+    header = headers[best_place]
+    age, quality = ages[best_place], _number(header.get("quality_score"))
     usable = age <= 24 and quality >= 0.5 and not header.get("expired")
     reuse = "refresh" if not usable else "full" if age <= 6 and quality >= 0.7 else "partial"
     fresh = f"{header.get('age_hours')} {TEMPLATES['hours']}"

@@ -64,10 +64,10 @@ def summarize_session(pack: PromptPack, counter: TokenMeasure) -> Draft:
     tools = dict.fromkeys(
         name for s in statements if s.text.startswith(TOOLS_LABEL) for name in s.text.removeprefix(TOOLS_LABEL).split(", ")
     )
-    said = [s for s in statements if not s.text.startswith(TOOLS_LABEL)]
-    said += [Statement(len(said) + 1, f"{TOOLS_LABEL}{', '.join(tools)}")] if tools else []
-    made = choose_statements(said, _token_limit(pack), counter.count, joined=_narrative)
-    return made or "\n".join(head[0].strip() for line in text.splitlines() if (head := _DAY_LABEL.match(_ITEM_NUMBER.sub("", line))))
+    listed = [s for s in statements if not s.text.startswith(TOOLS_LABEL)]
+    listed += [Statement(len(listed) + 1, f"{TOOLS_LABEL}{', '.join(tools)}")] if tools else []
+    summary = choose_statements(listed, _token_limit(pack), counter.count, joined=_narrative)
+    return summary or "\n".join(head[0].strip() for line in text.splitlines() if (head := _DAY_LABEL.match(_ITEM_NUMBER.sub("", line))))
 
 
 def choose_statements(
@@ -76,11 +76,11 @@ def choose_statements(
     """The statements by rank, the earlier before the later, as many as `limit` tokens hold, in their order and each once; no courtesies."""
     first_of = {" ".join(s.text.casefold().split()): place for place, s in reversed(list(enumerate(statements)))}
     places = [place for place in sorted(first_of.values()) if not _is_empty(statements[place].text)]
-    kept: set[int] = set()
+    chosen: set[int] = set()
     for place in sorted(places, key=lambda at: statements[at].rank):
-        if count(joined([statements[at] for at in sorted(kept | {place})])) <= limit:
-            kept.add(place)
-    return joined([statements[at] for at in sorted(kept)])
+        if count(joined([statements[at] for at in sorted(chosen | {place})])) <= limit:
+            chosen.add(place)
+    return joined([statements[at] for at in sorted(chosen)])
 
 
 def _is_empty(text: str) -> bool:
@@ -107,21 +107,23 @@ def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
     The progress is the first statement, what the user came for, and the newest one with a figure, a decision or an error.
     A question is open where its summary says nothing after it.
     """
-    said = list(dict.fromkeys(s for s in _statements(pack.document("summaries")) if not _is_empty(s.text)))
-    plain = [s for s in said if not s.is_labelled and len(s.text.split()) <= _MAX_SENTENCE_WORDS]
-    last = {s.entry: s for s in plain}
-    open_questions = [s.text for s in plain if s.rank == 5 and last[s.entry] is s]
-    tools = [name for s in said if s.text.startswith(TOOLS_LABEL) for name in s.text.removeprefix(TOOLS_LABEL).split(", ")]
-    errors = [s.text.removeprefix(ERROR_LABEL) for s in said if s.text.startswith(ERROR_LABEL) or (s in plain and s.rank == 2)]
+    statements = list(dict.fromkeys(s for s in _statements(pack.document("summaries")) if not _is_empty(s.text)))
+    sentences_only = [s for s in statements if not s.is_labelled and len(s.text.split()) <= _MAX_SENTENCE_WORDS]
+    last_of_entry = {s.entry: s for s in sentences_only}
+    open_questions = [s.text for s in sentences_only if s.rank == 5 and last_of_entry[s.entry] is s]
+    tools = [name for s in statements if s.text.startswith(TOOLS_LABEL) for name in s.text.removeprefix(TOOLS_LABEL).split(", ")]
+    errors = [
+        s.text.removeprefix(ERROR_LABEL) for s in statements if s.text.startswith(ERROR_LABEL) or (s in sentences_only and s.rank == 2)
+    ]
     digest: dict[str, Any] = {
-        "key_decisions": [s.text for s in said if s.text.startswith(LIMIT_LABEL) or (s in plain and s.rank == 1)],
-        "tools_used": [*tools, *(tool for s in plain for tool in _TOOL_NAME.findall(s.text))],
+        "key_decisions": [s.text for s in statements if s.text.startswith(LIMIT_LABEL) or (s in sentences_only and s.rank == 1)],
+        "tools_used": [*tools, *(tool for s in sentences_only for tool in _TOOL_NAME.findall(s.text))],
         "errors_encountered": errors,
-        "progress_toward_goal": _progress_lines([s for s in plain if s.rank != 5]),
+        "progress_toward_goal": _progress_lines([s for s in sentences_only if s.rank != 5]),
         "open_questions": open_questions,
     }
-    capped = {name: list(dict.fromkeys(value))[-_MAX_ITEMS[name] :] if name in _MAX_ITEMS else value for name, value in digest.items()}
-    return _fit_digest(capped, _token_limit(pack), counter)
+    limited = {name: list(dict.fromkeys(value))[-_MAX_ITEMS[name] :] if name in _MAX_ITEMS else value for name, value in digest.items()}
+    return _fit_digest(limited, _token_limit(pack), counter)
 
 
 def _progress_lines(stated: Sequence[Statement]) -> str:

@@ -72,10 +72,10 @@ def resolve_references(query: str, turns: list[TurnHeader]) -> tuple[ReferenceRe
     pointing = find_references(query) or tuple(filter(None, (find_pointer(query),)))
     if not pointing or is_greeting(query):
         return ReferenceResolution(status="not_needed"), None
-    found = _resolve_ordinal(query, turns) if _ORDINAL.search(" ".join(pointing)) else _resolve_thing(query, turns)
-    if not found:
+    target = _resolve_ordinal(query, turns) if _ORDINAL.search(" ".join(pointing)) else _resolve_thing(query, turns)
+    if not target:
         return ReferenceResolution(status="unresolved", original_references=pointing), None
-    turn, title = found
+    turn, title = target
     return (
         ReferenceResolution(status="resolved", original_references=pointing, resolved_to=title),
         ContentReference(title=title, source_turn=turn.turn),
@@ -95,21 +95,20 @@ def _matching_turns(query: str, turns: list[TurnHeader]) -> list[tuple[float, Tu
 def _resolve_thing(query: str, turns: list[TurnHeader]) -> tuple[TurnHeader, str] | None:
     """A thing of earlier turns by the words that are said of it; a pronoun that names no thing points at the newest turn that names one:
     `What did it cost?` asks of the chair, also behind `When does it arrive?`."""
-    holding = _matching_turns(query, turns)
-    if not find_pointer(query) and (holding or _asked_stems(query)):
-        return (holding[0][1], _title(holding[0][1], query)) if holding else None
-    telling = [t for t in reversed(turns) if not is_fixed_sentence(t.text)]
-    last = next((t for t in telling if not find_pointer(next(iter(sentences(t.text)), ""))), next(iter(telling), None))
-    return (last, _subject(last)) if last else None
+    matching = _matching_turns(query, turns)
+    if not find_pointer(query) and (matching or _asked_stems(query)):
+        return (matching[0][1], _title(matching[0][1], query)) if matching else None
+    informative = [t for t in reversed(turns) if not is_fixed_sentence(t.text)]
+    newest = next((t for t in informative if not find_pointer(next(iter(sentences(t.text)), ""))), next(iter(informative), None))
+    return (newest, _subject(newest)) if newest else None
 
 
 def _subject(turn: TurnHeader) -> str:
     """What a turn was about, verbatim: what was asked and what was answered, as far as its summary has them."""
     subject: list[str] = []
     for sentence in sentences(turn.text)[:_MAX_SUBJECT_SENTENCES]:
-        subject += (
-            [sentence] if not is_fixed_sentence(sentence) and len(" ".join((*subject, sentence)).split()) <= _MAX_SUBJECT_WORDS else []
-        )
+        if not is_fixed_sentence(sentence) and len(" ".join((*subject, sentence)).split()) <= _MAX_SUBJECT_WORDS:
+            subject.append(sentence)
     return " ".join(subject) or ", ".join(turn.topics)
 
 
@@ -119,21 +118,23 @@ def _resolve_ordinal(query: str, turns: list[TurnHeader]) -> tuple[TurnHeader, s
     Where nothing was listed an ordinal counts something else (`the second tournament` of a season). Only `last` also means the newest
     turn about such a thing.
     """
-    found = _ORDINAL.search(query)
-    if found is None:
+    ordinal = _ORDINAL.search(query)
+    if ordinal is None:
         return None
-    place = _ORDINAL_PLACES[found.group(1).lower()]
-    such = frozenset(stem(w) for w in content_words(" ".join(query[found.end() :].split()[:2])) if w.lower() not in _GENERIC_NOUNS)
-    about = (
-        [t for _, t in _matching_turns(query, turns) if such.intersection(terms(f"{t.text} {' '.join(t.topics)}"))] if such else turns[-1:]
+    place = _ORDINAL_PLACES[ordinal.group(1).lower()]
+    noun_stems = frozenset(stem(w) for w in content_words(" ".join(query[ordinal.end() :].split()[:2])) if w.lower() not in _GENERIC_NOUNS)
+    candidates = (
+        [t for _, t in _matching_turns(query, turns) if noun_stems.intersection(terms(f"{t.text} {' '.join(t.topics)}"))]
+        if noun_stems
+        else turns[-1:]
     )
-    for turn in about:
-        listed = [e for e in entities(turn.text) if IDENTIFIER.fullmatch(e)]
-        if len(listed) > max(1, place):
-            return turn, listed[place]
-    if place >= 0 or not about:
+    for turn in candidates:
+        listed_ids = [e for e in entities(turn.text) if IDENTIFIER.fullmatch(e)]
+        if len(listed_ids) > max(1, place):
+            return turn, listed_ids[place]
+    if place >= 0 or not candidates:
         return None
-    newest = max(about, key=lambda t: t.turn)
+    newest = max(candidates, key=lambda t: t.turn)
     return newest, _title(newest, query)
 
 
@@ -167,9 +168,9 @@ def _is_answerable(query: str, pack: PromptPack) -> bool:
     """Whether the query has content of its own, is a greeting or a statement, or points at an earlier turn."""
     if is_greeting(query) or states_preference(query) or read_reference(pack.document("query_analysis.json"))[0]:
         return True
-    turns = read_summaries(pack.document("turn_summaries"))
+    headers = read_summaries(pack.document("turn_summaries"))
     if content_words(query):
-        return bool(turns) or not find_pointer(query)
-    return (
-        bool(turns) and any(c.isalnum() for c in query) and (asks_past(query) or resolve_references(query, turns)[0].status != "unresolved")
-    )
+        return bool(headers) or not find_pointer(query)
+    if not headers or not any(c.isalnum() for c in query):
+        return False
+    return asks_past(query) or resolve_references(query, headers)[0].status != "unresolved"

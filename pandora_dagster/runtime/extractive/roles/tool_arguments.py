@@ -65,11 +65,11 @@ def read_tools(document: str) -> dict[str, OfferedTool]:
 
 def read_statement(query: str) -> Statement:
     """`remember that my favourite hamster is Syrian` -> favourite_hamster: Syrian; other statements stay whole, so that a "not" is kept."""
-    said = OPENING.sub("", query.strip()).strip() or query.strip()
-    own = _MY_THING_IS.match(said.splitlines()[0]) if said else None
-    if own:
-        return Statement(_make_key(own.group(1)), own.group(2).strip().rstrip(".!") or own.group(2).strip(), "preference")
-    plain = said.rstrip(".! ") or said
+    stated = OPENING.sub("", query.strip()).strip() or query.strip()
+    my_thing = _MY_THING_IS.match(stated.splitlines()[0]) if stated else None
+    if my_thing:
+        return Statement(_make_key(my_thing.group(1)), my_thing.group(2).strip().rstrip(".!") or my_thing.group(2).strip(), "preference")
+    plain = stated.rstrip(".! ") or stated
     preferring = re.search(r"\b(?:prefer|like|love|hate|dislike|favou?rite|always|never|want)\b", plain, re.IGNORECASE)
     return Statement(_make_key(plain), plain, "preference" if preferring else "fact")
 
@@ -80,8 +80,8 @@ def split_statements(query: str) -> tuple[str, ...]:
     All of it is one where a part is no fact of the user, or hangs on a condition.
     """
     parts = tuple(part for sentence in sentences(query) for part in split_clauses(sentence))
-    alone = len({read_statement(part).key for part in parts}) == len(parts) <= _MAX_STATEMENTS and not _CONDITION.search(query)
-    return parts if alone and all(map(extract_facts, parts)) else (query.strip(),)
+    are_independent = len({read_statement(part).key for part in parts}) == len(parts) <= _MAX_STATEMENTS and not _CONDITION.search(query)
+    return parts if are_independent and all(map(extract_facts, parts)) else (query.strip(),)
 
 
 def _make_key(said: str) -> str:
@@ -124,8 +124,8 @@ def _shorten_query(query: str, most: int) -> str:
     """The query, or where a tool takes fewer characters as many of its content words as it takes."""
     if len(query) <= most:
         return query
-    taken, room = list[str](), most
+    kept_words, left_characters = list[str](), most
     for word in content_words(query):
-        room -= len(word) + 1
-        taken += [word] if room >= -1 else []
-    return " ".join(taken)
+        left_characters -= len(word) + 1
+        kept_words += [word] if left_characters >= -1 else []
+    return " ".join(kept_words)

@@ -42,12 +42,12 @@ def plan(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """000 section 16.2: a tool where one can get what section 2 lacks, else synthesis."""
     query, tools = pack.query, read_tools(pack.document("tools"))
     if not is_greeting(query):
-        for wanted, reason, task in _useful_tools(query, pack):
-            tool = tools.get(wanted)
+        for tool_name, reason, task in _useful_tools(query, pack):
+            tool = tools.get(tool_name)
             for parts in dict.fromkeys((split_statements(query) if tool and tool.writes else (query.strip(),), (query.strip(),))):
-                filled = [fill_arguments(tool, part, most=pack.max_output_tokens) for part in parts] if tool else []
-                if tool and all(map(tool.accepts, filled)):
-                    planned = [_plan_task(tool, TEMPLATES[task], *pair) for pair in zip(parts, filled, strict=True)]
+                filled_arguments = [fill_arguments(tool, part, most=pack.max_output_tokens) for part in parts] if tool else []
+                if tool and all(map(tool.accepts, filled_arguments)):
+                    planned = [_plan_task(tool, TEMPLATES[task], *pair) for pair in zip(parts, filled_arguments, strict=True)]
                     return _fit_plan(pack, counter, planned, reason)
     reason = "enough" if is_greeting(query) or acknowledge(query) or _evidence_share(query, pack) >= _MIN_EVIDENCE_SHARE else "no_tool"
     return TaskPlan(next_step="synthesis", confidence=0.9 if reason == "enough" else 0.7, reasoning=TEMPLATES[reason])
@@ -59,11 +59,11 @@ def _plan_task(tool: OfferedTool, name: str, said: str, filled: Mapping[str, Any
 
 def _fit_plan(pack: PromptPack, counter: TokenMeasure, planned: Sequence[PlannedTask], reason: str) -> TaskPlan:
     """The plan; a query too long to be repeated in the tasks' descriptions is in their arguments alone, or not at all."""
-    bare = [task.model_copy(update={"description": task.tool or ""}) for task in planned]
-    for kept in (planned, bare, [bare[0].model_copy(update={"arguments": {}})]):
-        made = TaskPlan(next_step="coordinator", confidence=0.9, tasks=tuple(kept), reasoning=TEMPLATES[reason])
-        if counter.count(render_draft(made)) <= pack.max_output_tokens:
-            return made
+    short_tasks = [task.model_copy(update={"description": task.tool or ""}) for task in planned]
+    for shown_tasks in (planned, short_tasks, [short_tasks[0].model_copy(update={"arguments": {}})]):
+        candidate = TaskPlan(next_step="coordinator", confidence=0.9, tasks=tuple(shown_tasks), reasoning=TEMPLATES[reason])
+        if counter.count(render_draft(candidate)) <= pack.max_output_tokens:
+            return candidate
     return TaskPlan(next_step="synthesis", confidence=0.7, reasoning=TEMPLATES["no_tool"])
 
 
@@ -108,9 +108,9 @@ def _read_task(text: str, tools: Mapping[str, OfferedTool]) -> Task:
     call = _CALL_SUFFIX.search(line)
     if call:
         return Task(line, call.group(1), json_object(call.group(2)))
-    named = next((name for name in _DOTTED_NAME.findall(line) if name in tools), None)
+    named_tool = next((name for name in _DOTTED_NAME.findall(line) if name in tools), None)
     shown = _SHOWN_TOOL.search(line)
-    return Task(line, named or (next(g for g in shown.groups() if g) if shown else None), {})
+    return Task(line, named_tool or (next(g for g in shown.groups() if g) if shown else None), {})
 
 
 def step(pack: PromptPack, counter: TokenMeasure) -> Draft:
@@ -144,25 +144,29 @@ def coordinate(pack: PromptPack, counter: TokenMeasure) -> Draft:
     context = ContextDocument.parse(pack.document("context.md"))
     tools = read_tools(pack.document("tools"))
     command = pack.document("command")
-    planned = _read_task(command, tools)
-    said = " ".join(command.split())
-    known = next((t for t in read_tasks(context.body(3), tools) if said and (said in t.text or said == t.tool)), planned)
-    tool = tools.get(planned.tool or known.tool or "") or _tool_by_description(command, tools, pack.query)
+    named_task = _read_task(command, tools)
+    command_text = " ".join(command.split())
+    listed_task = next(
+        (t for t in read_tasks(context.body(3), tools) if command_text and (command_text in t.text or command_text == t.tool)), named_task
+    )
+    tool = tools.get(named_task.tool or listed_task.tool or "") or _tool_by_description(command, tools, pack.query)
     if not tool:
         raise ModelRejectedError(
             "coordinator: the tools document: expected a registered tool that fits the command",
             hint="register the tool that the task names, or configure the sglang runtime",
         )
-    given = next((g for g in (planned.given, known.given) if g and tool.accepts(g)), None)
+    shown_arguments = next((g for g in (named_task.given, listed_task.given) if g and tool.accepts(g)), None)
     return ToolCall(
-        tool=tool.name, arguments=given or fill_arguments(tool, pack.query, most=pack.max_output_tokens), reasoning=TEMPLATES["tool_choice"]
+        tool=tool.name,
+        arguments=shown_arguments or fill_arguments(tool, pack.query, most=pack.max_output_tokens),
+        reasoning=TEMPLATES["tool_choice"],
     )
 
 
 def _tool_by_description(command: str, tools: Mapping[str, OfferedTool], query: str) -> OfferedTool | None:
     """The tool whose name and description share most words with the command; one that writes only where the user asks for it."""
-    asked = set(terms(command))
-    open_to = [t for t in tools.values() if not t.writes or states_preference(query)]
-    scored = [(len(asked & set(terms(f"{t.name.replace('.', ' ')} {t.description}"))), t) for t in open_to]
-    best = max(scored, key=lambda pair: pair[0], default=None)
-    return best[1] if best and best[0] else None
+    command_stems = set(terms(command))
+    usable = [t for t in tools.values() if not t.writes or states_preference(query)]
+    scored = [(len(command_stems & set(terms(f"{t.name.replace('.', ' ')} {t.description}"))), t) for t in usable]
+    best_match = max(scored, key=lambda pair: pair[0], default=None)
+    return best_match[1] if best_match and best_match[0] else None

@@ -50,8 +50,8 @@ def summarize(pack: PromptPack, counter: TokenMeasure) -> Draft:
 def _topic_id(category: str, names: Iterable[str]) -> str:
     """`category.subcategory` after the first name that can be written in plain letters; the category alone where none can."""
     plain = (unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower() for name in names)
-    telling = (_NON_ID_CHARACTERS.sub("-", name).strip("-") for name in plain)
-    return ".".join((category, *[name for name in telling if name][:1]))
+    ids = (_NON_ID_CHARACTERS.sub("-", name).strip("-") for name in plain)
+    return ".".join((category, *[name for name in ids if name][:1]))
 
 
 def _strip_markup(sentence: str) -> str:
@@ -64,19 +64,19 @@ def _short_lines(lines: list[str]) -> list[str]:
 
 def choose_topics(query: str, response: str) -> tuple[str, ...]:
     """Two to five key words of the turn; the query's words weigh most, of equals the earlier ones come first."""
-    asked, answered = _topic_words(query), _topic_words(response)
-    counts = Counter(stem(w) for w in answered)
-    heard = Counter(stem(w) for w in asked)
-    first: dict[str, str] = {}
-    for word in [*asked, *answered]:
-        first.setdefault(stem(word), word)
-    ordered = sorted(first, key=lambda s: -(3 * min(heard[s], 2) + min(counts[s], 4)))
-    found = [first[s] for s in ordered][:_MAX_TOPICS]
-    spare = [w for w in words(query) if w not in found and len(w) <= _MAX_TOPIC_CHARACTERS] + [
+    query_words, response_words = _topic_words(query), _topic_words(response)
+    response_counts = Counter(stem(w) for w in response_words)
+    query_counts = Counter(stem(w) for w in query_words)
+    first_word: dict[str, str] = {}
+    for word in [*query_words, *response_words]:
+        first_word.setdefault(stem(word), word)
+    ordered = sorted(first_word, key=lambda s: -(3 * min(query_counts[s], 2) + min(response_counts[s], 4)))
+    chosen = [first_word[s] for s in ordered][:_MAX_TOPICS]
+    fallback = [w for w in words(query) if w not in chosen and len(w) <= _MAX_TOPIC_CHARACTERS] + [
         TEMPLATES["topic_conversation"],
         TEMPLATES["topic_turn"],
     ]
-    return tuple(dict.fromkeys([*found, *spare]))[: max(2, len(found))]
+    return tuple(dict.fromkeys([*chosen, *fallback]))[: max(2, len(chosen))]
 
 
 def _topic_words(text: str) -> list[str]:

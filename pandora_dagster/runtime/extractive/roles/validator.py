@@ -22,10 +22,10 @@ def validate(pack: PromptPack, counter: TokenMeasure) -> Draft:
     context = ContextDocument.parse(pack.document("context.md"))
     response = context.body(5)
     labels = cited_labels(response)
-    known = {s.label for s in (*pack.sources, *source_references(context.body(2)), *source_references(context.body(4)))}
+    known_labels = {s.label for s in (*pack.sources, *source_references(context.body(2)), *source_references(context.body(4)))}
     issues = (
         *([] if response.strip() else [TEMPLATES["empty"]]),
-        *(f"{TEMPLATES['citation_issue']} [{label}]" for label in labels if label not in known),
+        *(f"{TEMPLATES['citation_issue']} [{label}]" for label in labels if label not in known_labels),
         *(f"{TEMPLATES['number_issue']} {value}" for value in unsupported_values(response, pack.query, context)),
     )
 
@@ -43,11 +43,15 @@ def validate(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 def unsupported_values(response: str, query: str, context: ContextDocument) -> tuple[str, ...]:
     """Numbers, ids and addresses of `response` that are in none of the sections 0, 2 and 4."""
-    said = _ORDINAL.sub("", _CITATION.sub("", response))
+    claims = _ORDINAL.sub("", _CITATION.sub("", response))
     evidence = "\n".join((query, context.body(2), context.body(4)))
-    known = set(identifiers(evidence))
-    plain = evidence.replace(",", "")
-    return tuple(v for v in identifiers(said) if v not in known and not re.search(rf"(?<![\w.]){re.escape(v)}(?!\w|\.\d)", plain))
+    supported = set(identifiers(evidence))
+    evidence_without_commas = evidence.replace(",", "")
+    return tuple(
+        v
+        for v in identifiers(claims)
+        if v not in supported and not re.search(rf"(?<![\w.]){re.escape(v)}(?!\w|\.\d)", evidence_without_commas)
+    )
 
 
 def check_meaning(pack: PromptPack, counter: TokenMeasure) -> Draft:

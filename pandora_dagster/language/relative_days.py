@@ -9,8 +9,10 @@ from datetime import date, timedelta
 
 from pandora_dagster.language.dates import MONTH_WORD, WEEKDAYS, months_named, names_year
 
-_DAY_ADVERBS = {"today": 0, "tonight": 0, "yesterday": -1, "last night": -1, "day before yesterday": -2}
-_DAY_ADVERBS |= {"heute": 0, "gestern": -1, "vorgestern": -2}
+_DAY_ADVERBS = {
+    **{"today": 0, "tonight": 0, "yesterday": -1, "last night": -1, "day before yesterday": -2},
+    **{"heute": 0, "gestern": -1, "vorgestern": -2},
+}
 _GERMAN_WEEKDAYS = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag")
 _WEEKDAY_NUMBERS = {name: day for names in (WEEKDAYS, _GERMAN_WEEKDAYS) for day, name in enumerate(names)} | {"sonnabend": 5}
 _UNITS = {"day": "day", "week": "week", "month": "month", "year": "year", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}

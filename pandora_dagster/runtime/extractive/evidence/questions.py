@@ -19,6 +19,14 @@ def _is_time(quantity: Quantity) -> bool:
     return quantity.unit in _TIME_UNITS or ":" in quantity.number
 
 
+def _is_money(quantity: Quantity) -> bool:
+    return bool(_MONEY.search(quantity.unit))
+
+
+def _is_number(quantity: Quantity) -> bool:
+    return True
+
+
 _VALUE_KINDS: tuple[tuple[re.Pattern[str], Callable[[Quantity], bool]], ...] = tuple(
     (re.compile(asked, re.IGNORECASE), is_of_kind)
     for asked, is_of_kind in (
@@ -30,14 +38,14 @@ _VALUE_KINDS: tuple[tuple[re.Pattern[str], Callable[[Quantity], bool]], ...] = t
         (
             r"\b(?:costs?|prices?|pa(?:y|id)|spen[dt]|fees?|fares?|budget|kostet|kosten|preis|bezahl\w*|coûte\w*|prix|cuesta\w*|precio|costa|prezzo"
             r"|kost|prijs|kosztuje|cena|custa|preço)\b|いくら",
-            lambda quantity: bool(_MONEY.search(quantity.unit)),
+            _is_money,
         ),
         (
             r"\b(?:how (?:many|much|long|far|high|large|big|often|old|warm|heavy|wide)"
             r"|what (?:share|price|amount|percentage|dose|rate|version)"
             r"|wie (?:viel|viele|hoch|lange|groß|weit|oft|alt)|combien|cuánt\w+|hoeveel|hoe (?:lang|veel|oud)|ile|quant\w+)\b"
             r"|いくら|何[人円件]",
-            lambda quantity: True,
+            _is_number,
         ),
     )
 )

@@ -108,7 +108,7 @@ class LocalEmbedder:
             except (ImportError, OSError, RuntimeError, ValueError) as error:
                 message = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
                 raise RuntimeUnreachableError(
-                    f"{self.name}: could not be loaded ({message}): expected a whole package", hint=_INSTALL_HINT
+                    f"{self.name}: could not be loaded ({message}): expected a complete installation", hint=_INSTALL_HINT
                 ) from None
         return self._model
 

@@ -115,8 +115,8 @@ class Settings(BaseModel):
     ] = Field("", description="The present stage of a mediation: it determines how many turns a call receives in full.")
     embeddings: Annotated[Literal["off", "local", "runtime"], Variable("PANDORA_EMBEDDINGS", "off, local or runtime")] = Field(
         "off",
-        description="The embedding model of the search, besides words: none, a small local model (the extra `embeddings`), or the server "
-        "that the runtime file names under `embeddings`.",
+        description="The embedding model that search uses in addition to words: none, a small local model (the extra `embeddings`), or "
+        "the server that the runtime file names under `embeddings`.",
     )
     index_lock_wait_s: Annotated[
         float,
@@ -128,7 +128,8 @@ class Settings(BaseModel):
         int, Field(ge=1, le=36_500), Variable("PANDORA_ARCHIVE_AFTER_DAYS", "a whole number of days, 1 to 36500")
     ] = Field(
         30,
-        description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored turn is kept as long.",
+        description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored turn is kept from "
+        "archival for as many days again.",
     )
     archive_at: Annotated[time, BeforeValidator(_parse_time_of_day), Variable("PANDORA_ARCHIVE_AT", "a time of day such as 02:00")] = Field(
         time(2), description="When the nightly archival runs, in PANDORA_TIMEZONE."
@@ -141,7 +142,11 @@ class Settings(BaseModel):
     ] = Field(0.4, description="Target size of an archived document, as a share of its tokens.")
     archive_document_tokens: Annotated[
         int, Field(ge=1, le=1_000_000), Variable("PANDORA_ARCHIVE_DOCUMENT_TOKENS", _EXPECTED_TOKENS.format(1))
-    ] = Field(500, description="A document beside context.md over this many tokens stays with the archived turn, compressed.")
+    ] = Field(
+        500,
+        description="A document beside context.md over this many tokens stays readable in the archived turn, compressed; "
+        "a shorter one is in cold storage only.",
+    )
     archive_concurrency: Annotated[int, Field(ge=1, le=1_000), Variable("PANDORA_ARCHIVE_CONCURRENCY", "a whole number, 1 to 1000")] = (
         Field(8, description="Turns that archival compresses concurrently, by a model or in worker processes.")
     )

@@ -1,6 +1,6 @@
 """Budgets of context.md between two phases (specification 001, section 7): sections and document are passed to `execution`, which decides
-whether to
-compress them (decision 8, docs/decisions/08-when-compression-runs.md); the originals are stored in documents of their own.
+whether to compress them (decision 8, docs/decisions/08-when-compression-runs.md). The original of a compressed section is stored in a
+document of its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,8 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
 _CONTENT_TYPES = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
 """Section number -> content type of its compression; other sections are generic."""
 VALIDATION_SECTION = 6
-"""The answer stays whole in context.md until section 6 has judged it (specification 001, section 7); then its budget holds, beside
-response.md."""
+"""The answer stays whole in context.md until section 6 has judged it (specification 001, section 7). From then on its budget
+applies to it too; response.md keeps the whole answer."""
 _ANSWER_LINK = f"Whole answer: `{RESPONSE_FILE}`"
 _MAX_SHOWN_CHARACTERS = 20_000
 """A report shows a text before and after compression up to this length; of a longer text it names the document."""
@@ -35,7 +35,7 @@ def _with_answer_link(text: str) -> str:
 
 
 async def fit_sections(ctx: PhaseContext, output: PhaseOutput) -> PhaseOutput:
-    """Level 1: each section that the phase wrote within its budget; the whole text is stored in a document of its own."""
+    """Brings each section that the phase wrote down to its budget, and stores the whole text beside it."""
     if ctx.deps.summarizer is None:
         return output
     sections, files = dict(output.sections), dict(output.files)
@@ -51,12 +51,13 @@ async def fit_sections(ctx: PhaseContext, output: PhaseOutput) -> PhaseOutput:
     return replace(output, sections=sections, files=files)
 
 
-async def fit_document(ctx: PhaseContext, latest: Iterable[int], owners: Mapping[str, int]) -> Turn:
-    """Level 2: the committed turn with context.md back under its limit. Each original belongs to the phase that wrote its section.
+async def fit_document(ctx: PhaseContext, written: Iterable[int], owners: Mapping[str, int]) -> Turn:
+    """The committed turn with context.md under its limit. Each original is recorded with the phase that wrote its section.
 
-    `owners`: phase -> the section that it writes.
+    `written`: numbers of the sections that the phase has just written; the last of them is compressed last. `owners`: phase -> the section
+    that it writes.
     """
-    turn, newest = ctx.turn, max(latest, default=0)
+    turn, newest = ctx.turn, max(written, default=0)
     if ctx.deps.summarizer is None:
         return turn
     document, total = ctx.context_document, ctx.deps.counter.count(turn.context)

@@ -20,7 +20,7 @@ class OnDemandStart:
         launch = endpoint.server.launch
         if launch is None or not launch.cold:
             return
-        self._request_start(endpoint)
+        self._request_start(endpoint)  # also where it is ready: the time of the last call keeps an idle server running
         if await is_ready(endpoint.server):
             return
         try:

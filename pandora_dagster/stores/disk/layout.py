@@ -76,10 +76,11 @@ class Layout:
         return self.user(user) / "sessions" / session
 
     def vault(self, user: UserId) -> Path:
+        """Stored prompt packs and raw answers of model calls."""
         return self.user(user) / "vault"
 
     def research(self, user: UserId) -> Path:
-        """Cached research, one file for each record, whose name the research index has."""
+        """Cached research, one file for each record; the research index has the names of the files."""
         return self.user(user) / "research_cache"
 
     def visits(self, user: UserId) -> Path:

@@ -81,7 +81,7 @@ def document_rows(documents: TurnStore, preambles: Preambles = Preambles()) -> I
 
 
 def _differences(row: TurnRow, indexed: TurnRow | None) -> Iterator[str]:
-    """What the index has otherwise than the documents, which give `row`."""
+    """Where the indexed row differs from `row`, which is made from the documents."""
     where = f"{row.user_id}:{row.turn_id}"
     if indexed is None:
         yield f"{where}: missing from the index, expected a row"
@@ -95,7 +95,7 @@ def _differences(row: TurnRow, indexed: TurnRow | None) -> Iterator[str]:
 
 
 def _message_differences(where: str, expected: Sequence[IndexedMessage], indexed: Sequence[IndexedMessage]) -> Iterator[str]:
-    """The numbers of messages where they differ, and the first message that differs."""
+    """How many messages each has, where that differs, and the first message that differs."""
     if len(expected) != len(indexed):
         yield f"{where}: messages: the index has {len(indexed)}, the documents have {len(expected)}"
     for message, stored in zip(expected, indexed, strict=False):
@@ -134,7 +134,10 @@ def _comparison_key(*values: object) -> tuple[str, ...]:
 def _document_rows(
     documents: TurnStore, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str], unreadable: set[TurnKey] | None = None
 ) -> Iterator[TurnRow]:
-    """The rows of the turns that can be read; the others are added to `faults` and `unreadable`."""
+    """The rows of the turns that can be read; the others are added to `faults` and `unreadable`.
+
+    With `unreadable`, an archived turn whose originals cannot be read is such a fault; without it, its row is made from the compressed
+    documents."""
     for key in keys:
         try:
             manifest, turn = documents.manifest(key), _original(documents, key, faults if unreadable is None else None)

@@ -34,7 +34,7 @@ class LevelFiles:
         return narrative
 
     def narratives(self, user: UserId) -> Iterator[SessionNarrative]:
-        """Each session's narrative, by folder; raises DocumentError for a damaged one."""
+        """Each session's narrative, in the order of their folders; raises DocumentError for a damaged one."""
         for _, folder in self._narratives.list_keys(user):
             if narrative := self._read_narrative(user, folder):
                 if session_folder(narrative.session_id) != folder:
@@ -44,7 +44,7 @@ class LevelFiles:
                 yield narrative
 
     def sessions(self, user: UserId) -> tuple[str, ...]:
-        """The sessions that have a readable narrative, by folder."""
+        """The sessions that have a readable narrative, in the order of their folders."""
         session_ids: list[str] = []
         for _, folder in self._narratives.list_keys(user):
             with suppress(DocumentError):

@@ -62,8 +62,8 @@ def batches_due(
 ) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
     """The batches of `entries` to add to a narrative now, oldest first, and the number of archived entries that wait.
 
-    A quiet session adds all its entries. An active one leaves out its newest turns, starts at the trigger of level 2, and adds whole
-    batches only. `turns`: numbers of the session's turns, newest last.
+    A quiet session adds all its entries. An active one leaves out its newest turns, waits until enough of its entries are
+    archived, and adds whole batches only. `turns`: numbers of the session's turns, newest last.
     """
     archived = sort_entries(e for e in entries if e.is_archived)
     if is_quiet:
@@ -89,7 +89,7 @@ def merged_part_hashes(digest: UserDigest, narratives: Iterable[SessionNarrative
     return frozenset(sha for link in digest.narratives for sha in link.parts)
 
 
-def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[LevelEntry]) -> tuple[str, ...]:
+def turn_link_faults(narrative: SessionNarrative | None, entries: Iterable[LevelEntry]) -> tuple[str, ...]:
     """Faults of the check `sources_linked` at level L2: archived turns without a link, links to missing turns, links with another hash."""
     entry_of = {entry.turn: entry for entry in entries}
     links = {link.turn: link for link in narrative.links} if narrative else {}
@@ -101,7 +101,7 @@ def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[LevelEn
     return (*unlinked, *missing, *changed)
 
 
-def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionNarrative]) -> tuple[str, ...]:
+def narrative_link_faults(digest: UserDigest | None, narratives: Iterable[SessionNarrative]) -> tuple[str, ...]:
     """Faults of the check `sources_linked` at level L3: narratives without a link, links to missing narratives, links with other hashes."""
     narrative_of = {n.session_id: n for n in narratives}
     links = {link.session_id: link for link in digest.narratives} if digest else {}
@@ -116,7 +116,7 @@ def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionN
 
 
 def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, int]) -> tuple[LineageEdge, ...]:
-    """A link from each turn's entry to the narrative. `entry_tokens`: turn number -> tokens of its entry; 0 where it is absent."""
+    """A lineage edge from each turn's entry to the narrative. `entry_tokens`: turn number -> tokens of its entry; 0 where it is absent."""
     child, user = session_document(narrative.user_id, narrative.session_id), UserId(narrative.user_id)
     return tuple(
         _level_edge(
@@ -136,7 +136,7 @@ def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, i
 
 
 def digest_edges(digest: UserDigest) -> tuple[LineageEdge, ...]:
-    """A link from each narrative to the digest."""
+    """A lineage edge from each narrative to the digest."""
     return tuple(
         _level_edge(
             link.made,
@@ -154,7 +154,7 @@ def digest_edges(digest: UserDigest) -> tuple[LineageEdge, ...]:
 
 
 def _level_edge(origin: TextOrigin, **fields: Any) -> LineageEdge:  # str, int, a relation
-    """A link with the call that made its child."""
+    """A lineage edge with the call that made its child."""
     return LineageEdge.model_validate({**fields, **origin.model_dump(exclude={"prompt_version"}), "prompt_hash": origin.prompt_version})
 
 

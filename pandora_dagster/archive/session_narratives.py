@@ -14,7 +14,7 @@ from pandora_dagster.archive.level_batches import (
     narrative_edges,
     sort_entries,
     sort_parts,
-    unlinked_turns,
+    turn_link_faults,
     valid_parts,
 )
 from pandora_dagster.archive.level_runs import LevelContext, OnRow, run_subjects
@@ -68,7 +68,7 @@ def missing_turns(ctx: LevelContext, subject: LevelSubject, turns: Sequence[Turn
     narrative = ctx.levels.narrative(user, SessionId(session))
     entries = _entries(ctx, user, session, turns, narrative)
     waiting = _waiting_turns(ctx, narrative, entries, turns)
-    return unlinked_turns(narrative, [e for e in entries if e.turn not in waiting])
+    return turn_link_faults(narrative, [e for e in entries if e.turn not in waiting])
 
 
 def _all_subjects(ctx: LevelContext) -> Iterator[LevelSubject]:

@@ -24,7 +24,7 @@ CONTEXT_FILE = "context.md"
 MAX_WHOLE_TOKENS = 200
 """A document of at most this many tokens is not compressed."""
 _TARGET_FACTORS = (1.0, 1.35, 1.7, 2.0)
-"""Multiples of the target that are tried in turn while no sound text fits, as long as they save tokens."""
+"""Multiples of the target that are tried one after the other while no sound text fits, as long as they save tokens."""
 _READABLE_SUFFIXES = (".md", ".txt", ".html")
 
 
@@ -34,9 +34,11 @@ class ArchiveRules:
 
     zone: ZoneInfo
     after_days: int = 30
+    """Length of the waiting period: a turn is due after so many days."""
     ratio: float = 0.4
     """Target tokens of a document, as a share of its tokens."""
     document_tokens: int = 500
+    """A document beside context.md stays in the folder only if it has more tokens than this."""
     concurrency: int = 8
 
 
@@ -52,9 +54,9 @@ class ArchiveContext:
     preamble: Callable[[Manifest], tuple[Message, ...]]
     run_id: str = ""
 
-    def index_row(self, manifest: Manifest, texts: Turn) -> TurnRow:
-        """Write the row of a turn to the turn index and return it; `texts` contains the documents that the row is made from."""
-        row = build_turn_row(manifest, texts.context, texts.files, preamble=self.preamble(manifest))
+    def index_row(self, manifest: Manifest, documents: Turn) -> TurnRow:
+        """Write the row of a turn to the turn index and return it; `documents` has the texts as before archival."""
+        row = build_turn_row(manifest, documents.context, documents.files, preamble=self.preamble(manifest))
         self.deps.index.put([row])
         return row
 
@@ -94,6 +96,7 @@ def readable_documents(turn: Turn, *, count: Callable[[str], int], min_tokens: i
     `response.md` stays only where the answer is longer than section 5. Originals of sections do not stay: context.md contains them.
     """
     context = ContextDocument.parse(turn.context)
+    # without files the answer is that of section 5: where both are equal, response.md adds nothing
     in_context = {RESPONSE_FILE} if whole_answer(context, turn.files) == whole_answer(context, {}) else set[str]()
     kept_names = (
         name

@@ -9,7 +9,7 @@ merged part, the digest is made again from all parts that exist.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pandora_dagster.archive.level_batches import digest_edges, merged_part_hashes, sort_parts, unlinked_narratives
+from pandora_dagster.archive.level_batches import digest_edges, merged_part_hashes, narrative_link_faults, sort_parts
 from pandora_dagster.archive.level_runs import LevelContext, OnRow, run_subjects
 from pandora_dagster.compression.levels.level_check import check_level_digest, trim_digest
 from pandora_dagster.compression.levels.level_prompts import L3DigestBuilder, number_items
@@ -87,7 +87,7 @@ def missing_narratives(ctx: LevelContext, user: UserId) -> tuple[str, ...]:
         narratives = tuple(n for n in narratives if n.session_id not in waiting_sessions)
         links = tuple(link for link in digest.narratives if link.session_id not in waiting_sessions) if digest else ()
         digest = digest.model_copy(update={"narratives": links}) if digest else None
-    return unlinked_narratives(digest, narratives)
+    return narrative_link_faults(digest, narratives)
 
 
 async def _digest_user(subject: LevelSubject, ctx: LevelContext) -> LevelRow:

@@ -8,7 +8,7 @@ from pandora_dagster.archive.level_batches import (
     batches_due,
     narrative_edges,
     sort_parts,
-    unlinked_turns,
+    turn_link_faults,
     valid_parts,
 )
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
@@ -63,7 +63,7 @@ def test_every_archived_turn_is_taken_up_once_or_waits(turns, rule, is_quiet):
     assert not (is_quiet and waiting) and all(1 <= len(batch) <= max(1, rule.l2_batch_size) for batch in batches)
     assert not is_quiet or [e.turn for batch in batches for e in batch] == sorted(archived, key=lambda n: (turns[n - 1][0], n))
     made = narrative(sort_parts(map(part, batches)))
-    assert len(unlinked_turns(made, entries)) == waiting
+    assert len(turn_link_faults(made, entries)) == waiting
     assert valid_parts(made, {e.turn: e for e in entries}) == (made.parts if made else ())
 
 
@@ -80,8 +80,8 @@ def test_a_turn_that_is_gone_or_says_something_else_is_found(turns, data):
     changed = {**others, victim: LevelEntry.of(manifest(victim, 4, True, "Something else."))}
     left = tuple(p for p in made.parts if victim not in [link.turn for link in p.links])
     assert valid_parts(made, others) == left == valid_parts(made, changed)
-    assert unlinked_turns(made, others.values()) == (f"turn {victim}: linked, but missing",)
-    assert unlinked_turns(made, changed.values()) == (f"turn {victim}: linked with another hash than its entry has",)
+    assert turn_link_faults(made, others.values()) == (f"turn {victim}: linked, but missing",)
+    assert turn_link_faults(made, changed.values()) == (f"turn {victim}: linked with another hash than its entry has",)
 
 
 def test_an_entry_without_more_is_one_line_without_credentials():

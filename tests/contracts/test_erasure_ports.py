@@ -108,3 +108,13 @@ def test_an_erasure_leaves_its_intent_until_the_proof_is_clean() -> None:
     assert records.has_intent(ANN) and any("NH-4410" in fact for fact in records.facts(ANN)) and not records.busy
     report = service.erase(ANN)
     assert report.proof.is_clean and report.proof.facts > 0 and not records.has_intent(ANN) and list(port.texts(ANN)) == []
+
+
+def test_only_the_vault_of_the_user_is_no_document(tmp_path: Path) -> None:
+    """A store below a folder named `vault`, and a folder of notes of that name, hold documents; packs in the user's vault are none."""
+    layout = Layout(tmp_path / "vault" / "store")
+    files = UserDataFiles(layout, ErasureIntents(layout.root).trash_folder, None, (), (), no_queries, wait_s=0.05)
+    for folder, text in (("sessions", "a session"), ("notes/vault", "a note"), ("vault", "a pack")):
+        (layout.user(ANN) / folder).mkdir(parents=True)
+        (layout.user(ANN) / folder / "one.md").write_text(text)
+    assert sorted(files.texts(ANN)) == ["a note", "a session"]

@@ -23,7 +23,7 @@ _INDEX_WAIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class UserDataFiles:
-    """The data of users below one store root. Raises StoreError."""
+    """The UserDocuments port: the data of users below one store root. Raises StoreError."""
 
     layout: Layout
     trash: Callable[[UserId], Path]
@@ -41,12 +41,14 @@ class UserDataFiles:
 
     def texts(self, user: UserId) -> Iterator[str]:
         """The user's documents, also those in cold objects; what cannot be read is skipped."""
+        vault = self.layout.vault(user)
+        vaults = (vault, self.trash(user) / vault.name)
         for path in files_below(*own_folders(self.layout, user), self.trash(user)):
             if path.is_symlink() or path.name in _PIPELINE_FILES:
                 continue
             if path.name.endswith(".tar.zst"):
                 yield from _originals(path)
-            elif path.suffix in _DOCUMENT_SUFFIXES and "vault" not in path.parts:
+            elif path.suffix in _DOCUMENT_SUFFIXES and not any(map(path.is_relative_to, vaults)):
                 try:
                     yield path.read_text(encoding="utf-8", errors="replace")
                 except OSError:
@@ -81,7 +83,7 @@ class UserDataFiles:
         await_levels(self.layout, user, wait_s=self.wait_s)
 
     def remove_folder(self, user: UserId) -> None:
-        remove(own_folders(self.layout, user)[0])
+        remove(self.layout.user(user))
 
 
 def _originals(path: Path) -> Iterator[str]:

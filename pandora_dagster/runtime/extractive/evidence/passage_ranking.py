@@ -1,6 +1,7 @@
 """Which passages answer a question, best first: a linear model over general features, in log odds.
 
-The weights are fitted by `benchmarks/fit_answers.py`, which reports them on documents left out of the fit.
+The weights come from a fit by `benchmarks/fit_answers.py` with three more features, which changed no answer and are gone. A fit of the
+remaining five answers fewer questions of the same documents (44 instead of 47 in 100 words) and of LoCoMo (55 instead of 59).
 """
 
 import math

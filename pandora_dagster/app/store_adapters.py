@@ -153,7 +153,7 @@ def _open_call_log(root: Path, wait_s: float, metrics: MetricsFile, report: Repo
     if not is_exporter_configured(process_environment()):
         return IndexedCallLog(CallFiles(root), index, report=report, listeners=listeners)
     spans = open_call_spans()
-    return IndexedCallLog(CallFiles(root), index, report=report, listeners=(*listeners, spans.call), settled=(spans.turn,))
+    return IndexedCallLog(CallFiles(root), index, report=report, listeners=(*listeners, spans.call), turn_listeners=(spans.turn,))
 
 
 def open_lineage_service(settings: Settings, stores: StoreAdapters, counter: TokenMeasure, clock: Clock) -> LineageService:

@@ -96,7 +96,7 @@ def test_a_turn_is_the_span_above_its_calls(tmp_path: Path) -> None:
     made = CallSpans(SimpleSpanProcessor(kept))
     rig = open_rig(tmp_path / "store")
     app = rig.app
-    heard = replace(app.calls, listeners=(made.call,), settled=(made.turn,))
+    heard = replace(app.calls, listeners=(made.call,), turn_listeners=(made.turn,))
     app.dependencies.execution._log = heard  # type: ignore[attr-defined]
     deps = replace(app.dependencies, calls=heard)
     key = rig.start("which chair?")

@@ -1,7 +1,7 @@
-"""Metrics of a store as a text file in Prometheus' exposition format: `<root>/metrics/pandora.prom`.
+"""The Metrics port: metrics of a store in Prometheus' text format, in `<root>/metrics/pandora.prom`.
 
-The textfile collector of node_exporter reads it. All processes of a store add to one file: each adds what it counted since its last
-write under a lock, so that a counter outlives the processes; a gauge has the value that the last process set.
+The textfile collector of node_exporter reads the file. Each process of a store adds under a lock what it counted since its last write, so
+that counters continue over processes; a gauge has the value that was set last.
 """
 
 import threading
@@ -36,13 +36,14 @@ HELP = {
     "pandora_server_waiting": "Calls that wait in the admission queue, by server.",
     "pandora_server_left_alone": "1 while the circuit of a server is open after repeated failures.",
 }
+_LOCK_SECONDS = 2.0
 _FILE, _FOLDER = "pandora.prom", "metrics"
 Series = tuple[str, tuple[tuple[str, str], ...]]
 """The name of a series and its labels, sorted by name."""
 
 
 class MetricsFile:
-    """The Metrics port. The first error is passed to `report`; none is raised."""
+    """Counts in memory and writes every `every_s` seconds. The first error is passed to `report`; none is raised."""
 
     def __init__(
         self, root: Path, *, report: Callable[[str], None], clock: Callable[[], float] = time.monotonic, every_s: float = 5.0
@@ -84,28 +85,33 @@ class MetricsFile:
             self.flush()
 
     def _merge(self, counted: Mapping[Series, float], gauges: Mapping[Series, float]) -> None:
+        """Add counts to the file and set gauges in it; raises StoreError."""
         path = path_inside(self._root, self.path)
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(path.with_name(f".{_FILE}.lock"), what="the metrics", seconds=2.0):
-            known = read_metrics(path)
-            known.update(gauges)
+        with file_lock(path.with_name(f".{_FILE}.lock"), what="the metrics", seconds=_LOCK_SECONDS):
+            totals = read_metrics(path)
+            totals.update(gauges)
             for series, amount in counted.items():
-                known[series] = known.get(series, 0.0) + amount
-            write_atomic(path, _rendered(known), durable=False)
+                totals[series] = totals.get(series, 0.0) + amount
+            write_atomic(path, _render(totals), durable=False)
 
 
 def read_metrics(path: Path) -> dict[Series, float]:
-    """The series of a file with their values; a line that is damaged is skipped, and is not written again. Raises StoreError."""
+    """The series of a file with their values; damaged lines are skipped, and are gone after the next write. Raises StoreError."""
     if not path.is_file():
         return {}
     with disk_errors(path, "cannot read"):
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    found: dict[Series, float] = {}
+    series: dict[Series, float] = {}
     for line in lines:
         with suppress(ValueError):
-            found |= {(s.name, tuple(s.labels.items())): s.value for family in text_string_to_metric_families(line) for s in family.samples}
-    return found
+            series |= {
+                (sample.name, tuple(sample.labels.items())): sample.value
+                for family in text_string_to_metric_families(line)
+                for sample in family.samples
+            }
+    return series
 
 
 class _StoredMetrics(Collector):
@@ -117,14 +123,15 @@ class _StoredMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         families: dict[str, Metric] = {}
         for name, labels in sorted(self._values):
-            kind = "counter" if name.endswith("_total") else "summary" if name.endswith(("_sum", "_count")) else "gauge"
-            family = name if kind == "gauge" else name.rpartition("_")[0]
-            metric = families.setdefault(family, Metric(family, HELP.get(name, HELP.get(family, family)), kind))
+            metric_type = "counter" if name.endswith("_total") else "summary" if name.endswith(("_sum", "_count")) else "gauge"
+            family = name if metric_type == "gauge" else name.rpartition("_")[0]
+            metric = families.setdefault(family, Metric(family, HELP.get(name, HELP.get(family, family)), metric_type))
             metric.add_sample(name, dict(labels), self._values[name, labels])
         yield from families.values()
 
 
-def _rendered(values: Mapping[Series, float]) -> bytes:
+def _render(values: Mapping[Series, float]) -> bytes:
+    """The series in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(_StoredMetrics(values))
     return generate_latest(registry)

@@ -1,6 +1,7 @@
-"""Prompt packs and raw answers for the inspection of a halt (DECISIONS 14).
+"""The Vault port: prompt packs and raw answers, kept for the inspection of a halt (decision 14).
 
-Content-addressed per user and compressed, with credentials removed; kept for the retention time of the settings, or not at all.
+Files are named by the sha256 of their content, compressed and without credentials; they are kept for the retention time of the settings, or
+not at all.
 """
 
 import os
@@ -20,18 +21,19 @@ from pandora_dagster.stores.disk.files import MAX_DOCUMENT_BYTES, disk_errors, p
 from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.disk.turn_directory import user_ids
 
-_REF = re.compile(r"([^/]+)/([a-z][a-z_]{0,20})/([0-9a-f]{64})")
-_SWEPT = ".vault_swept"
-"""A file whose modification time is that of the last sweep."""
+_REFERENCE = re.compile(r"([^/]+)/([a-z][a-z_]{0,20})/([0-9a-f]{64})")
+_SWEEP_MARK = ".vault_swept"
+"""A file in the store root whose modification time is that of the last sweep."""
 _DAY_S = 86_400
+_MAX_CONTENT_BYTES = 4 * MAX_DOCUMENT_BYTES
 _KIND = re.compile(r"[a-z][a-z_]{0,20}")
 
 
 class _Zstd(threading.local):
-    """One packer and one unpacker for each thread: making one takes longer than a reading (80 of 150 microseconds)."""
+    """One compressor and decompressor for each thread: creating one takes longer than using it (80 of 150 microseconds)."""
 
     def __init__(self) -> None:
-        self.packer, self.unpacker = zstandard.ZstdCompressor(level=3), zstandard.ZstdDecompressor()
+        self.compressor, self.decompressor = zstandard.ZstdCompressor(level=3), zstandard.ZstdDecompressor()
 
 
 class VaultFiles:
@@ -44,13 +46,13 @@ class VaultFiles:
         self._folders: dict[str, str] = {}
 
     def keep(self, user: str, kind: str, text: str) -> str:
-        """Keep `text` without its credentials; the reference `<user>/<kind>/<sha256>`, "" where switched off."""
+        """Keep `text` without credentials; returns its reference `<user>/<kind>/<sha256>`, "" where the vault is off."""
         if not _KIND.fullmatch(kind):
             raise ValueError(f"kind {kind!r}: expected a lower-case word such as pack or answer")
         return self._keep_bytes(user, kind, redact(text).encode(errors="replace"))
 
     def keep_image(self, user: str, data: bytes) -> str:
-        """Keep the bytes of an image unchanged; the reference `<user>/image/<sha256>`, "" where switched off."""
+        """Keep the bytes of an image unchanged; returns its reference `<user>/image/<sha256>`, "" where the vault is off."""
         return self._keep_bytes(user, "image", data)
 
     def _keep_bytes(self, user: str, kind: str, data: bytes) -> str:
@@ -62,8 +64,8 @@ class VaultFiles:
             with disk_errors(path):
                 os.utime(path)
         else:
-            # Kept for looking back, not for correctness: waiting for the disk would slow every call.
-            write_atomic(path, self._zstd.packer.compress(data), durable=False)
+            # Nothing depends on these files, and waiting for the disk would slow every call.
+            write_atomic(path, self._zstd.compressor.compress(data), durable=False)
         return f"{user}/{kind}/{digest}"
 
     def read(self, ref: str) -> str:
@@ -72,13 +74,13 @@ class VaultFiles:
 
     def read_image(self, ref: str) -> bytes:
         """The bytes that were kept under `ref`; raises like `read`."""
-        found = _REF.fullmatch(ref)
-        if not found:
+        match = _REFERENCE.fullmatch(ref)
+        if not match:
             raise DocumentError(f"reference {ref[:120]!r}: expected <user>/<kind>/<sha256>")
-        path = self._path(*found.groups())
-        data = self._unpacked(path)
-        if sha256(data).hexdigest() != found.group(3):
-            raise DocumentError(f"{path}: changed since it was kept: expected sha256 {found.group(3)[:12]}")
+        path = self._path(*match.groups())
+        data = self._decompress(path)
+        if sha256(data).hexdigest() != match.group(3):
+            raise DocumentError(f"{path}: changed since it was kept: expected sha256 {match.group(3)[:12]}")
         return data
 
     def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int:
@@ -86,41 +88,42 @@ class VaultFiles:
 
         `spared` returns the references that stay, however old; it is called only when a sweep is due.
         """
-        mark = self._layout.root / _SWEPT
+        mark = self._layout.root / _SWEEP_MARK
         with disk_errors(mark):
             if mark.exists() and now.timestamp() - mark.stat().st_mtime < _DAY_S:
                 return 0
-        stays = spared()
+        spared_references = spared()
         with disk_errors(mark):
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
             os.utime(mark, (now.timestamp(), now.timestamp()))
-        return self.sweep(now - timedelta(days=days), spared=stays)
+        return self.sweep(now - timedelta(days=days), spared=spared_references)
 
     def sweep(self, older_than: datetime, *, spared: Collection[str] = ()) -> int:
         """Delete what was last kept before `older_than`, except the references `spared`; returns the number of deleted files."""
-        deleted, stays = 0, {self._path(*found.groups()) for found in map(_REF.fullmatch, spared) if found}
+        deleted, spared_paths = 0, {self._path(*match.groups()) for match in map(_REFERENCE.fullmatch, spared) if match}
         for user in user_ids(self._layout):
             folder = path_inside(self._layout.root, self._layout.vault(user))
             for path in folder.glob("[0-9a-f][0-9a-f]/*.zst") if folder.is_dir() else ():
-                deleted += path not in stays and _deleted(path, older_than.timestamp())
+                deleted += path not in spared_paths and _delete_if_older(path, older_than.timestamp())
         return deleted
 
-    def _unpacked(self, path: Path) -> bytes:
-        data = _packed(path)
+    def _decompress(self, path: Path) -> bytes:
+        data = _read_file(path)
         try:
-            return self._zstd.unpacker.decompress(data, max_output_size=4 * MAX_DOCUMENT_BYTES)
+            return self._zstd.decompressor.decompress(data, max_output_size=_MAX_CONTENT_BYTES)
         except zstandard.ZstdError as error:
             raise DocumentError(f"{path}: not zstd: {error}: expected what was kept there") from error
 
     def _path(self, user: str, kind: str, digest: str) -> Path:
-        """Cache one `Path` for each reference: a replay needs hundreds of them a second."""
+        """The file of a reference. The folder of a user is cached: a replay needs hundreds of paths a second."""
         if user not in self._folders:
             self._folders[user] = str(self._layout.vault(user_id(user)))
         return path_inside(self._layout.root, Path(f"{self._folders[user]}/{digest[:2]}/{digest}.{kind}.zst"))
 
 
-def _packed(path: Path) -> bytes:
+def _read_file(path: Path) -> bytes:
+    """The stored bytes; raises DocumentError (`missing` where there are none), StoreError."""
     try:
         with path.open("rb", buffering=0) as file:
             return file.read()
@@ -131,7 +134,8 @@ def _packed(path: Path) -> bytes:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _deleted(path: Path, before: float) -> bool:
+def _delete_if_older(path: Path, before: float) -> bool:
+    """Delete a file that was kept last before a time; True where it did. Raises StoreError."""
     with disk_errors(path, "cannot delete"):
         try:
             if path.stat().st_mtime >= before:

@@ -1,4 +1,4 @@
-"""The command line: arguments, tables, JSON and exit codes. The work is done by `app` and below, imported when a command runs."""
+"""The command line: arguments, tables, JSON and exit codes. Commands import `app` and the packages below it when they run."""
 
 
 def main() -> None:

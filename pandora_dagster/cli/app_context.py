@@ -28,8 +28,8 @@ def settings_of(context: typer.Context, *, embedded: bool = False, runtime: str 
     from pandora_dagster.settings import load_settings, process_environment
 
     options: StoreOptions = context.obj or StoreOptions()
-    chosen = runtime or options.runtime or ("extractive" if embedded else "")
-    return load_settings(process_environment(PANDORA_ROOT=options.root, PANDORA_RUNTIME=chosen))
+    runtime_name = runtime or options.runtime or ("extractive" if embedded else "")
+    return load_settings(process_environment(PANDORA_ROOT=options.root, PANDORA_RUNTIME=runtime_name))
 
 
 @contextmanager

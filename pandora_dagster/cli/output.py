@@ -16,6 +16,7 @@ EXIT_USAGE = 2
 """Exit code for a wrong command line, file or configuration."""
 MAX_ROWS = 20
 """Rows of a long table; `--json` prints all."""
+_PIPED_TABLE_WIDTH = 160
 
 Row = TypeVar("Row")
 Columns = Mapping[str, str | Callable[[Row], object]]
@@ -32,25 +33,25 @@ def print_note(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def shortened(text: str, limit: int) -> str:
-    """At most `limit` characters of a text, on one line."""
+def shorten_line(text: str, limit: int) -> str:
+    """Shorten a text to one line of at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[:limit]}\u2026"
 
 
 def display_path(path: str) -> str:
     """A path as a user types it: relative to the current folder where it is below it."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+    cwd = Path.cwd()
+    return str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path
 
 
 def write_page(path: Path, page: str) -> str:
     """Write the page of `--html`, whole or not at all; returns its path as a user types it. Raises StoreError."""
-    from pandora_dagster.app.store_adapters import write_page
+    from pandora_dagster.app.store_adapters import write_page as write_file
 
     if not path.parent.is_dir():
         exit_with(EXIT_USAGE, f"--html {path}: no folder {path.parent}: expected an existing one")
-    write_page(path, page)
+    write_file(path, page)
     return display_path(str(path.absolute()))
 
 
@@ -89,7 +90,7 @@ def exit_with(code: int, message: str = "", hint: str = "") -> NoReturn:
 def print_rows(rows: Sequence[Row], columns: Columns[Row], *, as_json: bool = False, limit: int | None = None, empty: str = "") -> None:
     """Print rows of a model, a dataclass or a mapping: one JSON list with `as_json`, else a table.
 
-    `limit`: rows of the table, all without. `empty`: the note that replaces a table without rows.
+    `limit`: the most rows that the table shows, None for all. `empty`: the note that replaces a table without rows.
     """
     if as_json:
         print_json(rows)
@@ -107,14 +108,14 @@ def _cell(row: Row, cell: str | Callable[[Row], object]) -> object:
 
 
 def print_table(headers: Sequence[str], rows: Collection[Sequence[object]], *, limit: int | None = None) -> None:
-    """Print a table as wide as the terminal, 160 characters when piped; a note counts the rows over `limit`."""
+    """Print a table as wide as the terminal, or _PIPED_TABLE_WIDTH characters when piped; a note counts the rows over `limit`."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(*headers, header_style="bold")
     for row in list(rows)[:limit]:
         table.add_row(*(str(value) for value in row))
-    width = None if sys.stdout.isatty() else 160
+    width = None if sys.stdout.isatty() else _PIPED_TABLE_WIDTH
     Console(file=sys.stdout, width=width, highlight=False, markup=False).print(table)
     if limit is not None:
         _print_omitted(len(rows) - limit)

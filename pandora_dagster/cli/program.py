@@ -31,7 +31,9 @@ Exit codes: 0 success; 1 a turn halted or a check failed; 2 a wrong command line
 """
 
 
-Function = Callable[..., None]
+CommandFunction = Callable[..., None]
+_HELP_MARGINS = 6
+"""Columns of a help line beside the name and the text of a command, as in click's own listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class CommandGroup:
 
     name: str
     help: str
-    commands: Sequence[Function]
+    commands: Sequence[CommandFunction]
 
 
 _INTERVENTIONS = CommandGroup(
@@ -75,7 +77,7 @@ _RECIPES = CommandGroup(
 )
 _COLD = CommandGroup("cold", "Manage the originals of archived turns.", (archive_commands.prune,))
 _INDEX = CommandGroup("index", "Rebuild and verify the indexes.", (store_commands.rebuild, store_commands.verify))
-PANELS: Mapping[str, Sequence[Function | CommandGroup]] = {
+PANELS: Mapping[str, Sequence[CommandFunction | CommandGroup]] = {
     "Ask": (
         *(store_commands.demo, turn_commands.ask, turn_commands.chat, turn_commands.resume, turn_commands.turns, turn_commands.show),
         *(search_commands.search, transfer_commands.batch, _INTERVENTIONS),
@@ -98,35 +100,35 @@ PANELS: Mapping[str, Sequence[Function | CommandGroup]] = {
     "Server": (serve_commands.serve, serve_commands.api, serve_commands.ui, serve_commands.pages),
     "Store": (store_commands.doctor, _INDEX, store_commands.forget),
 }
-"""The panels of `pandora --help`. A command has the first word of its function's name."""
+"""The panels of `pandora --help`. The name of a command is the first word of its function's name: `list_memory` is `memory list`."""
 
 
 class _PanelList(typer.core.TyperGroup):
     """A group that lists its commands by panel, as plain text."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        limit = formatter.width - 6 - max(map(len, self.commands))
+        limit = formatter.width - _HELP_MARGINS - max(map(len, self.commands))
         for panel, commands in PANELS.items():
-            names = [_name(command) for command in commands]
+            names = [_command_name(command) for command in commands]
             with formatter.section(f"{panel} commands"):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
 
 
-def _name(command: Function | CommandGroup) -> str:
+def _command_name(command: CommandFunction | CommandGroup) -> str:
     return command.name if isinstance(command, CommandGroup) else command.__name__.partition("_")[0]
 
 
-def _add(app: typer.Typer, command: Function | CommandGroup, panel: str | None = None) -> None:
+def _add_command(app: typer.Typer, command: CommandFunction | CommandGroup, panel: str | None = None) -> None:
     """Add a command or a group; the examples at the end of a docstring are shown after the options."""
     if isinstance(command, CommandGroup):
         group = typer.Typer(help=command.help, no_args_is_help=True, rich_markup_mode=None)
         for function in command.commands:
-            _add(group, function)
+            _add_command(group, function)
         app.add_typer(group, name=command.name, rich_help_panel=panel)
     else:
         text, *examples = (getdoc(command) or "").split("\n\nExample: ")
         epilog = "\b\n" + "\n".join(f"Example: {example}" for example in examples)
-        app.command(_name(command), help=text, epilog=epilog, rich_help_panel=panel)(command)
+        app.command(_command_name(command), help=text, epilog=epilog, rich_help_panel=panel)(command)
 
 
 command_line = typer.Typer(
@@ -141,11 +143,11 @@ command_line = typer.Typer(
 )
 for _panel, _commands in PANELS.items():
     for _command in _commands:
-        _add(command_line, _command, _panel)
+        _add_command(command_line, _command, _panel)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"pandora {version('pandora-dagster')}")
@@ -157,7 +159,7 @@ def common(
     context: typer.Context,
     root: Annotated[str, typer.Option("--root", help="Store root; default PANDORA_ROOT or data/panda-system-docs.")] = "",
     runtime: Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default PANDORA_RUNTIME.")] = "",
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     context.obj = StoreOptions(root, runtime)
 

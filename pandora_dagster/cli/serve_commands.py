@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandora_dagster.runtime.serving.model_servers import ModelServers
     from pandora_dagster.runtime.serving.serving_folder import ServerStatus
 
-_GB = 10**9
+_BYTES_PER_GB = 10**9
 
 
 def serve(
@@ -51,7 +51,7 @@ def serve(
     if settings.runtime != "sglang":
         print_note("  calls still go to the embedded runtime: PANDORA_RUNTIME=sglang sends them to these servers")
     if not dry_run:
-        _run(serving, as_json=as_json)
+        _run_servers(serving, as_json=as_json)
 
 
 def _print_plan(serving: "ModelServers", *, as_json: bool, commands: bool) -> None:
@@ -59,7 +59,7 @@ def _print_plan(serving: "ModelServers", *, as_json: bool, commands: bool) -> No
         print_json(_plan_document(serving))
         return
     for gpu in serving.gpus:
-        print_line(f"GPU {gpu.index}: {gpu.name}, {gpu.free / _GB:.1f} of {gpu.total / _GB:.1f} GB free")
+        print_line(f"GPU {gpu.index}: {gpu.name}, {gpu.free / _BYTES_PER_GB:.1f} of {gpu.total / _BYTES_PER_GB:.1f} GB free")
     print_rows(
         serving.plan.rows,
         {
@@ -68,13 +68,13 @@ def _print_plan(serving: "ModelServers", *, as_json: bool, commands: bool) -> No
             "Layers": lambda r: ", ".join(r.service.layers) or "none",
             "GPU": lambda r: ", ".join(map(str, r.service.gpus)),
             "Share": lambda r: "automatic" if r.share is None else f"{r.share:.0%}",
-            "Weights": lambda r: "unknown" if r.weights is None else f"{r.weights / _GB:.1f} GB",
+            "Weights": lambda r: "unknown" if r.weights is None else f"{r.weights / _BYTES_PER_GB:.1f} GB",
             "KV cache": _kv_cache,
             "Start": lambda r: f"by a call, ends after {r.service.launch.idle_s:g} s" if r.service.launch.cold else "now",
         },
     )
-    for fact in serving.plan.notes:
-        print_note(f"  {fact}")
+    for note in serving.plan.notes:
+        print_note(f"  {note}")
     if commands:
         for service in serving.services:
             print_line(f"\n{service.name}\n  {join(serving.command(service))}")
@@ -123,10 +123,10 @@ def api(
 
     guard = Guard(host, process_environment().get(KEY_NAME, "").strip())
     with app_of(context) as app:
-        about = (
+        description = (
             f"runtime {app.dependencies.runtime}, {'with' if guard.key else 'without'} a key, store {app.settings.root}; Ctrl-C stops it"
         )
-        serve_api(app, guard, port=port, on_ready=lambda address: print_note(f"pandora api on {address}: {about}"))
+        serve_api(app, guard, port=port, on_ready=lambda address: print_note(f"pandora api on {address}: {description}"))
 
 
 def ui(
@@ -158,7 +158,7 @@ def ui(
 
 
 def _require_free_port(host: str, port: int, setting: str) -> None:
-    """End the command where a server listens on the port already: else three programs would start and fail one after the other."""
+    """End the command where a server listens on the port already: otherwise three programs would start and fail one after the other."""
     with suppress(OSError), socket.create_connection((host, port), timeout=1.0):
         exit_with(EXIT_USAGE, f"{host}:{port}: the port is in use: expected a free port", f"choose another: {setting}")
 
@@ -178,12 +178,13 @@ def pages(
     from pandora_dagster.api.server import serve_pages
 
     with app_of(context) as app:
-        wanted = app.settings.pages_port if port is None else port
-        about = f"the archive of {app.settings.root}; Ctrl-C stops it"
-        serve_pages(app, Guard("127.0.0.1"), port=wanted, on_ready=lambda address: print_note(f"pandora pages on {address}: {about}"))
+        chosen_port = app.settings.pages_port if port is None else port
+        description = f"the archive of {app.settings.root}; Ctrl-C stops it"
+        guard = Guard("127.0.0.1")
+        serve_pages(app, guard, port=chosen_port, on_ready=lambda address: print_note(f"pandora pages on {address}: {description}"))
 
 
-def _run(serving: "ModelServers", *, as_json: bool) -> None:
+def _run_servers(serving: "ModelServers", *, as_json: bool) -> None:
     if as_json or not sys.stderr.isatty():
         serving.run(_StatusLines(as_json=as_json).report)
         return
@@ -211,21 +212,24 @@ class _StatusLines:
     """Prints one line for each server whose state changed: for pipes and logs."""
 
     def __init__(self, *, as_json: bool) -> None:
-        self._as_json, self._known = as_json, dict[str, str]()
+        self._as_json, self._last_states = as_json, dict[str, str]()
 
     def report(self, statuses: "Mapping[str, ServerStatus]") -> None:
         for name, status in statuses.items():
-            if self._known.get(name) == status.state:
+            if self._last_states.get(name) == status.state:
                 continue
-            self._known[name] = status.state
+            self._last_states[name] = status.state
             if self._as_json:
                 print_json_line({"server": name, "state": status.state, "says": status.says})
             else:
                 print_note(f"{name}: {status.state}{': ' + status.says if status.says else ''}")
 
 
-_POLL_S = 0.2
-_TERM_WAIT_S = 20.0
+_POLL_INTERVAL_S = 0.2
+_TERMINATION_WAIT_S = 20.0
+"""Seconds after SIGTERM until a process gets SIGKILL."""
+_MIN_WAIT_S = 0.1
+"""Seconds that a process still gets after the deadline."""
 _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -239,30 +243,30 @@ def run_process_group(commands: Sequence[Sequence[str]], environment: Mapping[st
     def on_signal(number: int, _: FrameType | None) -> None:
         signals.append(number)
 
-    before = {number: signal.signal(number, on_signal) for number in _END_SIGNALS}
-    started: list[subprocess.Popen[bytes]] = []
+    previous_handlers = {number: signal.signal(number, on_signal) for number in _END_SIGNALS}
+    processes: list[subprocess.Popen[bytes]] = []
     try:
         for command in commands:
             # each in its own process group: Ctrl-C reaches this process only, which ends them in order
-            started.append(subprocess.Popen(command, env=environment, start_new_session=True))  # noqa: S603 - programs of this environment
-        while not signals and all(process.poll() is None for process in started):
-            time.sleep(_POLL_S)
-        return 0 if signals else next((code for process in started if (code := process.poll()) is not None), 0)
+            processes.append(subprocess.Popen(command, env=environment, start_new_session=True))  # noqa: S603 - programs of this environment
+        while not signals and all(process.poll() is None for process in processes):
+            time.sleep(_POLL_INTERVAL_S)
+        return 0 if signals else next((code for process in processes if (code := process.poll()) is not None), 0)
     finally:
-        _end(started)
-        for number, handler in before.items():
+        _end_processes(processes)
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
-def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+def _end_processes(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """Send SIGTERM to all running processes, and SIGKILL to those that do not end in time."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
-    deadline = time.monotonic() + _TERM_WAIT_S
+    deadline = time.monotonic() + _TERMINATION_WAIT_S
     for process in processes:
         try:
-            process.wait(max(0.1, deadline - time.monotonic()))
+            process.wait(max(_MIN_WAIT_S, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -26,10 +26,11 @@ from pandora_dagster.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from pandora_dagster.app import App
     from pandora_dagster.contracts.retention import ErasureReport, UserDataCounts
     from pandora_dagster.phases.core.phase_report import PhaseReport
 
+_PROGRESS_STEP = 1_000
+"""Turns between two lines of progress."""
 EXAMPLE_USER = "example"
 EXAMPLE_QUERY = "Which chair did we order, and what did it cost?"
 
@@ -53,7 +54,7 @@ def demo(context: typer.Context) -> None:
         print_line(f"Live turn {key} on the {app.dependencies.runtime} runtime: {EXAMPLE_QUERY}\n")
         reports: list[PhaseReport] = []
         outcome = run_turn(app, key, on_report=reports.append)
-        _print_summary(app, reports)
+        _print_phases(reports)
         answer = app.answer_of(key, outcome.turn)
         if answer.state == "halted":
             exit_with(EXIT_FAILED, f"the turn halted; see: pandora interventions show {answer.intervention}")
@@ -62,19 +63,19 @@ def demo(context: typer.Context) -> None:
             print_line(f"  [{cited['label']}] {display_path(cited['path'])}")
         print_line(f"\nDocuments\n  {display_path(app.turns.path(key))}\n\nNext")
         for command in _next_commands(str(key)):
-            print_line(f"  {_program(context)} {command}")
+            print_line(f"  {_command_prefix(context)} {command}")
 
 
-def _print_summary(app: "App", reports: "list[PhaseReport]") -> None:
+def _print_phases(reports: "list[PhaseReport]") -> None:
     rows: list[tuple[object, ...]] = []
     for report in reports:
         gates = ", ".join(v.gate if v.passed else f"{v.gate} FAILED" for v in report.verdicts)
         if not report.calls:
             rows.append((report.phase, "", "", "", gates))
-        for n, call in enumerate(report.calls):
-            last = n == len(report.calls) - 1
+        for position, call in enumerate(report.calls):
+            is_last = position == len(report.calls) - 1
             tokens = f"{call.tokens.total} / {call.tokens.budget}"
-            rows.append((report.phase if n == 0 else "", call.recipe, call.model_layer.value, tokens, gates if last else ""))
+            rows.append((report.phase if position == 0 else "", call.recipe, call.model_layer.value, tokens, gates if is_last else ""))
     print_table(("Phase", "Recipe", "Layer", "Tokens / budget", "Gates passed"), rows)
 
 
@@ -87,12 +88,12 @@ def _next_commands(turn: str) -> tuple[str, ...]:
     )
 
 
-def _program(context: typer.Context) -> str:
-    """The command line of this program for the same store: its name where the shell finds it, else its path."""
-    given: StoreOptions = context.obj or StoreOptions()
+def _command_prefix(context: typer.Context) -> str:
+    """The start of a command for the same store: the name of the program where the shell finds it, else its path, and --root."""
+    options: StoreOptions = context.obj or StoreOptions()
     program = Path(sys.argv[0])
     name = "pandora" if which("pandora") or program.name != "pandora" else os.path.relpath(program)
-    return f"{name} --root {quote(given.root)}" if given.root else name
+    return f"{name} --root {quote(options.root)}" if options.root else name
 
 
 def doctor(context: typer.Context, as_json: AsJson = False) -> None:
@@ -131,15 +132,15 @@ def calls(
     from pandora_dagster.contracts.ids import user_id
     from pandora_dagster.contracts.ports.record_storage import SumBy
 
-    known = {name: name for name in get_args(SumBy)}
-    if by not in known:
-        exit_with(EXIT_USAGE, f"--by {by}: expected one of {', '.join(known)}")
+    groupings = {name: name for name in get_args(SumBy)}  # gives a checked name the type SumBy
+    if by not in groupings:
+        exit_with(EXIT_USAGE, f"--by {by}: expected one of {', '.join(groupings)}")
     try:
         day = date.fromisoformat(since).isoformat() if since else ""
     except ValueError:
         exit_with(EXIT_USAGE, f"--since {since}: expected a day such as 2026-01-04")
     with app_of(context) as app:
-        rows = app.calls.sums(known[by], user=user_id(user) if user else None, since=day)
+        rows = app.calls.sums(groupings[by], user=user_id(user) if user else None, since=day)
     if as_json:
         print_json([{by: group, **asdict(totals)} for group, totals in rows])
         return
@@ -174,7 +175,7 @@ def rebuild(context: typer.Context) -> None:
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
     with app_of_existing_store(context) as app:
-        report = app.indexes.rebuild(progress=lambda done: print_note(f"{done} turns") if done % 1000 == 0 else None)
+        report = app.indexes.rebuild(progress=lambda done: print_note(f"{done} turns") if done % _PROGRESS_STEP == 0 else None)
         add_partitions(app, app.turns.keys())
     rows = report.rows
     print_line(f"{report.turns} turns, {rows[CALLS]} calls and {rows[SOURCES]} sources indexed; {rows[LINEAGE]} links of lineage")
@@ -232,14 +233,14 @@ def forget(
     if not settings.root.is_dir():
         exit_with(EXIT_USAGE, f"{settings.root}: no store there: expected the folder of a store (--root or PANDORA_ROOT)")
     erasure = open_erasure(settings, open_run_eraser(settings), on_step=lambda step: print_note(f"erasing {owner}: {step}"))
-    found = erasure.find(owner)
-    if not found.has_data:
+    user_data = erasure.find(owner)
+    if not user_data.has_data:
         exit_with(EXIT_USAGE, f"user {owner}: no data in this store: expected a user that `pandora turns` lists")
     if not (as_json and (yes or dry_run)):
-        _print_found(found)
+        _print_counts(user_data)
     if dry_run:
         if as_json:
-            print_json({"user": owner, "dry_run": True, "found": dict(found.counts), "notices": list(found.notices)})
+            print_json({"user": owner, "dry_run": True, "found": dict(user_data.counts), "notices": list(user_data.notices)})
         return
     if not yes and not typer.confirm(f"Erase {owner} for good?", err=True):
         exit_with(EXIT_USAGE, "nothing was erased")
@@ -249,9 +250,9 @@ def forget(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _print_found(found: "UserDataCounts") -> None:
-    print_table(("What", "How many"), [(name.replace("_", " "), count) for name, count in found.counts.items() if count])
-    for notice in found.notices:
+def _print_counts(user_data: "UserDataCounts") -> None:
+    print_table(("What", "How many"), [(name.replace("_", " "), count) for name, count in user_data.counts.items() if count])
+    for notice in user_data.notices:
         print_note(notice)
 
 

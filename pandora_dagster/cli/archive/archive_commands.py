@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
     from pandora_dagster.contracts.user.summary_levels import LevelReport
 
-_DAYS = re.compile(r"([0-9]{1,6})d?")
+_DAYS_FORM = re.compile(r"([0-9]{1,6})d?")
 _MAX_DAYS = 36_500
 
 
@@ -58,17 +58,17 @@ def archive(
     from pandora_dagster.defs.turn.turn_run import remove_archived_partitions
 
     with app_of_existing_store(context) as app:
-        days = days_of(older_than) if older_than else app.settings.archive_after_days
+        days = parse_days(older_than) if older_than else app.settings.archive_after_days
         ctx = open_archive(app, after_days=days)
-        wanted = _date(day) if day else None
-        last = last_due_day(app.dependencies.clock(), ctx.rules.zone, days)
-        if wanted and wanted > last + timedelta(days=days):
-            exit_with(EXIT_USAGE, f"--date {day}: in the future: expected a day up to {last}")
-        if wanted and wanted > last:
+        chosen_day = _parse_date(day) if day else None
+        last_day = last_due_day(app.dependencies.clock(), ctx.rules.zone, days)
+        if chosen_day and chosen_day > last_day + timedelta(days=days):
+            exit_with(EXIT_USAGE, f"--date {day}: in the future: expected a day up to {last_day}")
+        if chosen_day and chosen_day > last_day:
             exit_with(
-                EXIT_USAGE, f"--date {day}: due are days up to {last}, {days} days ago: expected one of them, or a lower --older-than"
+                EXIT_USAGE, f"--date {day}: due are days up to {last_day}, {days} days ago: expected one of them, or a lower --older-than"
             )
-        selected = select_turns(ctx, days=None if wanted is None else {wanted})
+        selected = select_turns(ctx, days=None if chosen_day is None else {chosen_day})
         if dry_run:
             _print_selection(selected, as_json=as_json)
             return
@@ -80,10 +80,10 @@ def archive(
             _print_report_json(report, rows, levels)
         else:
             _print_report(app, report, rows, levels)
-    for done in (report, *levels):
-        if done.stopped:
-            exit_with(EXIT_USAGE, done.stopped, done.hint)
-    if report.failed or any(done.failed for done in levels):
+    for result in (report, *levels):
+        if result.stopped:
+            exit_with(EXIT_USAGE, result.stopped, result.hint)
+    if report.failed or any(result.failed for result in levels):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -100,18 +100,24 @@ def restore(context: typer.Context, turn: Turn, as_json: AsJson = False) -> None
 
     with app_of_existing_store(context) as app:
         key = app.turns.resolve(turn)
-        done = restore_turn(key, open_archive(app))
+        restoration = restore_turn(key, open_archive(app))
         add_partitions(app, (key,))  # also where an earlier restoration was interrupted before it
         folder = app.turns.path(key)
-    until = done.hold.until if done.hold else None
+    until = restoration.hold.until if restoration.hold else None
     if as_json:
         print_json(
-            {"turn": str(key), "restored": done.was_archived, "state": done.turn.manifest.state, "folder": folder, "held_until": until}
+            {
+                "turn": str(key),
+                "restored": restoration.was_archived,
+                "state": restoration.turn.manifest.state,
+                "folder": folder,
+                "held_until": until,
+            }
         )
-    elif not done.was_archived:
-        print_line(f"{key}: it is {done.turn.manifest.state}, not archived; nothing was changed")
+    elif not restoration.was_archived:
+        print_line(f"{key}: it is {restoration.turn.manifest.state}, not archived; nothing was changed")
     else:
-        print_line(f"{key}: restored, {len(done.turn.files) + 1} documents, {done.turn.manifest.tokens} tokens in context.md")
+        print_line(f"{key}: restored, {len(restoration.turn.files) + 1} documents, {restoration.turn.manifest.tokens} tokens in context.md")
         print_note(f"{display_path(folder)}; not archived {f'before {until}' if until else 'until it is unpinned'}")
 
 
@@ -142,19 +148,19 @@ def unpin(context: typer.Context, turn: Turn) -> None:
 
     with app_of_existing_store(context) as app:
         key = app.turns.resolve(turn)
-        had_one = unpin_turn(key, open_archive(app))
-    print_line(f"{key}: unpinned" if had_one else f"{key}: was not pinned")
+        was_pinned = unpin_turn(key, open_archive(app))
+    print_line(f"{key}: unpinned" if was_pinned else f"{key}: was not pinned")
 
 
-def days_of(text: str) -> int:
+def parse_days(text: str) -> int:
     """The days of an option such as `30d`; ends the command where the text is invalid."""
-    found = _DAYS.fullmatch(text.strip())
-    if not found or not 1 <= int(found.group(1)) <= _MAX_DAYS:
+    match = _DAYS_FORM.fullmatch(text.strip())
+    if not match or not 1 <= int(match.group(1)) <= _MAX_DAYS:
         exit_with(EXIT_USAGE, f"--older-than {text[:40]}: expected days from 1d to {_MAX_DAYS}d, e.g. 30d")
-    return int(found.group(1))
+    return int(match.group(1))
 
 
-def _date(text: str) -> date:
+def _parse_date(text: str) -> date:
     try:
         return date.fromisoformat(text.strip())
     except ValueError:
@@ -187,7 +193,7 @@ def _update_levels(app: "App", after_days: int) -> "tuple[LevelReport, LevelRepo
 def _print_selection(selected: "ArchiveSelection", *, as_json: bool) -> None:
     if as_json:
         due = [{"turn": str(d.key), "day": d.day.isoformat()} for d in selected.due]
-        print_json({"due": due, "not_due": _not_due(selected.not_due)})
+        print_json({"due": due, "not_due": _not_due_objects(selected.not_due)})
         return
     days = sorted({d.day for d in selected.due})
     span = f", last active {days[0]} to {days[-1]}" if days else ""
@@ -198,24 +204,26 @@ def _print_selection(selected: "ArchiveSelection", *, as_json: bool) -> None:
 
 
 def _print_report_json(report: "ArchiveReport", rows: "Sequence[ArchivedTurn]", levels: "Sequence[LevelReport]") -> None:
-    shown = ("name", "tokens_before", "tokens_after", "facts", "facts_kept", "whole")
-    names = ("due", "documents", "compressed", "tokens_before", "tokens_after", "ratio", "facts", "facts_kept", "cold_bytes", "stopped")
+    document_fields = ("name", "tokens_before", "tokens_after", "facts", "facts_kept", "whole")
+    fields = ("due", "documents", "compressed", "tokens_before", "tokens_after", "ratio", "facts", "facts_kept", "cold_bytes", "stopped")
     print_json(
         {
-            **fields_of(report, names),
+            **fields_of(report, fields),
             "counts": report.counts,
-            "turns": [{**asdict(row), "key": str(row.key), "documents": [fields_of(d, shown) for d in row.documents]} for row in rows],
-            "not_due": _not_due(report.not_due),
-            **{name: done.counts for name, done in zip(("narratives", "digests"), levels, strict=False)},
+            "turns": [
+                {**asdict(row), "key": str(row.key), "documents": [fields_of(d, document_fields) for d in row.documents]} for row in rows
+            ],
+            "not_due": _not_due_objects(report.not_due),
+            **{name: level.counts for name, level in zip(("narratives", "digests"), levels, strict=False)},
         }
     )
 
 
 def _print_report(app: "App", report: "ArchiveReport", rows: "Sequence[ArchivedTurn]", levels: "Sequence[LevelReport]") -> None:
-    done = [row for row in rows if row.documents]
-    if done:
+    archived_rows = [row for row in rows if row.documents]
+    if archived_rows:
         print_rows(
-            [(row, document) for row in done for document in row.documents],
+            [(row, document) for row in archived_rows for document in row.documents],
             {
                 "Turn": lambda r: r[0].key,
                 "Document": lambda r: r[1].name,
@@ -229,7 +237,7 @@ def _print_report(app: "App", report: "ArchiveReport", rows: "Sequence[ArchivedT
         )
         ratio = f"{report.tokens_before} to {report.tokens_after} tokens ({report.ratio:.2f})"
         facts = f"{report.facts_kept} of {report.facts} facts of {report.compressed} compressed documents kept"
-        print_line(f"{len(done)} turns archived, {report.documents} documents: {ratio}; {facts}")
+        print_line(f"{len(archived_rows)} turns archived, {report.documents} documents: {ratio}; {facts}")
         print_line(f"originals: {report.cold_bytes:,} bytes in {display_path(str(Path(app.settings.root, 'cold')))}")
     counts = {outcome.value: number for outcome, number in report.counts.items()}
     for outcome in ("finished", "kept", "failed"):
@@ -255,7 +263,7 @@ def _print_not_due(not_due: "Sequence[NotDueTurn]") -> None:
     print_notes([f"{turn.key} is not archived: {turn.reason}" for turn in not_due])
 
 
-def _not_due(not_due: "Sequence[NotDueTurn]") -> list[dict[str, str]]:
+def _not_due_objects(not_due: "Sequence[NotDueTurn]") -> list[dict[str, str]]:
     return [{"turn": str(n.key), "day": n.day.isoformat() if n.day else "", "kept": n.cause.value, "reason": n.reason} for n in not_due]
 
 
@@ -280,7 +288,7 @@ def prune(
     from pandora_dagster.archive.original_retention import prune as prune_originals
 
     with app_of_existing_store(context) as app:
-        days = days_of(older_than) if older_than else app.settings.cold_keep_days
+        days = parse_days(older_than) if older_than else app.settings.cold_keep_days
         if not days:
             exit_with(EXIT_USAGE, "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", "give a number of days: --older-than 400d")
         ctx = open_archive(app)
@@ -293,8 +301,8 @@ def prune(
                 **fields_of(report, ("older_than_days", "dry_run", "bytes_freed")),
                 "young": report.within_retention,
                 "gone": report.deleted_earlier,
-                "deleted": _prune_rows(report.pruned),
-                "kept": _prune_rows(report.kept),
+                "deleted": _prune_objects(report.pruned),
+                "kept": _prune_objects(report.kept),
                 "unread": list(report.unreadable_objects),
             }
         )
@@ -312,9 +320,9 @@ def _confirm_prune(report: "PruneReport") -> None:
 
 
 def _print_prune_report(report: "PruneReport") -> None:
-    done = "to delete" if report.dry_run else "deleted"
-    rest = f"{report.within_retention} not old enough, {report.deleted_earlier} deleted earlier"
-    print_line(f"originals of {len(report.pruned)} turns {done}, {report.bytes_freed:,} bytes; {len(report.kept)} kept; {rest}")
+    action = "to delete" if report.dry_run else "deleted"
+    others = f"{report.within_retention} not old enough, {report.deleted_earlier} deleted earlier"
+    print_line(f"originals of {len(report.pruned)} turns {action}, {report.bytes_freed:,} bytes; {len(report.kept)} kept; {others}")
     if report.pruned:
         print_rows(report.pruned, {"Turn": "key", "Day": "day", "Cold object": "cold", "Bytes": "size"}, limit=MAX_ROWS)
     print_notes([f"{turn.key} is kept: {turn.reason}" for turn in report.kept])
@@ -322,7 +330,7 @@ def _print_prune_report(report: "PruneReport") -> None:
         print_note(fault)
 
 
-def _prune_rows(turns: "Sequence[PrunedTurn]") -> list[dict[str, str | int]]:
+def _prune_objects(turns: "Sequence[PrunedTurn]") -> list[dict[str, str | int]]:
     return [
         {
             "turn": str(t.key),

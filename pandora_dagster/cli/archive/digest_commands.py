@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import UserId
     from pandora_dagster.contracts.user.summary_levels import SessionNarrative, UserDigest
 
+_MAX_SESSIONS = 20
+"""Sessions that a message names."""
 _HEADINGS = {
     "key_decisions": "Decided",
     "tools_used": "Tools",
@@ -43,18 +45,18 @@ def digest(
         if session:
             narrative = ctx.levels.narrative(owner, SessionId(session))
             if narrative is None:
-                exit_with(EXIT_USAGE, f"session {session[:80]!r} of {owner}: no narrative: expected one of {_sessions(ctx, owner)}")
+                exit_with(EXIT_USAGE, f"session {session[:80]!r} of {owner}: no narrative: expected one of {_list_sessions(ctx, owner)}")
             _print_narrative(narrative, as_json=as_json)
             return
-        found = ctx.levels.digest(owner)
-        if found is None:
-            hint = f"narratives: {_sessions(ctx, owner)}; create more with: pandora archive"
+        user_digest = ctx.levels.digest(owner)
+        if user_digest is None:
+            hint = f"narratives: {_list_sessions(ctx, owner)}; create more with: pandora archive"
             exit_with(EXIT_USAGE, f"{owner}: no digest: expected one, made of narratives of archived conversations", hint)
-        _print_digest(found, as_json=as_json)
+        _print_digest(user_digest, as_json=as_json)
 
 
-def _sessions(ctx: "LevelContext", owner: "UserId") -> str:
-    return ", ".join(ctx.levels.sessions(owner)[:20]) or "none"
+def _list_sessions(ctx: "LevelContext", owner: "UserId") -> str:
+    return ", ".join(ctx.levels.sessions(owner)[:_MAX_SESSIONS]) or "none"
 
 
 def _print_narrative(narrative: "SessionNarrative", *, as_json: bool) -> None:
@@ -70,22 +72,22 @@ def _print_narrative(narrative: "SessionNarrative", *, as_json: bool) -> None:
     )
 
 
-def _print_digest(found: "UserDigest", *, as_json: bool) -> None:
+def _print_digest(digest: "UserDigest", *, as_json: bool) -> None:
     if as_json:
-        print_json({**found.model_dump(mode="json"), "sha": found.sha})
+        print_json({**digest.model_dump(mode="json"), "sha": digest.sha})
         return
-    if found.fields.progress_toward_goal:
-        print_line(f"So far: {found.fields.progress_toward_goal}")
+    if digest.fields.progress_toward_goal:
+        print_line(f"So far: {digest.fields.progress_toward_goal}")
     for name, heading in _HEADINGS.items():
-        if items := getattr(found.fields, name):
+        if items := getattr(digest.fields, name):
             print_line(f"{heading}:")
             for item in items:
                 print_line(f"- {item}")
-    ended = {fact.id: (fact.superseded_at or "")[:10] for fact in found.facts.facts}
-    facts = [(f.fact, f.stated_at[:10], "" if f.is_current else f"until {ended[f.id]}", f"turn_{f.turn:06d}") for f in found.facts.facts]
+    ended = {fact.id: (fact.superseded_at or "")[:10] for fact in digest.facts.facts}
+    facts = [(f.fact, f.stated_at[:10], "" if f.is_current else f"until {ended[f.id]}", f"turn_{f.turn:06d}") for f in digest.facts.facts]
     if facts:
         print_table(("Stated", "Day", "No longer current", "Turn"), facts)
     print_rows(
-        found.narratives, {"Session": "session_id", "Parts": lambda link: len(link.parts), "Narrative sha256": lambda link: link.sha[:12]}
+        digest.narratives, {"Session": "session_id", "Parts": lambda link: len(link.parts), "Narrative sha256": lambda link: link.sha[:12]}
     )
-    print_note(f"{len(found.narratives)} narratives, {found.tokens_before} to {found.tokens} tokens")
+    print_note(f"{len(digest.narratives)} narratives, {digest.tokens_before} to {digest.tokens} tokens")

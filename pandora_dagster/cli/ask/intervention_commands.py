@@ -30,9 +30,9 @@ def list_interventions(
     Example: pandora interventions list
     """
     with app_of_existing_store(context) as app:
-        found = app.interventions.list(state=None if every else "open", user=user or None)
+        interventions = app.interventions.list(state=None if every else "open", user=user or None)
     print_rows(
-        found,
+        interventions,
         {
             "Intervention": "id",
             "Type": lambda i: i.type.value,
@@ -56,14 +56,14 @@ def show_intervention(context: typer.Context, intervention: InterventionId, as_j
     from pandora_dagster.governance.manual_answers import call_record_of
 
     with app_of_existing_store(context) as app:
-        found = app.interventions.show(intervention)
-        pack, answer = _vault_text(app, found.pack_ref), _vault_text(app, found.answer_ref)
-        call = call_record_of(found, app.calls) if found.call_id else None
-    record = found.model_dump(mode="json")
+        record = app.interventions.show(intervention)
+        pack, answer = _vault_text(app, record.pack_ref), _vault_text(app, record.answer_ref)
+        call = call_record_of(record, app.calls) if record.call_id else None
+    fields = record.model_dump(mode="json")
     if as_json:
-        print_json({**record, "call": call, "pack": pack, "answer": answer})
+        print_json({**fields, "call": call, "pack": pack, "answer": answer})
         return
-    for name, value in record.items():
+    for name, value in fields.items():
         if value:
             print_line(f"{name}: {value}")
     if call:
@@ -107,51 +107,51 @@ def resolve_intervention(
     if retry + (answer is not None) + abandon > 1:
         exit_with(EXIT_USAGE, "--retry, --answer and --abandon: expected at most one of them")
     with app_of_existing_store(context) as app:
-        found = app.interventions.show(intervention)
-        key = app.turns.resolve(f"{found.user_id}:{found.turn_id}") if found.turn_id else None
+        record = app.interventions.show(intervention)
+        key = app.turns.resolve(f"{record.user_id}:{record.turn_id}") if record.turn_id else None
         if not (retry or answer or abandon):
             app.interventions.resolve(intervention, note_text)
-            _print_pending(app, found.id, key)
+            _print_noted(app, record.id, key)
             return
         if key is None:
             exit_with(EXIT_USAGE, f"{intervention}: it belongs to no turn: expected an intervention of a turn; --note can be stored")
         from pandora_dagster.phases.core.halt_interventions import has_continued
         from pandora_dagster.phases.flow.halt_resolution import abandon_turn, require_open
 
-        require_open(found)
-        if has_continued(app.turns.manifest(key), found):
+        require_open(record)
+        if has_continued(app.turns.manifest(key), record):
             app.interventions.resolve(intervention, note_text, how="went_on")
-            print_line(f"{found.id} resolved: {key} has continued since, {found.phase} is finished")
+            print_line(f"{record.id} resolved: {key} has continued since, {record.phase} is finished")
             return
         if abandon:
             abandon_turn(key, app.dependencies)
             app.interventions.resolve(intervention, note_text, how="abandoned")
-            print_line(f"{found.id} resolved: {key} is abandoned")
+            print_line(f"{record.id} resolved: {key} is abandoned")
             return
-        _resume_turn(app, found, key, note_text, answer)
+        _resume_turn(app, record, key, note_text, answer)
 
 
-def _resume_turn(app: "App", found: "Intervention", key: "TurnKey", note_text: str, answer: Path | None) -> None:
+def _resume_turn(app: "App", record: "Intervention", key: "TurnKey", note_text: str, answer: Path | None) -> None:
     """Run the rest of the turn. The resolution is stored afterwards, so that a turn locked by another process loses nothing."""
     require_pending(app, key)
-    runner, manual = (app, None) if answer is None else app.with_manual_answer(found, _text_of(answer))
+    runner, manual = (app, None) if answer is None else app.with_manual_answer(record, _read_answer(answer))
     try:
         run_and_show(runner, key, as_json=False, resumed=True)
     except typer.Exit:
-        _record_resolution(app, found, note_text, manual)
+        _record_resolution(app, record, note_text, manual)
         raise
-    _record_resolution(app, found, note_text, manual)
+    _record_resolution(app, record, note_text, manual)
 
 
-def _record_resolution(app: "App", found: "Intervention", note_text: str, manual: "ManualAnswerExecutor | None") -> None:
+def _record_resolution(app: "App", record: "Intervention", note_text: str, manual: "ManualAnswerExecutor | None") -> None:
     """Store the resolution. A manual answer that no phase asked for leaves the intervention open."""
     if manual is not None and not manual.is_used:
-        exit_with(EXIT_FAILED, f"{found.id} stays open: the turn halted before {found.phase} asked for its answer")
-    app.interventions.resolve(found.id, note_text, how="retry" if manual is None else "by_hand")
-    print_note(f"{found.id} resolved")
+        exit_with(EXIT_FAILED, f"{record.id} stays open: the turn halted before {record.phase} asked for its answer")
+    app.interventions.resolve(record.id, note_text, how="retry" if manual is None else "by_hand")
+    print_note(f"{record.id} resolved")
 
 
-def _text_of(answer: Path) -> str:
+def _read_answer(answer: Path) -> str:
     """The text of a file, or of stdin for `-`."""
     try:
         return (sys.stdin.buffer.read() if str(answer) == "-" else answer.read_bytes()).decode()
@@ -159,8 +159,9 @@ def _text_of(answer: Path) -> str:
         exit_with(EXIT_USAGE, f"--answer {answer}: {error}: expected UTF-8 text")
 
 
-def _print_pending(app: "App", intervention: str, key: "TurnKey | None") -> None:
-    print_line(f"{intervention} resolved")
-    if key and (left := app.pending_phases(key)):
-        print_note(f"left to do: {', '.join(left)}")
-        print_note(f"go on with: pandora resume {key}")
+def _print_noted(app: "App", intervention: str, key: "TurnKey | None") -> None:
+    """Report a stored note. It closes the intervention, but a decision about a turn can still be made."""
+    print_line(f"{intervention} noted")
+    if key and (pending := app.pending_phases(key)):
+        print_note(f"left to do: {', '.join(pending)}")
+        print_note(f"go on with: pandora resume {key}, or resolve it with --retry, --answer or --abandon")

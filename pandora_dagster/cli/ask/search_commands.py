@@ -13,14 +13,14 @@ from pandora_dagster.cli.output import EXIT_USAGE, exit_with, fields_of, print_j
 if TYPE_CHECKING:
     from pandora_dagster.retrieval.messages.search_results import SearchResults
 
-BUDGET_TOKENS = 1_000
+DEFAULT_TOKENS = 1_000
 
 
 def search(
     context: typer.Context,
     query: Annotated[str, typer.Argument(help="The text to search for.")] = "",
     user: User = "",
-    budget_tokens: Annotated[int, typer.Option("--budget-tokens", help="Token limit of all results together.", min=1)] = BUDGET_TOKENS,
+    budget_tokens: Annotated[int, typer.Option("--budget-tokens", help="Token limit of all results together.", min=1)] = DEFAULT_TOKENS,
     session: Annotated[str, typer.Option("--session", "-s", help="Only this session.")] = "",
     since: Annotated[str, typer.Option(help="Only turns from this ISO time on, e.g. 2026-01-04.")] = "",
     until: Annotated[str, typer.Option(help="Only turns before this ISO time.")] = "",
@@ -44,7 +44,7 @@ def search(
         exit_with(EXIT_USAGE, "search: a query and --jsonl: expected one of them")
     if jsonl is None and not query.strip():
         exit_with(EXIT_USAGE, "search: the query is empty: expected a text", 'pandora search "Which desk did we order?"')
-    questions = [_Question(user, query)] if jsonl is None else _questions(jsonl)
+    questions = [_Question(user, query)] if jsonl is None else _read_questions(jsonl)
     filters = {"session": session, "since": since, "until": until, "intent": intent, "topic": topic, "state": state}
     with app_of_existing_store(context) as app:
         for question in questions:
@@ -53,20 +53,18 @@ def search(
                 print_note(f"pandora: {where}{question.fault}")
                 print_json_line({"line": question.line, "error": question.fault})
                 continue
-            found = app.search.messages(question.query, user=question.user, budget_tokens=budget_tokens, **filters)
-            if found.least_tokens:
-                print_note(
-                    f"pandora: {where}--budget-tokens {budget_tokens}: too small for the best hit: expected at least {found.least_tokens}"
-                )
-            elif not found.results:
+            search_results = app.search.messages(question.query, user=question.user, budget_tokens=budget_tokens, **filters)
+            if required := search_results.least_tokens:
+                print_note(f"pandora: {where}--budget-tokens {budget_tokens}: too small for the best hit: expected at least {required}")
+            elif not search_results.results:
                 for notice in app.search.unmatched_filters(question.user, filters):
                     print_note(f"pandora: {notice}")
             if jsonl is not None:
-                print_json_line(_as_object(found))
+                print_json_line(_results_object(search_results))
             elif as_json:
-                print_json(_as_object(found))
+                print_json(_results_object(search_results))
             else:
-                _print_results(found)
+                _print_results(search_results)
     if any(question.fault for question in questions):
         raise typer.Exit(EXIT_USAGE)
 
@@ -81,25 +79,27 @@ class _Question:
     fault: str = ""
 
 
-def _print_results(found: "SearchResults") -> None:
-    if not found.results:
-        print_note("no message fits" if found.least_tokens else "nothing was found")
+def _print_results(search_results: "SearchResults") -> None:
+    if not search_results.results:
+        print_note("no message fits" if search_results.least_tokens else "nothing was found")
         return
-    print_line(found.text)
-    print_note(f"{len(found.results)} messages, {found.tokens} tokens; the best is in {found.results[0].turn_id}")
+    print_line(search_results.text)
+    print_note(
+        f"{len(search_results.results)} messages, {search_results.tokens} tokens; the best is in {search_results.results[0].turn_id}"
+    )
 
 
-def _as_object(found: "SearchResults") -> dict[str, Any]:
-    return fields_of(found, ("query", "tokens", "results"))
+def _results_object(search_results: "SearchResults") -> dict[str, Any]:
+    return fields_of(search_results, ("query", "tokens", "results"))
 
 
-def _questions(jsonl: Path) -> list[_Question]:
+def _read_questions(jsonl: Path) -> list[_Question]:
     if not jsonl.is_file():
         exit_with(EXIT_USAGE, f'{jsonl}: not a file: expected JSON lines with "user_id" and "query"')
-    return [_question(line, number) for number, line in enumerate(jsonl.read_bytes().splitlines(), 1) if line.strip()]
+    return [_parse_question(line, number) for number, line in enumerate(jsonl.read_bytes().splitlines(), 1) if line.strip()]
 
 
-def _question(line: bytes, number: int) -> _Question:
+def _parse_question(line: bytes, number: int) -> _Question:
     from pandora_dagster.contracts.ids import user_id
     from pandora_dagster.errors import BadIdError
 

@@ -33,6 +33,7 @@ NoStream = Annotated[bool, typer.Option("--no-stream", help="Print the answer wh
 STATES = ("open", "halted", "clarify", "saved", "archived", "abandoned")
 
 _MAX_REASON_CHARACTERS = 300
+"""Characters of the reason for a withdrawal that are printed."""
 
 
 class AnswerPrinter:
@@ -40,7 +41,7 @@ class AnswerPrinter:
 
     def __init__(self) -> None:
         self._printed: list[str] = []
-        self._is_closed = False
+        self._stdout_closed = False
 
     def on_text(self, text: str) -> None:
         self._printed.append(text)
@@ -63,12 +64,12 @@ class AnswerPrinter:
         self._echo("\n")
 
     def _echo(self, text: str) -> None:
-        if self._is_closed:
+        if self._stdout_closed:
             return
         try:
             typer.echo(text, nl=False)
         except BrokenPipeError:
-            self._is_closed = True
+            self._stdout_closed = True
 
 
 def ask(
@@ -122,11 +123,11 @@ def chat(context: typer.Context, user: User = "", session: Session = "", no_stre
             reports: list[PhaseReport] = []
             printer = AnswerPrinter()
             runner = app if no_stream else app.with_listener(printer)
-            last = runner.run_turn(key, on_report=lambda report, seen=reports, to=printer: _print_when_saved(app, report, seen, to))
+            last_report = runner.run_turn(key, on_report=lambda report, seen=reports, to=printer: _print_when_saved(app, report, seen, to))
             report_turn(app, key, reports)
-            if last.halt:
+            if last_report.halt:
                 halted = True
-                _print_halted(last.halt)
+                _print_halted(last_report.halt)
     if halted:
         raise typer.Exit(EXIT_FAILED)
 
@@ -188,23 +189,23 @@ def show(
 
     with app_of_existing_store(context) as app:
         key = app.turns.resolve(turn)
-        found = app.turns.load(key, revision=revision)
-        document = ContextDocument.parse(found.context)
-        folder = app.turns.path(key, revision=found.manifest.revision)
-        totals = _call_totals(app, key, found.manifest.revision)
-        tombstone = open_archive(app).cold.tombstone(found.manifest.archive) if found.manifest.archive else None
+        loaded = app.turns.load(key, revision=revision)
+        document = ContextDocument.parse(loaded.context)
+        folder = app.turns.path(key, revision=loaded.manifest.revision)
+        totals = _call_totals(app, key, loaded.manifest.revision)
+        tombstone = open_archive(app).cold.tombstone(loaded.manifest.archive) if loaded.manifest.archive else None
     numbers = [s.number for s in document.sections]
     if section is not None and section not in numbers:
         exit_with(EXIT_USAGE, f"{key}: section {section}: not there: expected one of {', '.join(map(str, numbers))}")
     sections = {str(n): document.query() if n == 0 else document.body(n) for n in numbers if section in (None, n)}
     if as_json:
-        print_json({"turn": str(key), "folder": folder, "manifest": found.manifest, "sections": sections, "calls": totals})
+        print_json({"turn": str(key), "folder": folder, "manifest": loaded.manifest, "sections": sections, "calls": totals})
     elif section is not None:
         print_markdown(sections[str(section)])
     else:
-        print_markdown(found.context)
+        print_markdown(loaded.context)
         print_note(folder)
-        if archive := found.manifest.archive:
+        if archive := loaded.manifest.archive:
             originals = (
                 f"its originals were {tombstone.description}" if tombstone else f"originals in {archive.cold}: pandora restore {key}"
             )
@@ -239,13 +240,13 @@ def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = Tr
     """Run the remaining phases and print the result. Exit code 1 if the turn halted, and for a resumed turn also if a phase is left."""
     from pandora_dagster.defs.turn.turn_run import run_turn
 
-    seen: list[PhaseReport] = []
+    reports: list[PhaseReport] = []
     printer = AnswerPrinter()
 
     def on_report(report: "PhaseReport") -> None:
         _print_notices(report)
         if not as_json:
-            _print_when_saved(app, report, seen, printer)
+            _print_when_saved(app, report, reports, printer)
 
     outcome = run_turn(app.with_listener(printer) if stream and not as_json else app, key, on_report=on_report)
     result = app.answer_of(key, outcome.turn)
@@ -260,8 +261,8 @@ def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = Tr
         _print_incomplete(app, key, app.interventions.show(result.intervention))
         if resumed:
             raise typer.Exit(EXIT_FAILED)
-    elif resumed and seen and not any(report.has_answer for report in seen):
-        print_note(f"{key}  {result.state}: {', '.join(report.phase for report in seen)} finished")
+    elif resumed and reports and not any(report.has_answer for report in reports):
+        print_note(f"{key}  {result.state}: {', '.join(report.phase for report in reports)} finished")
 
 
 def _delete_expired(app: "App") -> None:
@@ -278,10 +279,11 @@ def _print_incomplete(app: "App", key: "TurnKey", halt: "Intervention") -> None:
     from pandora_dagster.phases.flow.phase_table import phase_in_role
 
     _print_halt(halt)
-    left = app.pending_phases(key)
-    missing = "its summary is missing" if phase_in_role(PhaseRole.SUMMARY) in left or not left else f"left to do: {', '.join(left)}"
+    pending = app.pending_phases(key)
+    lacks_summary = not pending or phase_in_role(PhaseRole.SUMMARY) in pending
+    missing = "its summary is missing" if lacks_summary else f"left to do: {', '.join(pending)}"
     print_note(f"  the turn is {app.turns.manifest(key).state}, {missing}")
-    if left:
+    if pending:
         print_note(f"  go on with: pandora resume {key}")
 
 
@@ -302,9 +304,10 @@ def _print_halted(halt: "Intervention") -> None:
     print_note(f"  then: pandora interventions resolve {halt.id} --retry")
 
 
-def _print_when_saved(app: "App", report: "PhaseReport", seen: "list[PhaseReport]", printer: AnswerPrinter) -> None:
-    """Print the answer as soon as the turn is saved, before summary and index (DECISIONS 16)."""
-    seen.append(report)
+def _print_when_saved(app: "App", report: "PhaseReport", reports: "list[PhaseReport]", printer: AnswerPrinter) -> None:
+    """Print the answer as soon as the turn is saved, before summary and index: decision 16
+    (docs/decisions/16-the-answer-comes-first.md)."""
+    reports.append(report)
     if report.halt:
         printer.on_withdrawal("the turn halted")
     if not report.has_answer:

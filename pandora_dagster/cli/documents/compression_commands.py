@@ -6,7 +6,7 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, settings_of
 from pandora_dagster.cli.documents.text_input import read_bytes, read_text
-from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_json_line, print_line, print_note, shortened
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_json_line, print_line, print_note, shorten_line
 
 if TYPE_CHECKING:
     from pandora_dagster.settings import Settings
@@ -74,7 +74,7 @@ def _compress_file(
         print_note(f"pandora: {file}: broken JSON from line {broken} on: read as text")
     print_note(_summary(answer, count_tokens(request.text, settings)))
     for name in ("changed", "missing") if answer["text"] is not None else ():
-        if shown := [shortened(fact, _MAX_CHARACTERS) for fact in answer[name][:_MAX_FACTS]]:
+        if shown := [shorten_line(fact, _MAX_CHARACTERS) for fact in answer[name][:_MAX_FACTS]]:
             more = len(answer[name]) - len(shown)
             print_note(f"pandora: {name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}")
     if answer["halted"]:
@@ -96,8 +96,8 @@ def _compress_lines(jsonl: str, settings: "Settings") -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _summary(answer: dict[str, Any], original: int) -> str:
+def _summary(answer: dict[str, Any], original_tokens: int) -> str:
     if answer["halted"]:
-        return f"pandora: HALT: {answer['halted']} ({original:,} tokens)"
-    counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in answer["facts"].items() if n and name != "total")
-    return f"{original:,} -> {answer['tokens']:,} tokens; {answer['facts']['total']} facts: {counts or 'none'}"
+        return f"pandora: HALT: {answer['halted']} ({original_tokens:,} tokens)"
+    counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in answer["facts"].items() if number and name != "total")
+    return f"{original_tokens:,} -> {answer['tokens']:,} tokens; {answer['facts']['total']} facts: {counts or 'none'}"

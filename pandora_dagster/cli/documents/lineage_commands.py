@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandora_dagster.archive.lineage_tree import Branch
     from pandora_dagster.contracts.lineage import DocumentId
 
-_SHOWN = 200
+_MAX_FAULTS = 200
 """Broken links that are printed; `--json` prints all."""
 
 
@@ -48,53 +48,53 @@ def lineage(
     with app_of_existing_store(context) as app:
         with progress_bar("lineage", "turns") as advance:
             app.lineage.ensure_index(report=lambda text: print_note(f"pandora: {text}"), progress=lambda done: advance(done, done))
-        found = app.lineage.resolve(document, user=app.settings.user) if document else None
+        document_id = app.lineage.resolve(document, user=app.settings.user) if document else None
         if verify:
-            _verify(app, found, as_json=as_json)
-        elif found and html:
+            _verify_links(app, document_id, as_json=as_json)
+        elif document_id and html:
             from pandora_dagster.api.html_pages import lineage_page
 
-            print_line(write_page(html, lineage_page(app.lineage, found)))
-        elif found:
-            _print_tree(app.lineage.tree(found, depth=depth)[0], as_json=as_json)
+            print_line(write_page(html, lineage_page(app.lineage, document_id)))
+        elif document_id:
+            _print_tree(app.lineage.tree(document_id, depth=depth)[0], as_json=as_json)
 
 
 def _print_tree(branches: "Iterable[Branch]", *, as_json: bool) -> None:
     from pandora_dagster.archive.lineage_tree import describe_branch, draw_tree
 
     if as_json:
-        print_json([_as_object(branch) for branch in branches])
+        print_json([_branch_object(branch) for branch in branches])
         return
     for before, branch in draw_tree(branches):
         print_line(f"{before}{branch.document}  {describe_branch(branch)}".rstrip())
 
 
-def _as_object(branch: "Branch") -> dict[str, Any]:
+def _branch_object(branch: "Branch") -> dict[str, Any]:
     links = [edge.model_dump(mode="json", exclude={"user_id"}) for edge in branch.edges]
-    head = {"level": branch.level, "document": branch.document, "sha256": branch.sha, "links": links}
-    return {**head, "told_above": branch.is_again, "sources_below": branch.hidden}
+    fields = {"level": branch.level, "document": branch.document, "sha256": branch.sha, "links": links}
+    return {**fields, "told_above": branch.is_again, "sources_below": branch.hidden}
 
 
-def _verify(app: "App", document: "DocumentId | None", *, as_json: bool) -> None:
+def _verify_links(app: "App", document: "DocumentId | None", *, as_json: bool) -> None:
     from pandora_dagster.archive.lineage_proof import LinkCheck
 
     verified = without_hash = deleted = 0
     broken: dict[str, None] = {}
     with progress_bar("verify", "documents") as advance:
-        for found in app.lineage.prove(document, on_step=advance):
-            if isinstance(found, LinkCheck) and found.is_deleted:
+        for check in app.lineage.prove(document, on_step=advance):
+            if isinstance(check, LinkCheck) and check.is_deleted:
                 deleted += 1
-            elif isinstance(found, LinkCheck) and not found.fault:
-                verified, without_hash = verified + 1, without_hash + found.is_unhashed
+            elif isinstance(check, LinkCheck) and not check.fault:
+                verified, without_hash = verified + 1, without_hash + check.is_unhashed
             else:
-                broken[found.fault if isinstance(found, LinkCheck) else found] = None
+                broken[check.fault if isinstance(check, LinkCheck) else check] = None
     if as_json:
         print_json({"proved": verified, "without_a_hash": without_hash, "deleted_by_rule": deleted, "broken": list(broken)})
     else:
-        for sentence in list(broken)[:_SHOWN]:
+        for sentence in list(broken)[:_MAX_FAULTS]:
             print_line(sentence)
-        if len(broken) > _SHOWN:
-            print_note(f"{len(broken) - _SHOWN} more are not shown; --json lists all")
+        if len(broken) > _MAX_FAULTS:
+            print_note(f"{len(broken) - _MAX_FAULTS} more are not shown; --json lists all")
         exempt = f", {without_hash} of them to sources that may change at any time" if without_hash else ""
         exempt += f"; {deleted} to originals that were deleted by rule" if deleted else ""
         print_line(f"{verified} links verified{exempt}" + (f"; {len(broken)} faults" if broken else ""))

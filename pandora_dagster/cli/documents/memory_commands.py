@@ -9,6 +9,7 @@ from pandora_dagster.cli.app_context import AsJson, User, app_of, app_of_existin
 from pandora_dagster.cli.output import EXIT_USAGE, exit_with, print_json, print_line, print_note, print_rows
 
 KINDS = ("preference", "fact")
+_MAX_VALUE_CHARACTERS = 2_000
 _KEYED_MEMORY_NOTE = "preferences and facts under keys are not part of it: pandora memory list, pandora memory forget KEY"
 
 
@@ -59,8 +60,8 @@ def set_memory(
         exit_with(EXIT_USAGE, f"key {key[:80]!r}: expected up to 64 lower-case letters, digits and '_', beginning with a letter")
     if kind not in KINDS:
         exit_with(EXIT_USAGE, f"--kind {kind}: expected preference or fact")
-    if not value.strip() or len(value) > 2_000:
-        exit_with(EXIT_USAGE, f"value of {len(value):,} characters: expected 1 to 2,000")
+    if not value.strip() or len(value) > _MAX_VALUE_CHARACTERS:
+        exit_with(EXIT_USAGE, f"value of {len(value):,} characters: expected 1 to {_MAX_VALUE_CHARACTERS:,}")
     with app_of(context) as app:
         owner = app.owner(user)
         now = app.dependencies.now
@@ -86,8 +87,8 @@ def forget_memory(
     with app_of_existing_store(context) as app:
         owner = app.owner(user)
         kinds = [e.kind for e in app.dependencies.memory.entries(owner) if e.key == key]
-        found = app.dependencies.memory.forget(owner, key)
-    if not found:
+        was_deleted = app.dependencies.memory.forget(owner, key)
+    if not was_deleted:
         exit_with(EXIT_USAGE, f"key {key[:80]!r}: not in the memory of {owner}: expected one that `pandora memory list` shows")
     print_json({"user_id": owner, "forgotten": key}) if as_json else print_line(f"{' and '.join(kinds)} {key} deleted for {owner}")
 
@@ -122,9 +123,9 @@ def consent(
         print_json({"user_id": owner, "consent": profile is not None, "since": since, "facts": count, "deleted": deleted})
         return
     if profile:
-        print_line(f"{owner}: on since {since}: a profile of {_count(count)} (pandora memory facts)")
+        print_line(f"{owner}: on since {since}: a profile of {_format_facts(count)} (pandora memory facts)")
     else:
-        print_line(f"{owner}: off: no profile is stored across sessions" + (f"; {_count(deleted)} deleted" if deleted else ""))
+        print_line(f"{owner}: off: no profile is stored across sessions" + (f"; {_format_facts(deleted)} deleted" if deleted else ""))
     print_note(_KEYED_MEMORY_NOTE)
 
 
@@ -144,11 +145,12 @@ def erase(
 
     with app_of_existing_store(context) as app:
         owner = app.owner(user)
-        profile, of_sessions = erase_facts(app.dependencies, owner, sessions=sessions)
+        profile_facts, session_facts = erase_facts(app.dependencies, owner, sessions=sessions)
     if as_json:
-        print_json({"user_id": owner, "profile_facts": profile, "session_facts": of_sessions})
+        print_json({"user_id": owner, "profile_facts": profile_facts, "session_facts": session_facts})
         return
-    print_line(f"{owner}: {_count(profile)} of the profile erased" + (f", {_count(of_sessions)} of sessions" if sessions else ""))
+    of_sessions_too = f", {_format_facts(session_facts)} of sessions" if sessions else ""
+    print_line(f"{owner}: {_format_facts(profile_facts)} of the profile erased{of_sessions_too}")
     print_note(_KEYED_MEMORY_NOTE)
 
 
@@ -183,7 +185,7 @@ def facts(
     )
 
 
-def _count(number: int) -> str:
+def _format_facts(number: int) -> str:
     """`1 fact`, `2 facts`."""
     return f"{number} fact" + ("" if number == 1 else "s")
 

@@ -43,12 +43,12 @@ def add_research(context: typer.Context, file: RecordFile, user: User = "", as_j
 
     with app_of(context) as app:
         owner = app.owner(user)
-        record = _read(file, Research, "pandora research add", app)
+        record = _read_record(file, Research, "pandora research add", app)
         app.dependencies.sources.put(owner, record)
         _warn_future("created_at", record.created_at, app)
-        known = {row.visit_id for row in app.dependencies.sources.visit_rows(owner)}
-    for missing in (v for v in record.webpage_cache if v not in known):
-        print_note(f"{missing} is not stored yet: a turn that uses this research stops without it; add it with: pandora visit add FILE")
+        stored_ids = {row.visit_id for row in app.dependencies.sources.visit_rows(owner)}
+    for visit_id in (visit_id for visit_id in record.webpage_cache if visit_id not in stored_ids):
+        print_note(f"{visit_id} is not stored yet: a turn that uses this research stops without it; add it with: pandora visit add FILE")
     _print_stored(record.logical_id, owner, as_json)
 
 
@@ -92,8 +92,8 @@ def show_research(
     from pandora_dagster.phases.gather.research_pages import research_page
 
     with app_of_existing_store(context) as app:
-        found = app.dependencies.sources.research(app.owner(user), topic)
-    _print_record(found, research_page(found), as_json)
+        record = app.dependencies.sources.research(app.owner(user), topic)
+    _print_record(record, research_page(record), as_json)
 
 
 def add_visit(context: typer.Context, file: RecordFile, user: User = "", as_json: AsJson = False) -> None:
@@ -118,7 +118,7 @@ def add_visit(context: typer.Context, file: RecordFile, user: User = "", as_json
 
     with app_of(context) as app:
         owner = app.owner(user)
-        record = _read(file, Visit, "pandora visit add", app)
+        record = _read_record(file, Visit, "pandora visit add", app)
         app.dependencies.sources.put(owner, record)
         _warn_future("visited_at", record.visited_at, app)
     _print_stored(record.logical_id, owner, as_json)
@@ -155,22 +155,22 @@ def show_visit(
     from pandora_dagster.phases.gather.research_pages import visit_page
 
     with app_of_existing_store(context) as app:
-        found = app.dependencies.sources.visit(app.owner(user), visit_id)
-    _print_record(found, visit_page(found), as_json)
+        record = app.dependencies.sources.visit(app.owner(user), visit_id)
+    _print_record(record, visit_page(record), as_json)
 
 
-def _read(file: Path, shape: type[Record], by: str, app: "App") -> Record:
+def _read_record(file: Path, shape: type[Record], by: str, app: "App") -> Record:
     """The record of a user's file, with its provenance. Raises InputError or DocumentError with every fault."""
     from pandora_dagster.app.store_adapters import read_source_record
     from pandora_dagster.contracts.user.sources import Provenance
 
     if not file.is_file():
         raise InputError(f"{file}: {'not a file' if file.exists() else 'no such file'}: expected a JSON file with one record")
-    found = read_source_record(file, shape)
-    if found.provenance is not None:
+    record = read_source_record(file, shape)
+    if record.provenance is not None:
         raise InputError(f"{file}: provenance: expected none: the store adds who stored a record, and when")
     now = app.dependencies.now
-    return found.model_copy(update={"provenance": Provenance(added_at=now, by=by)})
+    return record.model_copy(update={"provenance": Provenance(added_at=now, by=by)})
 
 
 def _warn_future(field: str, time: str, app: "App") -> None:

@@ -1,18 +1,18 @@
-"""Reads a text from a file or from stdin for a command. Raises InputError for what is no UTF-8 text."""
+"""Reads a text from a file or from stdin for a command. Raises InputError where it is not UTF-8 text."""
 
 import sys
 from pathlib import Path
 
 from pandora_dagster.errors import InputError
 
-_HEAD = 8_192
-"""Bytes that are searched for a zero byte, the mark of a binary file."""
+_BINARY_CHECK_BYTES = 8_192
+"""Bytes at the start that are searched for a zero byte, the mark of a binary file."""
 
 
 def read_text(file: str) -> str:
     """The text of a file, of stdin for `-`."""
     data = read_bytes(file)
-    if b"\0" in data[:_HEAD]:
+    if b"\0" in data[:_BINARY_CHECK_BYTES]:
         raise InputError(f"{file}: a binary file: expected UTF-8 text")
     try:
         return data.decode("utf-8")

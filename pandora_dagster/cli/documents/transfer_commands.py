@@ -96,7 +96,7 @@ def _import_with_progress(file: Path, app: "App") -> "ImportReport":
         return app.transfer.import_conversations(lines, where=str(file), progress=lambda report: advance(report.lines, total))
 
 
-_SHOWN = 40
+_MAX_ROWS, _MAX_REASON_CHARACTERS = 40, 120
 
 
 def batch(
@@ -123,22 +123,22 @@ def batch(
         exit_with(EXIT_USAGE, f"{file}: not a file: expected queries as JSON lines")
     app = open_app(settings_of(context), priority=Priority.BATCH)
     try:
-        run = _run(file, BatchService(app))
+        run = _run_with_progress(file, BatchService(app))
         add_partitions(app, [query.key for query in run.batch.queries])  # so that a halted turn can be resumed in Dagster's UI
     finally:
         app.close()
     if as_json:
         counts = Counter(str(row.state) for row in run.rows)
         rejected = str(run.rejected) if run.rejected else None
-        head = {"file": str(file), "batch": run.batch.digest, "day": run.batch.day, "counts": counts, "rejected": rejected}
-        print_json({**head, "rows": run.rows})
+        fields = {"file": str(file), "batch": run.batch.digest, "day": run.batch.day, "counts": counts, "rejected": rejected}
+        print_json({**fields, "rows": run.rows})
     else:
         _print_run(run)
     if any(row.intervention or row.state in ("rejected", "halted") for row in run.rows):
         raise typer.Exit(EXIT_FAILED)
 
 
-def _run(file: Path, batching: "BatchService") -> "BatchRun":
+def _run_with_progress(file: Path, service: "BatchService") -> "BatchRun":
     done = total = 0
     with progress_bar(f"batch {file.name}", "queries") as advance:
 
@@ -152,7 +152,7 @@ def _run(file: Path, batching: "BatchService") -> "BatchRun":
             done += 1
             advance(done, total)
 
-        return batching.run_file(file, on_begin=lambda b: on_begin(len(b.queries) + len(b.rejected)), on_row=lambda _: on_row())
+        return service.run_file(file, on_begin=lambda batch: on_begin(len(batch.queries) + len(batch.rejected)), on_row=lambda _: on_row())
 
 
 def _print_run(run: "BatchRun") -> None:
@@ -167,9 +167,9 @@ def _print_run(run: "BatchRun") -> None:
                 "State": "state",
                 "Tokens": lambda r: r.tokens or "",
                 "Seconds": lambda r: f"{r.ms / 1_000:.1f}" if r.turn else "",
-                "Why": lambda r: r.reason[:120],
+                "Why": lambda r: r.reason[:_MAX_REASON_CHARACTERS],
             },
-            limit=_SHOWN,
+            limit=_MAX_ROWS,
         )
     counts = ", ".join(f"{count} {state}" for state, count in sorted(Counter(str(row.state) for row in rows).items()))
     print_line(f"{run.batch.file}: {counts or 'no queries'}; {sum(row.tokens for row in rows):,} tokens")

@@ -7,9 +7,9 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson
 from pandora_dagster.cli.documents.text_input import read_text
-from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_line, print_note, shortened, write_page
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_line, print_note, shorten_line, write_page
 
-_SHOWN, _MAX_CHARACTERS = 20, 160
+_MAX_ENTRIES, _MAX_CHARACTERS = 20, 160
 """Entries of a list that the report shows, and characters of each; `--json` has all."""
 _LISTS = ("changed", "invented", "missing", "left_out", "for_review", "kept")
 
@@ -36,46 +36,46 @@ def verify(
 
     from pandora_dagster.app.verification_service import verify_texts
 
-    answer, page = verify_texts(*texts), ""
+    report, page = verify_texts(*texts), ""
     if html:
         from pandora_dagster.api.html_pages import verification_page
 
         page = write_page(html, verification_page(*texts, names=(original, shortened)))
     if as_json:
-        print_json(answer)
+        print_json(report)
     else:
-        _print_report(answer)
+        _print_report(report)
     if page and not as_json:
         print_note(f"pandora: {page}")
-    if answer["missing"] or answer["changed"] or answer["invented"]:
+    if report["missing"] or report["changed"] or report["invented"]:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _print_report(answer: dict[str, Any]) -> None:
-    counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in answer["facts"].items() if n and name != "total")
-    print_line(f"{answer['facts']['total']} facts: {counts or 'none'}; {len(answer['left_out'])} units left out")
+def _print_report(report: dict[str, Any]) -> None:
+    counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in report["facts"].items() if number and name != "total")
+    print_line(f"{report['facts']['total']} facts: {counts or 'none'}; {len(report['left_out'])} units left out")
     for name in _LISTS:
-        entries = _without_parts(answer[name])
+        entries = _without_parts(report[name])
         if entries:
-            parts = len(answer[name]) - len(entries)
-            more = f", and {parts} {'value' if parts == 1 else 'values'} in them" if parts else ""
-            print_line(f"\n{name.replace('_', ' ')} ({len(entries)}{more})")
-        for entry in entries[:_SHOWN]:
-            print_line(f"  {_where(entry)}: {shortened(_describe(entry), _MAX_CHARACTERS)}")
-        if len(entries) > _SHOWN:
-            print_line(f"  and {len(entries) - _SHOWN} more; --json has all")
+            parts = len(report[name]) - len(entries)
+            parts_note = f", and {parts} {'value' if parts == 1 else 'values'} in them" if parts else ""
+            print_line(f"\n{name.replace('_', ' ')} ({len(entries)}{parts_note})")
+        for entry in entries[:_MAX_ENTRIES]:
+            print_line(f"  {_format_lines(entry)}: {shorten_line(_describe(entry), _MAX_CHARACTERS)}")
+        if len(entries) > _MAX_ENTRIES:
+            print_line(f"  and {len(entries) - _MAX_ENTRIES} more; --json has all")
 
 
 def _without_parts(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Entries without the values of a statement that is an entry itself."""
-    whole = {entry["of"] for entry in entries if entry.get("of") and entry["of"].endswith(entry["fact"])}
-    return [e for e in entries if e.get("of") not in whole or e["of"].endswith(e["fact"]) or e.get("instead")]
+    """Entries without the values that are part of a statement which is an entry itself."""
+    statements = {entry["of"] for entry in entries if entry.get("of") and entry["of"].endswith(entry["fact"])}
+    return [e for e in entries if e.get("of") not in statements or e["of"].endswith(e["fact"]) or e.get("instead")]
 
 
-def _where(entry: dict[str, Any]) -> str:
+def _format_lines(entry: dict[str, Any]) -> str:
     """The lines of an entry in both texts: `3 -> 1`, with `-` where there is none."""
-    places = entry.get("original") or next((s["original"] for s in entry.get("sources", ())), None), entry.get("shortened")
-    return " -> ".join(str(place["line"]) if place else "-" for place in places)
+    positions = entry.get("original") or next((s["original"] for s in entry.get("sources", ())), None), entry.get("shortened")
+    return " -> ".join(str(position["line"]) if position else "-" for position in positions)
 
 
 def _describe(entry: dict[str, Any]) -> str:
@@ -85,5 +85,5 @@ def _describe(entry: dict[str, Any]) -> str:
     fact = entry.get("fact", "")
     instead = f"{' -> ' if fact else ''}{entry['instead']}" if entry.get("instead") else ""
     reason = f" ({entry['reason']})" if entry.get("reason") else ""
-    of = f", in: {entry['of']}" if entry.get("of") and not entry["of"].endswith(fact) and not instead else ""
-    return f"{fact}{instead}{reason}{of}"
+    statement = f", in: {entry['of']}" if entry.get("of") and not entry["of"].endswith(fact) and not instead else ""
+    return f"{fact}{instead}{reason}{statement}"

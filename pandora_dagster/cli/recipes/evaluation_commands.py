@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome
     from pandora_dagster.governance.regressions import VersionComparison
 
-_COLUMNS = ("calls", "passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream", "calibration_error")
+_SCORE_COLUMNS = ("calls", "passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream", "calibration_error")
 
 
 def scores(
@@ -47,36 +47,37 @@ def scores(
 
     with app_of_existing_store(context) as app:
         evaluation = open_evaluation(app)
-        found = (evaluation.comparison(open_recipe_admin(app.settings).recipes.path_of(name)),) if name else evaluation.comparisons()
-        figures = {one.recipe: evaluation.production_figures(one.recipe) for one in found}
+        comparisons = (evaluation.comparison(open_recipe_admin(app.settings).recipes.path_of(name)),) if name else evaluation.comparisons()
+        figures = {comparison.recipe: evaluation.production_figures(comparison.recipe) for comparison in comparisons}
     if as_json:
         print_json(
             [
                 {
-                    **asdict(c),
-                    "said": c.summary,
-                    "figures": {v: {**m.row(), "failed_gates": dict(m.gate_failures)} for v, m in figures[c.recipe].items()},
+                    **asdict(comparison),
+                    "said": comparison.summary,
+                    "figures": {v: {**m.row(), "failed_gates": dict(m.gate_failures)} for v, m in figures[comparison.recipe].items()},
                 }
-                for c in found
+                for comparison in comparisons
             ]
         )
     else:
-        _print_scores(found, [(f"{c.recipe}@{version}", m) for c in found for version, m in reversed(figures[c.recipe].items())])
-    if any(one.verdict == "worse" for one in found):
+        rows = [(f"{c.recipe}@{version}", metrics) for c in comparisons for version, metrics in reversed(figures[c.recipe].items())]
+        _print_scores(comparisons, rows)
+    if any(comparison.verdict == "worse" for comparison in comparisons):
         raise typer.Exit(EXIT_FAILED)
 
 
-def _print_scores(found: "Sequence[VersionComparison]", rows: "Sequence[tuple[str, CallMetrics]]") -> None:
+def _print_scores(comparisons: "Sequence[VersionComparison]", rows: "Sequence[tuple[str, CallMetrics]]") -> None:
     if not rows:
         print_note("no call is recorded, so no version has scores")
         return
-    cells = [(name, *(format_figure(metrics.row()[column]) for column in _COLUMNS)) for name, metrics in rows]
-    print_table(("Version", *(name.replace("_", " ") for name in _COLUMNS)), cells)
+    cells = [(name, *(format_figure(metrics.row()[column]) for column in _SCORE_COLUMNS)) for name, metrics in rows]
+    print_table(("Version", *(name.replace("_", " ") for name in _SCORE_COLUMNS)), cells)
     for name, metrics in rows:
         if metrics.gate_failures:
             print_line(f"{name}: failed gates: {metrics.failed_gates}")
-    for one in found:
-        (print_line if one.verdict == "worse" else print_note)(one.summary)
+    for comparison in comparisons:
+        (print_line if comparison.verdict == "worse" else print_note)(comparison.summary)
 
 
 def format_figure(value: float | int | None, digits: int = 2) -> str:
@@ -103,13 +104,13 @@ def correct(
         key = app.turns.resolve(turn)
         manifest = app.turns.manifest(key)
         calls = [call for number in range(manifest.revision + 1) for call in app.calls.of_turn(key, number)]
-        made = attribute_correction(key, manifest, correction, app.records.corrections, phase=phase, recipe=recipe, calls=calls)
-    print_line(f"{made.id}: noted for {made.recipe}@{made.recipe_version}")
+        stored = attribute_correction(key, manifest, correction, app.records.corrections, phase=phase, recipe=recipe, calls=calls)
+    print_line(f"{stored.id}: noted for {stored.recipe}@{stored.recipe_version}")
 
 
-def _group_row(group: "FailureGroup") -> dict[str, object]:
+def _group_object(group: "FailureGroup") -> dict[str, object]:
     """The group as JSON; the message of an example has the key `said`."""
-    examples = [{("said" if name == "message" else name): value for name, value in asdict(one).items()} for one in group.examples]
+    examples = [{("said" if name == "message" else name): value for name, value in asdict(example).items()} for example in group.examples]
     return {**asdict(group), "examples": examples}
 
 
@@ -143,7 +144,7 @@ def lessons(
             return
         groups = open_evaluation(app).lessons(app.recipes.load(recipe).name, last=last)
     if as_json:
-        print_json([_group_row(group) for group in groups])
+        print_json([_group_object(group) for group in groups])
         return
     print_markdown(render_failure_brief(recipe, groups))
     if groups:
@@ -227,22 +228,23 @@ def replay(
         dry_run = open_dry_run(settings, admin.production, admin.counter)
         try:
             dry_run.executor.select_version(version)
-            chosen = ModelLayer(layer) if layer else None
-            result = dry_run.run(replay_calls(records, dry_run.executor, app.vault.read, layer=chosen, concurrency=dry_run.concurrency))
+            chosen_layer = ModelLayer(layer) if layer else None
+            replaying = replay_calls(records, dry_run.executor, app.vault.read, layer=chosen_layer, concurrency=dry_run.concurrency)
+            result = dry_run.run(replaying)
         finally:
             dry_run.close()
     if as_json:
-        print_json(_as_object(result, recipe, logged, version.version))
+        print_json(_replay_object(result, recipe, logged, version.version))
         return
-    _print_result(result, logged or "as logged", version.version)
+    _print_replay(result, logged or "as logged", version.version)
     if not result.calls:
         exit_with(EXIT_USAGE, f"{recipe}: no logged call could be repeated: expected calls of {logged or 'any version'} with stored inputs")
 
 
-def _print_result(result: "ReplayResult", before: str, after: str) -> None:
-    one, other = result.before.row(), result.after.row()
+def _print_replay(result: "ReplayResult", before: str, after: str) -> None:
+    row_before, row_after = result.before.row(), result.after.row()
     layers = [", ".join(f"{layer} {count}" for layer, count in side.layers.items()) for side in (result.before, result.after)]
-    figures = [(name.replace("_", " "), format_figure(one[name], 3), format_figure(other[name], 3)) for name in one]
+    figures = [(name.replace("_", " "), format_figure(row_before[name], 3), format_figure(row_after[name], 3)) for name in row_before]
     print_table(("", before, after), [*figures, ("answered by", *layers)])
     print_line(f"{result.same} of {result.calls} answers are the same")
     for name, count in result.changed.most_common():
@@ -253,7 +255,7 @@ def _print_result(result: "ReplayResult", before: str, after: str) -> None:
         print_note(f"{count} calls left out: {reason}")
 
 
-def _as_object(result: "ReplayResult", recipe: str, before: str, after: str) -> dict[str, object]:
+def _replay_object(result: "ReplayResult", recipe: str, before: str, after: str) -> dict[str, object]:
     return {
         "recipe": recipe,
         "from": before,

@@ -29,14 +29,14 @@ def check(
     settings = settings_of(context)
     if write:
         write_generated(settings)
-    checked = check_files(settings, files) if files else check_recipes(settings)
-    for notice in checked.notices:
+    result = check_files(settings, files) if files else check_recipes(settings)
+    for notice in result.notices:
         print_note(f"notice: {notice}")
-    for fault in checked.faults:
+    for fault in result.faults:
         print_note(fault)
-    if checked.faults:
-        exit_with(EXIT_USAGE, f"{len(checked.faults)} faults")
-    print_line(f"{checked.count} recipes, no faults")
+    if result.faults:
+        exit_with(EXIT_USAGE, f"{len(result.faults)} faults")
+    print_line(f"{result.count} recipes, no faults")
 
 
 def list_recipes(context: typer.Context, as_json: AsJson = False) -> None:
@@ -65,14 +65,14 @@ def show(
 
     admin = open_recipe_admin(settings_of(context))
     recipe, loaded = admin.find(name)
-    plain = json.loads(loaded.recipe.model_dump_json(exclude_none=True))
+    recipe_fields = json.loads(loaded.recipe.model_dump_json(exclude_none=True))
     if as_json:
-        print_json({"path": loaded.path, "version": loaded.version, "recipe": plain})
+        print_json({"path": loaded.path, "version": loaded.version, "recipe": recipe_fields})
         return
     if layer := admin.versions.production(recipe).layer:
         print_note(f"{layer} answers: assigned, not from the recipe text")
     print_line(f"{loaded.path}  version {loaded.version}  prompt version {loaded.prompt_version}")
-    print_line(json.dumps(plain, ensure_ascii=False, indent=2))
+    print_line(json.dumps(recipe_fields, ensure_ascii=False, indent=2))
     for file, text in loaded.prompts:
         print_line(f"\n--- {file.path}\n{text}")
 
@@ -139,9 +139,9 @@ def rollback(
 
     admin = open_recipe_admin(settings_of(context))
     recipe = admin.recipes.path_of(name)
-    made = roll_back(admin.ctx, recipe, ChangeAttribution(by or _login_name(), why), to=to)
-    source = "in place of the recipe's file" if made.pinned else "from the recipe's file"
-    print_line(f"{recipe}: version {made.version} is in production {source} (before: {made.history[-1].before or 'none'})")
+    production = roll_back(admin.ctx, recipe, ChangeAttribution(by or _login_name(), why), to=to)
+    source = "in place of the recipe's file" if production.pinned else "from the recipe's file"
+    print_line(f"{recipe}: version {production.version} is in production {source} (before: {production.history[-1].before or 'none'})")
 
 
 def assign(
@@ -166,8 +166,8 @@ def assign(
         exit_with(EXIT_USAGE, f"{layer}: not a layer: expected {', '.join(ModelLayer)} or own")
     admin = open_recipe_admin(settings_of(context))
     recipe = admin.recipes.path_of(name)
-    made = assign_layer(admin.ctx, recipe, None if layer == "own" else ModelLayer(layer), ChangeAttribution(by or _login_name(), why))
-    print_line(f"{recipe}: {made.layer or 'its own layer'} answers from now on; the version is still {made.version}")
+    production = assign_layer(admin.ctx, recipe, None if layer == "own" else ModelLayer(layer), ChangeAttribution(by or _login_name(), why))
+    print_line(f"{recipe}: {production.layer or 'its own layer'} answers from now on; the version is still {production.version}")
 
 
 def _login_name() -> str:

@@ -74,7 +74,8 @@ def test_a_retry_runs_what_is_in_production_now(shell: Shell, halted: str) -> No
 def test_an_answer_that_nobody_took_leaves_it_open(shell: Shell, halted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process works on the turn: nothing is written down, and the same command ends it later; a note before it stays."""
     monkeypatch.setitem(TurnFiles.__init__.__kwdefaults__, "lock_seconds", 0.1)
-    assert pandora(shell, "interventions", "resolve", halted, "--note", "seen").exit_code == 0
+    noted = pandora(shell, "interventions", "resolve", halted, "--note", "seen")
+    assert noted.exit_code == 0 and f"{halted} noted\n" in noted.stdout and "or resolve it with --retry" in noted.stderr
     app = open_app(load_settings(shell.environment))
     key = next(iter(app.turns.keys(None)))
     with app.turns.lock(key):

@@ -28,6 +28,11 @@ class Guard:
         if self.key and not (self.key.isascii() and self.key.isprintable()):
             raise ConfigurationError(f"{KEY_NAME}: has characters that a header cannot carry: expected printable ASCII")
 
+    def check_host(self, headers: Mapping[str, str]) -> None:
+        """Without a key, raise ApiError for a request under another name than this machine's."""
+        if not self.key and _host_name(headers.get("host", "")) not in (*_LOOPBACK_NAMES, self.host):
+            raise ApiError(403, "Host: not the name of this machine: expected a loopback address", code="wrong_host")
+
     def admit(self, headers: Mapping[str, str], *, has_body: bool) -> None:
         """Raise ApiError for a request that is not allowed.
 
@@ -40,8 +45,7 @@ class Guard:
                 raise ApiError(
                     401, "Authorization: expected the key of this server", code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"}
                 )
-        elif _host_name(headers.get("host", "")) not in (*_LOOPBACK_NAMES, self.host):
-            raise ApiError(403, "Host: not the name of this machine: expected a loopback address", code="wrong_host")
+        self.check_host(headers)
         if has_body and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise ApiError(415, "Content-Type: expected application/json", code="wrong_content_type")
 

@@ -1,8 +1,8 @@
-"""The routes of the chat API: chat completions, models, health."""
+"""The routes of the chat API: chat completions, responses, embeddings, models, health."""
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
@@ -11,60 +11,58 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from pandora_dagster.api.answer_delivery import AnswerDelivery, DeliveredText
+from pandora_dagster.api.answer_stream import KEEP_ALIVE_S, AnswerEvents, EventQueue, answer_stream
 from pandora_dagster.api.api_errors import ApiError, TurnFailure, TurnHalt
-from pandora_dagster.api.chat_format import (
-    DONE,
-    MODELS,
-    SESSION_HEADER,
-    ChatAnswer,
-    ChatRequest,
-    ChatStream,
-    completion,
-    parse_chat_request,
-    source_list,
-    sse_comment,
-    sse_event,
-    withdrawal_notice,
-)
+from pandora_dagster.api.chat_format import ChatEvents, completion, parse_chat_request
+from pandora_dagster.api.embeddings_format import embeddings_body, parse_embedding_request
 from pandora_dagster.api.guard import Guard
-from pandora_dagster.api.turn_worker import AnswerText, DraftWithdrawal, Event, PhaseEnd, TurnStart, TurnWorker
-from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.api.request_fields import unknown_model
+from pandora_dagster.api.responses_format import ResponseEvents, parse_responses_request, response_body
+from pandora_dagster.api.turn_request import MODELS, SESSION_HEADER, TURN_HEADER, ChatAnswer, TurnRequest
+from pandora_dagster.api.turn_worker import Event, TurnStart, TurnWorker
+from pandora_dagster.app import App
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.errors import ModelError, ModelTimeoutError
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """Bytes of a request body, including the messages of earlier turns."""
-KEEP_ALIVE_S = 10.0
-"""Seconds without an event after which a stream sends a comment, so that proxies keep the connection open."""
+EMBEDDING_TIMEOUT_S = 60.0
+"""Seconds for all vectors of a request."""
 Handler = Callable[[Request], Awaitable[Response]]
+MakeEvents = Callable[[TurnKey, TurnRequest, int], AnswerEvents]
+MakeBody = Callable[..., dict[str, Any]]
 
 
-def make_app(turns: TurnWorker, guard: Guard, *, user: UserId, runtime: str, model_date: int) -> Starlette:
-    """The application of the chat API. `user`: the user where no header names one; `model_date`: seconds since 1970."""
+def make_app(app: App, turns: TurnWorker, guard: Guard, *, model_date: int) -> Starlette:
+    """The application of the chat API; `model_date`: seconds since 1970."""
 
     async def completions(request: Request) -> Response:
-        chat = parse_chat_request(await _read_body(request), request.headers, user=user)
-        events = _EventQueue()
-        turns.begin(chat, events.put)
-        first_event = await events.next()
-        if not isinstance(first_event, TurnStart):
-            raise _to_api_error(first_event)
-        headers = {"X-Pandora-Turn": str(first_event.key), SESSION_HEADER: chat.session}
-        created = int(time.time())
-        if chat.stream:
-            stream = ChatStream(first_event.key, chat.model, created)
-            chunks = _event_stream(events, stream, chat)
-            stream_headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-            return StreamingResponse(chunks, media_type="text/event-stream", headers={**headers, **stream_headers})
-        last_event = await events.last()
-        if not isinstance(last_event, ChatAnswer):
-            raise _to_api_error(last_event)
-        return JSONResponse(completion(last_event, model=chat.model, created=created), headers=headers)
+        chat = parse_chat_request(await _read_body(request), request.headers, user=app.settings.user)
+        return await _respond(app, turns, chat, completion, ChatEvents)
+
+    async def responses(request: Request) -> Response:
+        asked = parse_responses_request(await _read_body(request), request.headers, user=app.settings.user)
+        return await _respond(app, turns, asked, response_body, ResponseEvents)
+
+    async def embeddings(request: Request) -> Response:
+        return JSONResponse(await _make_embeddings(app, await _read_body(request)))
+
+    names = [*MODELS, *([app.embedder.name] if app.embedder else [])]
+    entries = {name: {"id": name, "object": "model", "created": model_date, "owned_by": "pandora"} for name in names}
 
     async def models(request: Request) -> Response:
-        entries = [{"id": name, "object": "model", "created": model_date, "owned_by": "pandora"} for name in MODELS]
-        return JSONResponse({"object": "list", "data": entries})
+        return JSONResponse({"object": "list", "data": list(entries.values())})
+
+    async def model(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in entries:
+            raise unknown_model(name, *names)
+        return JSONResponse(entries[name])
 
     async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok", "runtime": runtime, "turns_under_way": turns.active_turns})
+        guard.check_host(request.headers)
+        return JSONResponse({"status": "ok"})
 
     def guard_handler(handler: Handler) -> Handler:
         async def respond(request: Request) -> Response:
@@ -76,70 +74,64 @@ def make_app(turns: TurnWorker, guard: Guard, *, user: UserId, runtime: str, mod
     return Starlette(
         routes=[
             Route("/v1/chat/completions", guard_handler(completions), methods=["POST"]),
+            Route("/v1/responses", guard_handler(responses), methods=["POST"]),
+            Route("/v1/embeddings", guard_handler(embeddings), methods=["POST"]),
             Route("/v1/models", guard_handler(models)),
+            Route("/v1/models/{name:path}", guard_handler(model)),
             Route("/health", health),
         ],
         exception_handlers={ApiError: _error_response, HTTPException: _http_error_response},
     )
 
 
-class _EventQueue:
-    """The events of one turn: put from the thread of the turns, read in the event loop of the server."""
+async def _respond(app: App, turns: TurnWorker, request: TurnRequest, make_body: MakeBody, make_events: MakeEvents) -> Response:
+    """Run a turn and answer in the format of `make_body` or, for a stream, of `make_events`.
 
-    def __init__(self) -> None:
-        self._loop, self._events = asyncio.get_running_loop(), asyncio.Queue[Event]()
+    A stream waits KEEP_ALIVE_S for its turn, so that it can answer with a status where that fails; then it begins without one.
+    """
+    events = EventQueue()
+    delivery = AnswerDelivery(request.limits, app.dependencies.counter.count)
+    turns.begin(request, events.put)
+    first = await events.next_within(KEEP_ALIVE_S) if request.stream else await events.next()
+    if first is not None and not isinstance(first, TurnStart):
+        raise _to_api_error(first)
+    headers = _turn_headers(first)
+    created = int(time.time())
 
-    def put(self, event: Event) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+    async def on_delivered(start: TurnStart, delivered: str) -> None:
+        await turns.offer_session(request, start, delivered)
 
-    async def next(self) -> Event:
-        return await self._events.get()
+    if request.stream or first is None:
+        stream = answer_stream(events, first, delivery, lambda start: make_events(start.key, request, created), on_delivered)
+        stream_headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        return StreamingResponse(stream, media_type="text/event-stream", headers={**headers, **stream_headers})
+    last = await events.last()
+    if not isinstance(last, ChatAnswer):
+        raise _to_api_error(last)
+    delivered: DeliveredText = delivery.whole(last.answer)
+    await on_delivered(first, delivered.text)
+    return JSONResponse(make_body(last, delivered, request, created=created), headers=headers)
 
-    async def last(self) -> Event:
-        """Skip to the event that ends the turn."""
-        while not isinstance(event := await self.next(), ChatAnswer | TurnHalt | TurnFailure):
-            pass
-        return event
+
+def _turn_headers(start: TurnStart | None) -> Mapping[str, str]:
+    return {TURN_HEADER: str(start.key), SESSION_HEADER: start.session} if start else {}
 
 
-async def _event_stream(events: _EventQueue, stream: ChatStream, chat: ChatRequest) -> AsyncGenerator[str]:
-    """The server-sent events of one answer. A client that disconnects ends the stream, not the turn."""
-    sent_texts: list[str] = []
-    yield stream.start_chunk()
-    while True:
-        try:
-            async with asyncio.timeout(KEEP_ALIVE_S):
-                event = await events.next()
-        except TimeoutError:
-            yield sse_comment("under way")
-            continue
-        match event:
-            case PhaseEnd(phase):
-                yield sse_comment(f"{phase} finished")
-            case AnswerText(text):
-                sent_texts.append(text)
-                yield stream.text_chunk(text)
-            case DraftWithdrawal(reason) if sent_texts:
-                sent_texts.clear()
-                yield stream.text_chunk(withdrawal_notice(reason))
-            case ChatAnswer(answer):
-                ending = source_list(answer)
-                if "".join(sent_texts).strip() != answer.response.strip():
-                    notice = withdrawal_notice("the stored answer is different") if sent_texts else ""
-                    ending = notice + answer.response + ending
-                if ending:
-                    yield stream.text_chunk(ending)
-                yield stream.end_chunk(event)
-                if chat.include_usage:
-                    yield stream.usage_chunk(event)
-                yield DONE
-                return
-            case TurnHalt() | TurnFailure():
-                yield sse_event(event.api_error().body)
-                return
-            case _:
-                pass
+async def _make_embeddings(app: App, body: bytes) -> dict[str, Any]:
+    """The vectors of a request's texts; raises ApiError."""
+    embedder = app.embedder
+    if embedder is None:
+        message = "this server makes no vectors: PANDORA_EMBEDDINGS is off: expected local or runtime"
+        raise ApiError(501, message, type="server_error", code="embeddings_off")
+    asked = parse_embedding_request(body, model=embedder.name)
+    try:
+        vectors = await asyncio.to_thread(embedder.embed, asked.texts, timeout_s=EMBEDDING_TIMEOUT_S)
+    except ModelTimeoutError as error:
+        raise ApiError(504, error.with_hint, type="server_error", code="timeout") from None
+    except ModelError as error:
+        raise ApiError(503, error.with_hint, type="server_error", code="model_unavailable") from None
+    tokens = sum(map(app.dependencies.counter.count, asked.texts))
+    return embeddings_body(asked, vectors, model=embedder.name, tokens=tokens)
 
 
 async def _read_body(request: Request) -> bytes:

@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
+from pandora_dagster.api.connections import TimedHttpProtocol
 from pandora_dagster.api.guard import Guard
 from pandora_dagster.api.html_pages import make_pages
 from pandora_dagster.api.routes import make_app
@@ -28,7 +29,7 @@ def serve(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None])
     with _until_signal(), _listening_socket(guard.host, port) as listener:
         turns = TurnWorker(app)
         try:
-            routes = make_app(turns, guard, user=app.settings.user, runtime=app.dependencies.runtime, model_date=int(time.time()))
+            routes = make_app(app, turns, guard, model_date=int(time.time()))
             _run(routes, listener, lambda address: on_ready(f"{address}/v1"))
         finally:
             turns.close()
@@ -42,7 +43,14 @@ def serve_pages(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], 
 
 def _run(app: Starlette, listener: socket.socket, on_ready: Callable[[str], None]) -> None:
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=_CONNECTION_GRACE_S
+        app,
+        http=TimedHttpProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=_CONNECTION_GRACE_S,
     )
     host, bound_port = listener.getsockname()[:2]
     on_ready(f"http://{f'[{host}]' if ':' in host else host}:{bound_port}")

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from threading import Thread
 
 from pandora_dagster.api.api_errors import ApiError, TurnFailure, TurnHalt
-from pandora_dagster.api.chat_format import ChatAnswer, ChatRequest, token_usage
+from pandora_dagster.api.client_sessions import ChosenSession, ClientSessions
+from pandora_dagster.api.turn_request import ChatAnswer, TurnRequest
 from pandora_dagster.app import App
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.defs.turn.turn_run import add_partitions, report_turn
-from pandora_dagster.errors import InputError
+from pandora_dagster.errors import InputError, PandoraError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
@@ -36,6 +37,7 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class TurnStart:
     key: TurnKey
+    session: SessionId
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class TurnWorker:
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="turns")
         self._reporter = ThreadPoolExecutor(1, thread_name_prefix="dagster")
+        self._sessions = ClientSessions(app)
         self._queues: dict[tuple[UserId, SessionId], _SessionQueue] = {}
         self._active: set[Future[None]] = set()
         self._thread.start()
@@ -96,14 +99,26 @@ class TurnWorker:
     def active_turns(self) -> int:
         return len(self._active)
 
-    def begin(self, chat: ChatRequest, emit: EventCallback) -> None:
+    def begin(self, request: TurnRequest, emit: EventCallback) -> None:
         """Start a turn and return immediately. Raises ApiError where too many turns are active."""
         if len(self._active) >= MAX_TURNS:
             message = f"{MAX_TURNS} turns are active: expected fewer at the same time"
             raise ApiError(429, message, type="rate_limit_error", headers={"Retry-After": str(_RETRY_AFTER_S)})
-        turn = asyncio.run_coroutine_threadsafe(self._run(chat, emit), self._loop)
+        turn = asyncio.run_coroutine_threadsafe(self._run(request, emit), self._loop)
         self._active.add(turn)
         turn.add_done_callback(self._active.discard)
+
+    async def offer_session(self, request: TurnRequest, start: TurnStart, delivered: str) -> None:
+        """Let a request that repeats this one and the `delivered` answer go on in its session. A failure is logged: such a request would
+        get a new session."""
+
+        async def offer() -> None:
+            try:
+                self._sessions.offer(request, start.key, start.session, delivered)
+            except PandoraError:
+                _log.exception("%s: the session cannot be continued without its name", start.key)
+
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(offer(), self._loop))
 
     def close(self) -> None:
         """Wait STOP_TIMEOUT_S for active turns, then cancel them; close the connections of this event loop."""
@@ -122,35 +137,39 @@ class TurnWorker:
         await asyncio.gather(*turns, return_exceptions=True)
         await self._app.runtime.aclose()
 
-    async def _run(self, chat: ChatRequest, emit: EventCallback) -> None:
+    async def _run(self, request: TurnRequest, emit: EventCallback) -> None:
         key: TurnKey | None = None
+        chosen: ChosenSession | None = None
         reports: list[PhaseReport] = []
         try:
-            async with self._session_slot(chat):
-                self._import_earlier_messages(chat)
-                key = self._app.start(chat.query, user=chat.user, session=chat.session, mode=chat.mode)
-                emit(TurnStart(key))
-                await self._run_phases(key, chat, reports, emit)
+            chosen = self._sessions.choose(request)
+            async with self._session_slot(request.user, chosen.id):
+                self._import_earlier_messages(request, chosen.id)
+                key = self._app.start(request.query, user=request.user, session=chosen.id, mode=request.mode, metadata=request.metadata)
+                emit(TurnStart(key, chosen.id))
+                await self._run_phases(key, chosen.id, reports, emit)
         except Exception as error:
             if not isinstance(error, ApiError | InputError):
-                _log.exception("%s: the turn ended with an error", key or chat.session)
+                _log.exception("%s: the turn ended with an error", key or request.user)
             emit(TurnFailure(error, key))
         except BaseException:
             emit(TurnFailure(ApiError(503, "the server is stopping: expected it to run", type="server_error", code="ending"), key))
             raise
         finally:
+            if chosen is not None and not any(report.has_answer for report in reports):
+                self._sessions.offer_again(request, key, chosen)
             if key is not None and reports:
                 self._report_to_dagster(report_turn, self._app, key, reports)
 
-    async def _run_phases(self, key: TurnKey, chat: ChatRequest, reports: list[PhaseReport], emit: EventCallback) -> None:
+    async def _run_phases(self, key: TurnKey, session: SessionId, reports: list[PhaseReport], emit: EventCallback) -> None:
         """Run every phase; emit the answer as soon as it is saved, before the phases that follow it: decision 16
         (docs/decisions/16-the-answer-comes-first.md)."""
 
         def on_report(report: PhaseReport) -> None:
             reports.append(report)
             if report.has_answer:
-                calls = [call for earlier in reports for call in earlier.calls]
-                emit(ChatAnswer(self._app.answer_of(key, report.turn), chat.session, token_usage(calls)))
+                calls = tuple(call for earlier in reports for call in earlier.calls)
+                emit(ChatAnswer(self._app.answer_of(key, report.turn), session, calls))
             elif report.halt and not any(earlier.has_answer for earlier in reports):
                 emit(TurnHalt(key, report.halt))
             else:
@@ -158,22 +177,22 @@ class TurnWorker:
 
         await turn_flow.run_turn(key, self._app.with_listener(_Listener(emit)).dependencies, on_report=on_report)
 
-    def _import_earlier_messages(self, chat: ChatRequest) -> None:
-        """Import the messages before the first turn of a session as its recorded history, once. Raises InputError."""
+    def _import_earlier_messages(self, request: TurnRequest, session: SessionId) -> None:
+        """Import the messages before the first turn of a session as its recorded history, once. Raises ApiError."""
         app = self._app
-        record = app.sessions.find(chat.user, chat.session)
-        has_history = record.state == "complete" if record else bool(app.dependencies.index.rows(chat.user, session=chat.session, limit=1))
-        if not chat.earlier or has_history:
+        record = app.sessions.find(request.user, session)
+        has_history = record.state == "complete" if record else bool(app.dependencies.index.rows(request.user, session=session, limit=1))
+        if not request.earlier or has_history:
             return
         conversation = {
-            "id": chat.session,
-            "user_id": chat.user,
+            "id": session,
+            "user_id": request.user,
             "created_at": record.created_at if record else format_timestamp(app.dependencies.clock()),
-            "messages": chat.earlier,
+            "messages": request.earlier,
         }
         report = app.transfer.import_conversations([json.dumps(conversation).encode()], where="messages")
         if report.faults:
-            raise InputError(report.faults[0])
+            raise ApiError(400, report.faults[0].replace("messages:1: ", "messages: ", 1), param="messages")
         self._report_to_dagster(add_partitions, app, report.keys)
 
     def _report_to_dagster(self, report: Callable[..., None], *arguments: object) -> None:
@@ -188,9 +207,9 @@ class TurnWorker:
         self._reporter.submit(run_report)
 
     @asynccontextmanager
-    async def _session_slot(self, chat: ChatRequest) -> AsyncGenerator[None]:
+    async def _session_slot(self, user: UserId, session: SessionId) -> AsyncGenerator[None]:
         """The lock of the session, held while a turn of the session runs, including the phases after its answer."""
-        queue = self._queues.setdefault((chat.user, chat.session), _SessionQueue())
+        queue = self._queues.setdefault((user, session), _SessionQueue())
         queue.requests += 1
         try:
             try:
@@ -198,7 +217,7 @@ class TurnWorker:
                     await queue.lock.acquire()
             except TimeoutError:
                 raise ApiError(
-                    409, f"session {chat.session}: the previous turn has not ended within {SESSION_WAIT_S:g} s", code="session_busy"
+                    409, f"session {session}: the previous turn has not ended within {SESSION_WAIT_S:g} s", code="session_busy"
                 ) from None
             try:
                 yield
@@ -207,4 +226,4 @@ class TurnWorker:
         finally:
             queue.requests -= 1
             if not queue.requests:
-                del self._queues[chat.user, chat.session]
+                del self._queues[user, session]

@@ -1,11 +1,12 @@
 """The application container: the ports of one open store, and the services over them. `composition` builds it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pandora_dagster.app.health import HealthService
@@ -17,7 +18,7 @@ from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.contracts.ports.archive_storage import ColdStorage, Holds, TurnArchive
-from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
+from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import (
     Batches,
@@ -30,7 +31,7 @@ from pandora_dagster.contracts.ports.record_storage import (
     RecipeVersionStore,
 )
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore, VectorIndex
-from pandora_dagster.contracts.ports.user_storage import LevelStore, Sessions
+from pandora_dagster.contracts.ports.user_storage import Continuations, LevelStore, Sessions
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.errors import InputError
@@ -88,12 +89,15 @@ class App:
     runtime: ModelRuntime
     vault: ExpiringVault
     sessions: Sessions
+    continuations: Continuations
     turn_index: SearchIndex
     loop: asyncio.Runner
     compression: CompressionStack
     calls: CallHistory
     vectors: VectorIndex | None
     """The vectors of messages; None where embeddings are off."""
+    embedder: EmbeddingModel | None
+    """The model that makes vectors; None where embeddings are off."""
     archive: ArchivePorts
     records: RecordPorts
     versions: RecipeVersionStore
@@ -131,8 +135,16 @@ class App:
         """The user that a command names, else PANDORA_USER. Raises BadIdError."""
         return user_id(user) if user else self.settings.user
 
-    def start(self, query: str, *, user: str = "", session: str = "", mode: str = "chat") -> TurnKey:
-        """Open a turn; an empty user is PANDORA_USER, an empty session the day's.
+    def start(
+        self,
+        query: str,
+        *,
+        user: str = "",
+        session: str = "",
+        mode: str = "chat",
+        metadata: Mapping[str, str] = MappingProxyType({}),
+    ) -> TurnKey:
+        """Open a turn; an empty user is PANDORA_USER, an empty session the day's; `metadata` is the client's.
 
         Raises InputError, and ConfigurationError where a server does not have the model that the runtime file names.
         """
@@ -140,7 +152,7 @@ class App:
             raise InputError(f"mode {mode!r}: expected chat or code")
         self.verify_models()
         chosen = session_id(session or self.new_session())
-        return turn_flow.start_turn(self.dependencies, query, user=self.owner(user), session=chosen, mode=mode)
+        return turn_flow.start_turn(self.dependencies, query, user=self.owner(user), session=chosen, mode=mode, metadata=metadata)
 
     def with_listener(self, listener: AnswerListener) -> "App":
         """The same application, which passes the answers of turns to `listener` while they are written."""

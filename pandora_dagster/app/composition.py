@@ -190,9 +190,8 @@ def open_app(
     counter, versions = counter or open_counter(settings), open_versions(settings)
     recipes, metrics = open_recipe_loader(settings, versions), MetricsFile(settings.root, report=print_notice)
     runtime = runtime or open_runtime(settings, counter, metrics)
-    stores = open_store_adapters(
-        settings, counter, utc_now, embeddings=embeds or open_embedder(settings), metrics=metrics, report=print_notice
-    )
+    embedder = embeds or open_embedder(settings)
+    stores = open_store_adapters(settings, counter, utc_now, embeddings=embedder, metrics=metrics, report=print_notice)
     lineage = open_lineage_service(settings, stores, counter, utc_now)
     indexes = open_index_service(stores, lineage)
     limited = runtime.name != EMBEDDED and priority is not Priority.BATCH  # the sessions of live turns that a model server answers
@@ -217,11 +216,13 @@ def open_app(
         runtime=runtime,
         vault=stores.vault,
         sessions=stores.sessions,
+        continuations=stores.continuations,
         turn_index=stores.index,
         loop=asyncio.Runner(),
         compression=compression,
         calls=stores.calls,
         vectors=stores.vectors,
+        embedder=embedder,
         archive=stores.archive,
         records=stores.records,
         versions=versions,

@@ -58,7 +58,7 @@ from pandora_dagster.stores.user.level_files import LevelFiles
 from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
 from pandora_dagster.stores.user.note_index import NOTE_SCHEMA, DuckNoteIndex
-from pandora_dagster.stores.user.session_files import ConversationSummaryFiles, SessionFiles
+from pandora_dagster.stores.user.session_files import ContinuationFiles, ConversationSummaryFiles, SessionFiles
 from pandora_dagster.stores.user.source_files import (
     MAX_RECORD_BYTES,
     RESEARCH_SCHEMA,
@@ -85,6 +85,7 @@ class StoreAdapters:
     vault: VaultFiles
     interventions: InterventionFiles
     sessions: SessionFiles
+    continuations: ContinuationFiles
     summaries: ConversationSummaryFiles
     memory: MemoryFiles
     facts: FactFiles
@@ -121,6 +122,7 @@ def open_store_adapters(
         vault=VaultFiles(root, enabled=settings.keep_packs),
         interventions=InterventionFiles(root, clock=clock, random_hex=secrets.token_hex),
         sessions=sessions,
+        continuations=ContinuationFiles(root),
         summaries=ConversationSummaryFiles(root),
         memory=MemoryFiles(root),
         facts=FactFiles(root),

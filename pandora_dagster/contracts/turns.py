@@ -12,7 +12,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
 from pandora_dagster.contracts.strict_model import StrictModel
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 class PhaseRecord(StrictModel):
@@ -57,6 +57,8 @@ class Manifest(StrictModel):
     """The TurnSummary of specification 004, section 11.2, once made."""
     tokens: int = 0
     """Tokens of context.md (cl100k)."""
+    metadata: Mapping[str, str] = {}
+    """Keys and values that a client of the HTTP API gave with the query."""
     first_message: Annotated[int, Field(ge=0)] = 0
     """Of a recorded turn: the index of its user message in the conversation, counted from 0."""
     archive: ArchiveRecord | None = None

@@ -13,7 +13,9 @@ from pandora_dagster.contracts.user.conversations import Conversation, Message, 
 from pandora_dagster.errors import BadIdError, ConversationError
 from pandora_dagster.language.timestamps import format_timestamp, parse_timestamp
 
-ROLES = ("system", "user", "assistant", "tool")
+INSTRUCTION_ROLES = ("system", "developer")
+"""Roles of instructions to the assistant: the same under both names."""
+ROLES = (*INSTRUCTION_ROLES, "user", "assistant", "tool")
 _DEEPEST = 64
 _TIME_FIELDS = ("created_at", "timestamp")
 _FIELDS = ("id", "user_id", "created_at", "messages")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pandora_dagster.contracts.user.conversations import Message
-from pandora_dagster.documents.conversation_messages import message_text
+from pandora_dagster.documents.conversation_messages import INSTRUCTION_ROLES, message_text
 from pandora_dagster.documents.markdown import code_fence
 from pandora_dagster.documents.sections import new_context
 
@@ -21,10 +21,10 @@ def render_recorded_context(messages: Sequence[Message], *, preamble: Sequence[M
     """Render context.md with sections 0, 4 and 5, and section 2 where messages precede the first user message.
 
     `preamble` is given for the first turn only and is rendered with the speakers' names, which no other document of the turn contains.
-    Its system messages are stored with the session: they are rules, not conversation.
+    Its instructions are stored with the session: they are rules, not conversation.
     """
     document = new_context(message_text(messages[0]))
-    if preamble_text := "\n\n".join(text for m in preamble if m["role"] != "system" and (text := attributed_text(m))):
+    if preamble_text := "\n\n".join(text for m in preamble if m["role"] not in INSTRUCTION_ROLES and (text := attributed_text(m))):
         document = document.with_section(2, f"### {GREETING_TITLE}\n\n{preamble_text}")
     if results := tool_results(messages):
         document = document.with_section(4, "\n\n".join(results))

@@ -18,6 +18,7 @@ from pandora_dagster.cli.program import run
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.settings import load_settings
 from tests.api.server_process import Api, started, turns_on_disk
+from tests.faults.processes import PANDORA
 
 EARLIER = [
     {"role": "system", "content": "You help at the workshop."},
@@ -83,8 +84,12 @@ def test_phases_keep_the_connection_alive(api: Api) -> None:
 def test_models_and_health(api: Api) -> None:
     assert [model.id for model in api.client().models.list()] == ["pandora", "pandora-code"]
     with api.http() as client:
-        assert client.get("/health").json()["status"] == "ok"
-        lost = client.get("/v1/embeddings")
+        assert client.get("/health").json() == {"status": "ok"}
+        assert client.get("/health", headers={"Host": "evil.example"}).status_code == 403
+        assert client.get("/v1/models/pandora").json()["id"] == "pandora"
+        off = client.post("/v1/embeddings", json={"model": "x", "input": "hello"})
+        assert off.status_code == 501 and "PANDORA_EMBEDDINGS" in off.json()["error"]["message"]
+        lost = client.get("/v1/audio")
         assert lost.status_code == 404 and lost.json()["error"]["code"] == "unknown_url"
         assert client.get("/v1/chat/completions").status_code == 405
 
@@ -230,3 +235,49 @@ def test_a_system_without_a_socket_for_both_protocols_is_reported_in_a_sentence(
         with pytest.raises(SystemExit) as ended:
             run()
     assert ended.value.code == 2 and "expected a free address" in capsys.readouterr().err
+
+
+def test_two_chats_that_open_alike_are_two_sessions(api: Api) -> None:
+    """Without a header, interleaved, with the same first answer: each goes on in a session of its own, without an import."""
+    client, talks = api.client(user="gus"), ([QUESTION], [QUESTION])
+    sessions: list[list[str]] = [[], []]
+    for follow_up in ("Which desk did we order?", "Who made the desk?"):
+        for talk, seen in zip(talks, sessions, strict=True):
+            got = client.chat.completions.create(model="pandora", messages=talk)
+            seen.append(got.model_extra["pandora"]["session"])
+            talk += [{"role": "assistant", "content": got.choices[0].message.content}, {"role": "user", "content": follow_up}]
+    assert len(set(sessions[0])) == 1 == len(set(sessions[1])) and set(sessions[0]) != set(sessions[1])
+    assert len(turns_on_disk(api.root, "gus")) == 4
+
+
+def test_the_user_field_keeps_stores_apart(api: Api) -> None:
+    client = api.client()
+    got = client.chat.completions.create(model="pandora", messages=[*EARLIER, QUESTION], user="hal", metadata={"ticket": "4711"})
+    other = client.chat.completions.create(model="pandora", messages=[QUESTION], user="ida")
+    assert "$ 742" in (got.choices[0].message.content or "") and "$ 742" not in (other.choices[0].message.content or "")
+    assert json.loads((api.root / "users/hal/turns/turn_000002/turn.json").read_text())["metadata"] == {"ticket": "4711"}
+
+
+def test_a_response_continues_the_one_that_it_names(api: Api) -> None:
+    """With the official client, whole and streamed; another user's response is unknown."""
+    client = api.client(user="jan")
+    first = client.responses.create(model="pandora", input="We ordered the oak desk from Nordhaus for $ 742.")
+    events = list(client.responses.create(model="pandora", input=QUESTION["content"], previous_response_id=first.id, stream=True))
+    last = events[-1]
+    assert last.type == "response.completed" and "$ 742" in last.response.output_text
+    assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == last.response.output_text
+    assert [e.sequence_number for e in events] == list(range(len(events)))
+    with pytest.raises(openai.NotFoundError):
+        api.client(user="kim").responses.create(model="pandora", input="hello", previous_response_id=first.id)
+
+
+def test_half_a_request_is_closed(tmp_path: Path) -> None:
+    """Headers and body each have a time limit; a whole request is answered meanwhile."""
+    code = "from pandora_dagster.api import connections as c; c.HEAD_TIMEOUT_S = c.BODY_TIMEOUT_S = 0.5\n" + PANDORA
+    with started(tmp_path / "store", code=code) as api:
+        for half in (b"", b"POST /v1/chat", b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"):
+            with socket.create_connection(("127.0.0.1", api.port), timeout=10) as late:
+                late.sendall(half)
+                assert b" 408 " in late.recv(4096)
+        with api.http() as client:
+            assert client.get("/health").status_code == 200

@@ -3,20 +3,24 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import pytest
 
-from pandora_dagster.api import routes, turn_worker
+from pandora_dagster.api import answer_stream as streams
+from pandora_dagster.api import turn_worker
+from pandora_dagster.api.answer_delivery import AnswerDelivery
+from pandora_dagster.api.answer_stream import KEEP_ALIVE_S, EventQueue, answer_stream
 from pandora_dagster.api.api_errors import TurnFailure, TurnHalt
-from pandora_dagster.api.chat_format import ChatAnswer, ChatRequest, ChatStream
-from pandora_dagster.api.routes import KEEP_ALIVE_S, _event_stream, _EventQueue
+from pandora_dagster.api.chat_format import ChatEvents
+from pandora_dagster.api.turn_request import ChatAnswer, TurnRequest
 from pandora_dagster.api.turn_worker import AnswerText, DraftWithdrawal, Event, TurnStart, TurnWorker
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
 from pandora_dagster.defs.instance import open_instance
 from tests.phases.rig import APPROVE, CLARIFY, Rig, open_rig, verdict
 
+STARTED = TurnStart(TurnKey(user_id("anna"), 1), session_id("s1"))
 LAST = (ChatAnswer, TurnHalt, TurnFailure)
 
 
@@ -27,8 +31,8 @@ def rig(tmp_path: Any) -> Iterator[Rig]:
     made.app.close()
 
 
-def asked(query: str = "which chair?", *, user: str = "anna", session: str = "s1", earlier: tuple[Any, ...] = ()) -> ChatRequest:
-    return ChatRequest(query, user_id(user), session_id(session), "chat", "pandora", earlier)
+def asked(query: str = "which chair?", *, user: str = "anna", session: str = "s1", earlier: tuple[Any, ...] = ()) -> TurnRequest:
+    return TurnRequest(query, user_id(user), session_id(session), "chat", "pandora", earlier)
 
 
 class Heard:
@@ -69,14 +73,29 @@ def test_a_replaced_draft_is_reported_in_order(rig: Rig) -> None:
     assert content == "The first\n\n---\n\n*The draft above is withdrawn: name the price*\n\nThe second one"
 
 
+def stream_of(events: EventQueue, first: Event | None = STARTED) -> AsyncGenerator[str]:
+    """The stream of a turn, with a tokenizer that counts words."""
+
+    async def delivered(start: TurnStart, text: str) -> None:
+        """Nothing follows."""
+
+    return answer_stream(
+        events,
+        first,
+        AnswerDelivery(asked().limits, lambda text: len(text.split())),
+        lambda start: ChatEvents(start.key, asked(), 0),
+        delivered,
+    )
+
+
 async def streamed(events: list[Event]) -> list[str]:
     """The contents of the chunks that these events become."""
     import json
 
-    following = _EventQueue()
+    following = EventQueue()
     for event in events:
         following.put(event)
-    lines = [part async for part in _event_stream(following, ChatStream(TurnKey(user_id("anna"), 1), "pandora", 0), asked())]
+    lines = [part async for part in stream_of(following)]
     chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
     return [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks if chunk.get("choices")]
 
@@ -84,16 +103,16 @@ async def streamed(events: list[Event]) -> list[str]:
 def test_a_silent_turn_is_heard_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """While nothing is reported, a comment keeps the connection."""
     assert KEEP_ALIVE_S < 30
-    monkeypatch.setattr(routes, "KEEP_ALIVE_S", 0.02)
+    monkeypatch.setattr(streams, "KEEP_ALIVE_S", 0.02)
 
-    async def parts() -> list[str]:
-        following = _EventQueue()
-        stream = _event_stream(following, ChatStream(TurnKey(user_id("anna"), 1), "pandora", 0), asked())
-        first = [await anext(stream), await anext(stream), await anext(stream)]
+    async def parts(first: Event | None) -> list[str]:
+        stream = stream_of(EventQueue(), first)
+        heard = [await anext(stream), await anext(stream), await anext(stream)]
         await stream.aclose()
-        return first
+        return heard
 
-    assert asyncio.run(parts())[1:] == [": under way\n\n"] * 2
+    assert asyncio.run(parts(STARTED))[1:] == [": under way\n\n"] * 2
+    assert asyncio.run(parts(None)) == [": queued\n\n"] * 3
 
 
 def test_a_question_back_is_the_answer(rig: Rig) -> None:

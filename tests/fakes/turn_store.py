@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 from pandora_dagster.contracts.enums import TurnState
@@ -52,6 +53,7 @@ class MemoryTurnStore:
         now: datetime,
         replies_to: str | None = None,
         number: int | None = None,
+        metadata: Mapping[str, str] = MappingProxyType({}),
     ) -> Turn:
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode[:40]!r}: expected chat or code")
@@ -71,6 +73,7 @@ class MemoryTurnStore:
             created_at=iso(now),
             last_activity=iso(now),
             replies_to=replies_to,
+            metadata=metadata,
         )
         fields = context_fields(context, where=f"query of {key}", counter=self.counter)
         turn = Turn(key, updated_manifest(manifest, fields), context)

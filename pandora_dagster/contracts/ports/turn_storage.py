@@ -63,8 +63,10 @@ class TurnStore(Protocol):
         now: datetime,
         replies_to: str | None = None,
         number: int | None = None,
+        metadata: Mapping[str, str] = ...,
     ) -> Turn:
-        """A new open turn with section 0. `number`: one that was allocated for it; raises StoreError where a turn of it exists."""
+        """A new open turn with section 0. `number`: one that was allocated for it; raises StoreError where a turn of it exists.
+        `metadata`: of the client, stored in the manifest; none where not given."""
         ...
 
     def place_many(self, turns: Iterable[tuple[TurnKey, Mapping[str, str], Manifest]]) -> tuple[Turn, ...]:

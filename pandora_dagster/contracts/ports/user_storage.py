@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.retention import ErasureIntent, SearchedObject
-from pandora_dagster.contracts.user.conversations import ConversationSummary, SessionRecord
+from pandora_dagster.contracts.user.conversations import Continuation, ConversationSummary, SessionRecord
 from pandora_dagster.contracts.user.sources import Note, NoteListing, Research, ResearchRow, Visit, VisitRow
 from pandora_dagster.contracts.user.summary_levels import LevelSubject, SessionNarrative, UserDigest
 from pandora_dagster.contracts.user.user_memory import FactChange, FactLedger, MemoryEntry, Profile, SessionFacts
@@ -137,6 +137,18 @@ class Sessions(Protocol):
     def save(self, record: SessionRecord) -> None: ...
     def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
         """By user, then by first turn."""
+        ...
+
+
+class Continuations(Protocol):
+    """Where conversations of clients that name no session go on, by the hash of all that was said in them."""
+
+    def offer(self, user: UserId, conversation: str, place: Continuation) -> None:
+        """A request that begins with `conversation` may go on at `place`. Raises StoreError."""
+        ...
+
+    def claim(self, user: UserId, conversation: str) -> Iterator[Continuation]:
+        """The places that were offered. Each is given once, also where several processes claim; a damaged one is dropped."""
         ...
 
 

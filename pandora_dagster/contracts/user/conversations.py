@@ -55,6 +55,13 @@ class SessionRecord(StrictModel):
         return range(self.first_turn, self.first_turn + self.turn_count)
 
 
+class Continuation(StrictModel):
+    """The place at which a chat client that names no session goes on: the turn whose answer ends the conversation that it has."""
+
+    session_id: str
+    turn_id: str
+
+
 Items = tuple[Annotated[str, Field(min_length=1)], ...]
 
 

@@ -1,8 +1,9 @@
 """How the phases of a turn run: under one lock, with one turn in memory. Dagster, `ask`, `chat` and `resume` all use it."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
@@ -22,13 +23,25 @@ from pandora_dagster.phases.gather.session_history import open_question
 
 
 def start_turn(
-    deps: PhaseDependencies, query: str, *, user: UserId, session: SessionId, mode: str = "chat", number: int | None = None
+    deps: PhaseDependencies,
+    query: str,
+    *,
+    user: UserId,
+    session: SessionId,
+    mode: str = "chat",
+    number: int | None = None,
+    metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> TurnKey:
-    """Open a turn with the user's words in section 0; `number`: one that was allocated. Raises InputError for an empty query."""
+    """Open a turn with the user's words in section 0; `number`: one that was allocated, `metadata`: of the client.
+
+    Raises InputError for an empty query.
+    """
     if not query.strip():
         raise InputError("query: empty; expected the words of a question or request")
     question = open_question(deps, user, session)
-    turn = deps.turns.start(user, query, session=session, mode=mode, now=deps.clock(), replies_to=question, number=number)
+    turn = deps.turns.start(
+        user, query, session=session, mode=mode, now=deps.clock(), replies_to=question, number=number, metadata=metadata
+    )
     deps.index.put([build_turn_row(turn.manifest, turn.context, turn.files)])
     return turn.key
 

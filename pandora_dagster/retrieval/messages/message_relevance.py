@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import date
 
 from pandora_dagster.contracts.turns import FoundMessage
+from pandora_dagster.documents.conversation_messages import ROLES
 from pandora_dagster.language.cues import ends_as_question
 from pandora_dagster.language.dates import date_terms, relative_date_terms
 from pandora_dagster.language.no_result_phrases import is_no_result
@@ -21,7 +22,7 @@ from pandora_dagster.retrieval.messages.search_question import SearchQuestion, r
 
 _RESULT_FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
 """Lines around a tool's output: what it was asked is no find."""
-_ROLE_NAMES = frozenset(("user", "assistant", "tool", "system"))
+_ROLE_NAMES = frozenset(ROLES)
 """Used as the speaker where none is named."""
 _ACKNOWLEDGEMENT_TERMS = frozenset(("note",))
 """What the embedded runtime puts before a statement that it repeats."""

@@ -77,5 +77,10 @@ def _with_archive(raw: Raw) -> Raw:
     return {"archive": None, **raw, "format_version": 2}
 
 
-_STEPS: tuple[Callable[[Raw], Raw], ...] = (_with_last_activity, _with_archive)
+def _with_metadata(raw: Raw) -> Raw:
+    """2 -> 3: a turn can have metadata of a client; none of the older format has."""
+    return {"metadata": {}, **raw, "format_version": 3}
+
+
+_STEPS: tuple[Callable[[Raw], Raw], ...] = (_with_last_activity, _with_archive, _with_metadata)
 """Step i leads from format i to format i + 1."""

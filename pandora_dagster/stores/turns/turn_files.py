@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pandora_dagster.contracts.enums import TurnState
@@ -79,6 +80,7 @@ class TurnFiles:
         now: datetime,
         replies_to: str | None = None,
         number: int | None = None,
+        metadata: Mapping[str, str] = MappingProxyType({}),
     ) -> Turn:
         """A new open turn with section 0, complete on the disk when this returns; `number`: one that was allocated for it.
 
@@ -98,6 +100,7 @@ class TurnFiles:
                 created_at=iso(now),
                 last_activity=iso(now),
                 replies_to=replies_to,
+                metadata=metadata,
             )
             manifest = updated_manifest(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
             return self._placed(Turn(key, manifest, context))

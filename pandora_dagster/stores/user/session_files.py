@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field
 from pandora_dagster.compression.summarization_rate import LimiterState
 from pandora_dagster.contracts.ids import SessionId, UserId, session_id, user_id
 from pandora_dagster.contracts.strict_model import StrictModel
-from pandora_dagster.contracts.user.conversations import ConversationSummary, SessionRecord
-from pandora_dagster.errors import BadIdError
+from pandora_dagster.contracts.user.conversations import Continuation, ConversationSummary, SessionRecord
+from pandora_dagster.errors import BadIdError, DocumentError
 from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot
 
 _SESSION_FOLDER = "users/{user}/sessions/{session}"
@@ -64,6 +64,28 @@ class SessionFiles:
         """The records, by user and first turn; raises DocumentError for a damaged one."""
         records = self._files.all(user) if user else self._files.all()
         yield from sorted(records, key=lambda record: (record.user_id, record.first_turn, record.created_at, record.session_id))
+
+
+class ContinuationFiles:
+    """The Continuations port over `users/<user>/continuations/<first digits>/<hash>.<session>.json`; who deletes a file has its place."""
+
+    def __init__(self, storage: StorageRoot) -> None:
+        pattern, names = "users/{user}/continuations/{part}/{conversation}.{session}.json", {"conversation": "[0-9a-f]+"}
+        self._files = RecordFiles(storage, pattern, Continuation, expected="a continuation", names=names)
+
+    def offer(self, user: UserId, conversation: str, place: Continuation) -> None:
+        """Store a place; raises StoreError. It does not wait for the disk: where it is lost, the client gets a new session."""
+        self._files.put(place, user, conversation[:2], conversation, session_folder(place.session_id), durable=False)
+
+    def claim(self, user: UserId, conversation: str) -> Iterator[Continuation]:
+        """The offered places, each to one claimant; raises StoreError."""
+        for key in list(self._files.list_keys(user, conversation[:2], conversation)):
+            try:
+                place = self._files.find(*key)
+            except DocumentError:
+                place = None
+            if self._files.delete(*key) and place:
+                yield place
 
 
 class ConversationSummaryFiles:

@@ -10,7 +10,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
-from pandora_dagster.api.connections import TimedHttpProtocol
+from pandora_dagster.api.connection_limits import TimedHttpProtocol
 from pandora_dagster.api.guard import Guard
 from pandora_dagster.api.html_pages import make_pages
 from pandora_dagster.api.routes import make_app

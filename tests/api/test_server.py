@@ -238,7 +238,10 @@ def test_a_system_without_a_socket_for_both_protocols_is_reported_in_a_sentence(
 
 
 def test_two_chats_that_open_alike_are_two_sessions(api: Api) -> None:
-    """Without a header, interleaved, with the same first answer: each goes on in a session of its own, without an import."""
+    """Without a header, interleaved, with the same first answer: two sessions of two turns, and nothing is imported.
+
+    Which of the two a client goes on in is open while both have the same words.
+    """
     client, talks = api.client(user="gus"), ([QUESTION], [QUESTION])
     sessions: list[list[str]] = [[], []]
     for follow_up in ("Which desk did we order?", "Who made the desk?"):
@@ -246,7 +249,8 @@ def test_two_chats_that_open_alike_are_two_sessions(api: Api) -> None:
             got = client.chat.completions.create(model="pandora", messages=talk)
             seen.append(got.model_extra["pandora"]["session"])
             talk += [{"role": "assistant", "content": got.choices[0].message.content}, {"role": "user", "content": follow_up}]
-    assert len(set(sessions[0])) == 1 == len(set(sessions[1])) and set(sessions[0]) != set(sessions[1])
+    (first, later), (other_first, other_later) = sessions
+    assert first != other_first and later != other_later and {later, other_later} == {first, other_first}
     assert len(turns_on_disk(api.root, "gus")) == 4
 
 
@@ -273,9 +277,13 @@ def test_a_response_continues_the_one_that_it_names(api: Api) -> None:
 
 def test_half_a_request_is_closed(tmp_path: Path) -> None:
     """Headers and body each have a time limit; a whole request is answered meanwhile."""
-    code = "from pandora_dagster.api import connections as c; c.HEAD_TIMEOUT_S = c.BODY_TIMEOUT_S = 0.5\n" + PANDORA
+    code = "from pandora_dagster.api import connection_limits as c; c.HEAD_TIMEOUT_S = c.BODY_TIMEOUT_S = 0.5\n" + PANDORA
     with started(tmp_path / "store", code=code) as api:
-        for half in (b"", b"POST /v1/chat", b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"):
+        for half in (
+            b"",
+            b"POST /v1/chat",
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+        ):
             with socket.create_connection(("127.0.0.1", api.port), timeout=10) as late:
                 late.sendall(half)
                 assert b" 408 " in late.recv(4096)

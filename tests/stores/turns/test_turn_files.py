@@ -149,7 +149,7 @@ DAMAGE = {
     "manifest gone": (lambda f: (f / "turn.json").unlink(), "turn.json: missing"),
     "manifest cut": (lambda f: (f / "turn.json").write_text('{"format'), "turn.json: not JSON"),
     "manifest a list": (lambda f: (f / "turn.json").write_text("[]"), "turn.json: list: expected a JSON object"),
-    "format of tomorrow": (changed(format_version=3), "turn.json: format_version 3: expected at most 2"),
+    "format of tomorrow": (changed(format_version=4), "turn.json: format_version 4: expected at most 3"),
     "format no number": (changed(format_version="1"), "turn.json: format_version '1': expected a number"),
     "unknown field": (changed(extra=1), "turn.json: extra: "),
     "another turn's": (changed(turn_id="turn_000009"), "turn.json: it describes anna:turn_000009"),
@@ -265,14 +265,14 @@ def test_a_manifest_of_format_0_is_brought_up_to_date():
     """No version and no last activity: the creation stands for it."""
     raw = {"user_id": "anna", "turn_id": "turn_000001", "session_id": "s", "created_at": "2026-01-04T14:30:00Z"}
     manifest = parse_manifest(json.dumps(raw), where="turn.json")
-    assert (manifest.format_version, manifest.last_activity, manifest.revision, manifest.recorded) == (2, raw["created_at"], 0, False)
+    assert (manifest.format_version, manifest.last_activity, manifest.revision, manifest.recorded) == (3, raw["created_at"], 0, False)
 
 
 def test_a_manifest_of_format_1_is_brought_up_to_date():
     """It could not be archived; nothing else of it changes."""
     raw = {"format_version": 1, "user_id": "anna", "turn_id": "turn_000001", "session_id": "s", "created_at": "2026-01-04T14:30:00Z"}
     manifest = parse_manifest(json.dumps({**raw, "last_activity": "2026-01-05T14:30:00Z", "state": "saved"}), where="turn.json")
-    assert (manifest.format_version, manifest.archive, manifest.state, manifest.last_activity) == (2, None, "saved", "2026-01-05T14:30:00Z")
+    assert (manifest.format_version, manifest.archive, manifest.state, manifest.last_activity) == (3, None, "saved", "2026-01-05T14:30:00Z")
 
 
 def test_many_folders_are_placed_with_few_open_files(turns):

@@ -6,7 +6,6 @@ A client that sends half a request would else hold its connection for ever: uvic
 import asyncio
 import json
 
-import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pandora_dagster.api.api_errors import ApiError
@@ -23,8 +22,8 @@ class TimedHttpProtocol(H11Protocol):
     """One connection. A request that does not arrive in time is answered with 408, and the connection is closed."""
 
     _deadline: asyncio.TimerHandle | None = None
-    _awaits: type[h11.IDLE] | type[h11.SEND_BODY] | None = None
-    """What the deadline is for: the headers or the body of a request."""
+    _awaits = ""
+    """What the deadline is for, as h11 names it: IDLE for the headers of a request, SEND_BODY for its body; "" without a deadline."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -39,7 +38,7 @@ class TimedHttpProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.conn.their_state is h11.IDLE:  # the pause before the next request is uvicorn's to limit
+        if str(self.conn.their_state) == "IDLE":  # the pause before the next request is uvicorn's to limit
             self._stop_watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -48,21 +47,21 @@ class TimedHttpProtocol(H11Protocol):
 
     def _watch(self) -> None:
         """Start the deadline of what is expected next, unless it runs already."""
-        state = self.conn.their_state
-        expected = state if state in (h11.IDLE, h11.SEND_BODY) else None
-        if expected is not self._awaits:
+        state = str(self.conn.their_state)
+        expected = state if state in ("IDLE", "SEND_BODY") else ""
+        if expected != self._awaits:
             self._stop_watch()
-            if expected is not None:
-                seconds = HEAD_TIMEOUT_S if expected is h11.IDLE else BODY_TIMEOUT_S
+            if expected:
+                seconds = HEAD_TIMEOUT_S if expected == "IDLE" else BODY_TIMEOUT_S
                 self._awaits, self._deadline = expected, self.loop.call_later(seconds, self._end_late_request, seconds)
 
     def _stop_watch(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline, self._awaits = None, None
+        self._deadline, self._awaits = None, ""
 
     def _end_late_request(self, seconds: float) -> None:
-        part = "headers" if self._awaits is h11.IDLE else "body"
+        part = "headers" if self._awaits == "IDLE" else "body"
         if self.cycle and self.cycle.response_started and not self.cycle.response_complete:
             self.transport.close()
         else:

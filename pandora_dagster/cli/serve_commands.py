@@ -112,8 +112,8 @@ def api(
 ) -> None:
     """Serve an OpenAI-compatible chat API until Ctrl-C.
 
-    POST /v1/chat/completions (complete or streamed), GET /v1/models, GET /health. The headers X-Pandora-Session and X-Pandora-User name
-    session and user (docs/reference/http-api.md).
+    Routes: /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/models, /health. The headers X-Pandora-Session and X-Pandora-User
+    name session and user, or the field `user` names the user (docs/reference/http-api.md).
 
     Example: pandora api --port 8400
     """

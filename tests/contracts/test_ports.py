@@ -32,6 +32,7 @@ PORTS = {
     "ColdStorage": "test_cold_storage",
     "ConversationSummaries": "test_user_stores",
     "ContextSource": "test_context_sources",
+    "Continuations": "test_continuations",
     "Corrections": "test_feedback_stores",
     "DocumentTexts": "test_lineage_texts",
     "EmbeddingModel": "test_embedding_model",
@@ -111,7 +112,7 @@ FAKES = {
     "Vault": "record_stores.MemoryVault",
     "VectorIndex": "vector_index.MemoryVectorIndex",
 }
-"""Port -> its fake. `Batches` and `Holds` have one implementation over the storage, which is what their tests exchange."""
+"""Port -> its fake. `Batches`, `Continuations` and `Holds` have one implementation over the storage, which is what their tests exchange."""
 
 
 def protocols() -> dict[str, str]:

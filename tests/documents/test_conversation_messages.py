@@ -49,7 +49,10 @@ def test_a_line_is_kept_value_for_value() -> None:
         (_line(messages={}), "f:1: messages: an object, expected a list"),
         (_line(messages=[]), "f:1: messages: empty"),
         (_line(messages=["x"]), "f:1: message 1: a string, expected an object"),
-        (_line(messages=[_USER, {"role": "robot"}]), "f:1: message 2: unknown role 'robot', expected one of system, user, assistant, tool"),
+        (
+            _line(messages=[_USER, {"role": "robot"}]),
+            "f:1: message 2: unknown role 'robot', expected one of system, developer, user, assistant, tool",
+        ),
         (_line(messages=[{"role": ["user"]}]), "f:1: message 1: unknown role"),
         (_line(messages=[{"role": "user", "content": 5}]), "f:1: message 1: content: a number"),
         (_line(messages=[{"role": "user", "content": ["x"]}]), "f:1: message 1: content: a list"),

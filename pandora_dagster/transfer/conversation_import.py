@@ -175,8 +175,8 @@ class _ImportPipeline:
     def add(self, opened: _OpenConversation) -> None:
         self._pending.append(opened)
 
-    def is_pending(self, conversation: Conversation) -> bool:
-        """Whether this conversation is in the pipeline and not stored yet."""
+    def is_unfinished(self, conversation: Conversation) -> bool:
+        """Whether this conversation is in the pipeline: its session is not yet set to `complete`."""
         submitted = (opened for submission in (self._writing, self._indexing) if submission for opened in submission[0])
         unfinished = (*self._pending, *self._stored, *submitted)
         return any((p.record.user_id, p.record.session_id) == (conversation.user_id, conversation.id) for p in unfinished)
@@ -211,8 +211,8 @@ class _ImportPipeline:
         (completed, indexing), self._indexing = self._indexing, None
         indexing.result()
         keys = tuple(d.key for opened in completed for d in opened.drafts)
-        conversations = report.conversations + len(completed)
-        return replace(report, conversations=conversations, turns=report.turns + len(keys), keys=(*report.keys, *keys))
+        conversation_count = report.conversations + len(completed)
+        return replace(report, conversations=conversation_count, turns=report.turns + len(keys), keys=(*report.keys, *keys))
 
     def finish_all(self, report: ImportReport) -> ImportReport:
         """Store and index every pending conversation."""
@@ -228,7 +228,7 @@ def content_sha(conversation: Conversation) -> str:
 def _import_line(line: bytes, where: str, ctx: ImportContext, pipeline: _ImportPipeline, report: ImportReport) -> ImportReport:
     try:
         conversation = parse_conversation(line, where=where)
-        if pipeline.is_pending(conversation):
+        if pipeline.is_unfinished(conversation):
             report = pipeline.finish_all(report)
         opened = _open_conversation(conversation, ctx, where)
     except ConversationError as error:

@@ -19,6 +19,7 @@ from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.transfer.batch_file import QueryLine, read_batch_lines
 
+_SESSION_DIGEST_DIGITS = 12
 _CAPACITY_POLL_S = 1.0
 """Seconds after which the capacity of the model servers is read again."""
 OnRow = Callable[[BatchRow], None]
@@ -46,7 +47,7 @@ def open_batch(ctx: BatchContext, data: bytes, *, digest: str, file: str, day: s
     owners = [UserId(line.user) if line.user else ctx.user for _, line in valid_lines]
     numbers = {
         owner: iter(ctx.deps.turns.allocate(owner, count)) for owner, count in Counter(owners).items()
-    }  # gaps where the process ends before the record is stored
+    }  # if the process ends before the record is stored, these numbers stay unused
     keys = [TurnKey(owner, next(numbers[owner])) for owner in owners]
     queries = tuple(_batch_query(number, line, key, digest) for (number, line), key in zip(valid_lines, keys, strict=True))
     return ctx.batches.begin(Batch(digest=digest, file=file, day=day, queries=queries, rejected=rejected))
@@ -54,7 +55,7 @@ def open_batch(ctx: BatchContext, data: bytes, *, digest: str, file: str, day: s
 
 def _batch_query(number: int, line: QueryLine, key: TurnKey, digest: str) -> BatchQuery:
     """The query of a line; one that names no session gets a session of its own, so that it waits for no other line."""
-    session = line.session or f"batch-{digest[:12]}-{number}"
+    session = line.session or f"batch-{digest[:_SESSION_DIGEST_DIGITS]}-{number}"
     return BatchQuery(line=number, query=line.query, turn=str(key), session=session, mode=line.mode, id=line.id)
 
 
@@ -62,9 +63,8 @@ async def run_batch(batch: Batch, ctx: BatchContext, *, on_row: OnRow = lambda _
     """Run the unfinished turns of the batch; the turns of a session one after the other, in the order of their lines.
 
     A finished turn is left unchanged; a turn that HALTed waits for a user to resume it. A turn that HALTed because no server could be
-    reached is tried again after the others, as long as each round finishes at least one of these. `on_row` receives the row of each
-    finished turn.
-    Raises StoreError, also where another process runs this batch.
+    reached is tried again after the others, until such a further round finishes none of these. `on_row` receives the row of each finished
+    turn. Raises StoreError, also where another process runs this batch.
     """
     with ctx.batches.running(batch):
         for row in rejected_rows(batch):

@@ -13,7 +13,7 @@ from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.user_storage import Eraser, ErasureRecords, UserDocuments
 from pandora_dagster.contracts.retention import ErasureIntent, ErasureProof, ErasureReport, UserDataCounts
-from pandora_dagster.documents.redaction.user_traces import SHORTEST, UserTraces, occurring_facts
+from pandora_dagster.documents.redaction.user_traces import MIN_TRACE_BYTES, UserTraces, occurring_facts
 from pandora_dagster.language.timestamps import format_timestamp
 
 _SHOWN = 200
@@ -81,7 +81,7 @@ class ErasureService:
         facts = tuple(dict.fromkeys((*known, *found)))[: 2 * MOST_FACTS]
         elsewhere = occurring_facts((*facts, user), self.data.of_others(user))
         own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST_FACTS]
-        return len(facts), UserTraces(user, own, plain=len(user) >= _PLAIN and user not in elsewhere)
+        return len(facts), UserTraces(user, own, is_id_distinctive=len(user) >= _PLAIN and user not in elsewhere)
 
     def _proof(self, traces: UserTraces, facts: int) -> ErasureProof:
         """Every object that an eraser knows, searched: all files of the store and of Dagster's storage."""
@@ -123,7 +123,7 @@ def _is_one_name(ledger: Ledger, one: Fact, other: Fact) -> bool:
 
 def _is_distinctive(fact: str) -> bool:
     """Whether a search for the bytes of the fact is reliable: on one line, without quotes, not a number that occurs by chance."""
-    if any(character in fact for character in '\n\r"\\') or not SHORTEST <= len(fact.encode(errors="surrogatepass")) <= _LONGEST:
+    if any(character in fact for character in '\n\r"\\') or not MIN_TRACE_BYTES <= len(fact.encode(errors="surrogatepass")) <= _LONGEST:
         return False
     digits = sum(character.isdigit() for character in fact)
     return digits >= _DIGITS or any(character.isalpha() or character in "$€£¥%" for character in fact)

@@ -1,1 +1,1 @@
-"""Parsers and renderers of text: tokens, sections, `_meta` blocks, citations. Functions take and return strings or values."""
+"""The formats of context.md and its neighbours: sections, `_meta` blocks, citations, messages, entries, units. Opens no file."""

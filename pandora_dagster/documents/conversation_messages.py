@@ -1,6 +1,7 @@
-"""Conversations in OpenAI message format: reading and checking of a line, splitting into turns, writing as documents.
+"""Conversations in OpenAI message format: a line of an import file read and checked, messages split into turns and written as JSON lines.
 
-The values of messages are never changed.
+A line is one JSON object: `{"id": "c1", "user_id": "ann", "created_at": "2026-01-04T14:30:00Z", "messages": [{"role": "user", ...}]}`. The
+values of messages are never changed.
 """
 
 import json
@@ -16,24 +17,29 @@ from pandora_dagster.language.timestamps import format_timestamp, parse_timestam
 INSTRUCTION_ROLES = ("system", "developer")
 """Roles of instructions to the assistant: the same under both names."""
 ROLES = (*INSTRUCTION_ROLES, "user", "assistant", "tool")
-_DEEPEST = 64
+_MAX_DEPTH = 64
+"""Levels of nesting: a deeper value could be read but not written again."""
 _TIME_FIELDS = ("created_at", "timestamp")
-_FIELDS = ("id", "user_id", "created_at", "messages")
-_LONGEST_ID = 300
+_REQUIRED_FIELDS = ("id", "user_id", "created_at", "messages")
+_MAX_ID_CHARACTERS = 300
 """Characters of a conversation's id, which is never used as a path."""
+_MAX_QUOTED_CHARACTERS = 60
+"""Characters of a faulty value that an error quotes."""
 
 
 def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
     """One line of an import file; raises ConversationError that begins with `where`, e.g. `chats.jsonl:7`."""
     value = _json_object(line, where)
-    for name in _FIELDS:
+    for name in _REQUIRED_FIELDS:
         if name not in value:
-            raise ConversationError(f"{where}: {name}: missing, expected the fields {', '.join(_FIELDS)}")
-    for name in _FIELDS[:3]:
+            raise ConversationError(f"{where}: {name}: missing, expected the fields {', '.join(_REQUIRED_FIELDS)}")
+    for name in _REQUIRED_FIELDS[:3]:
         if not isinstance(value[name], str):
             raise ConversationError(f"{where}: {name}: {_json_type(value[name])}, expected a string")
-    if not 0 < len(value["id"]) <= _LONGEST_ID or not value["id"].isprintable():
-        raise ConversationError(f"{where}: id: {value['id'][:60]!r}, expected 1 to {_LONGEST_ID} printable characters")
+    if not 0 < len(value["id"]) <= _MAX_ID_CHARACTERS or not value["id"].isprintable():
+        raise ConversationError(
+            f"{where}: id: {value['id'][:_MAX_QUOTED_CHARACTERS]!r}, expected 1 to {_MAX_ID_CHARACTERS} printable characters"
+        )
     try:
         user_id(value["user_id"])
     except BadIdError as error:
@@ -42,10 +48,10 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
         parse_timestamp(value["created_at"])
     except (ValueError, OverflowError) as error:
         raise ConversationError(
-            f"{where}: created_at: {value['created_at'][:60]!r}, expected ISO 8601, e.g. 2026-01-04T14:30:00Z"
+            f"{where}: created_at: {value['created_at'][:_MAX_QUOTED_CHARACTERS]!r}, expected ISO 8601, e.g. 2026-01-04T14:30:00Z"
         ) from error
-    messages = _checked_messages(value["messages"], where)
-    extra = {name: item for name, item in value.items() if name not in _FIELDS}
+    messages = _check_messages(value["messages"], where)
+    extra = {name: item for name, item in value.items() if name not in _REQUIRED_FIELDS}
     return Conversation(value["id"], value["user_id"], value["created_at"], messages, extra)
 
 
@@ -90,9 +96,10 @@ def read_message_lines(text: str, *, where: str) -> tuple[Message, ...]:
 
 
 def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
+    """One JSON object with values that can be written again; raises ConversationError."""
     try:
         text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
-        value: object = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        value: object = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_finite)
         _check_depth(value)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
@@ -101,7 +108,7 @@ def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
     except UnicodeEncodeError as error:
         raise ConversationError(f"{where}: half of a surrogate pair, expected whole Unicode characters") from error
     except (ValueError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)[:80]
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         at = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise ConversationError(f"{where}: not JSON: {reason}{at}, expected one JSON object") from error
     if not isinstance(value, dict):
@@ -109,70 +116,75 @@ def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
+    """A JSON number; raises ValueError for one that no float can represent."""
     number = float(digits)
     if isinf(number):
-        raise ValueError(f"{digits[:20]} is too large a number")
+        raise ValueError(f"{digits[:_MAX_QUOTED_CHARACTERS]} is too large a number")
     return number
 
 
 def _check_depth(value: object, level: int = 0) -> None:
-    """Raise ValueError for values nested deeper than `_DEEPEST`, which could be read but not written again."""
-    if level > _DEEPEST:
-        raise ValueError(f"nested deeper than {_DEEPEST} levels")
-    inner: object = cast("dict[str, object]", value).values() if isinstance(value, dict) else value
+    """Raise ValueError for a value nested deeper than `_MAX_DEPTH`."""
+    if level > _MAX_DEPTH:
+        raise ValueError(f"nested deeper than {_MAX_DEPTH} levels")
+    items: object = cast("dict[str, object]", value).values() if isinstance(value, dict) else value
     if isinstance(value, (dict, list)):
-        for item in cast("Iterable[object]", inner):
+        for item in cast("Iterable[object]", items):
             if isinstance(item, (dict, list)):
                 _check_depth(cast("object", item), level + 1)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _checked_messages(value: object, where: str) -> tuple[Message, ...]:
+def _check_messages(value: object, where: str) -> tuple[Message, ...]:
+    """The value as messages; raises ConversationError for the first faulty one."""
     if not isinstance(value, list):
         raise ConversationError(f"{where}: messages: {_json_type(value)}, expected a list")
     if not value:
         raise ConversationError(f"{where}: messages: empty, expected at least one message")
     messages = cast("list[object]", value)
-    called: set[str] = set()
+    call_ids: set[str] = set()
     for number, message in enumerate(messages, 1):
-        _check_message(message, called, f"{where}: message {number}")
+        _check_message(message, call_ids, f"{where}: message {number}")
     return tuple(cast("list[Message]", messages))
 
 
-def _check_message(value: object, called: set[str], where: str) -> None:
+def _check_message(value: object, call_ids: set[str], where: str) -> None:
+    """Check one message; `call_ids`: the tool calls of all messages so far, to which its own are added."""
     if not isinstance(value, dict):
         raise ConversationError(f"{where}: {_json_type(value)}, expected an object")
     message = cast("dict[str, Any]", value)
     role = message.get("role")
     if role not in ROLES:
-        raise ConversationError(f"{where}: unknown role {str(role)[:40]!r}, expected one of {', '.join(ROLES)}")
+        raise ConversationError(f"{where}: unknown role {str(role)[:_MAX_QUOTED_CHARACTERS]!r}, expected one of {', '.join(ROLES)}")
     content: object = message.get("content")
-    if not (content is None or isinstance(content, str) or (isinstance(content, list) and _are_parts(cast("list[object]", content)))):
+    if not (content is None or isinstance(content, str) or (isinstance(content, list) and _is_part_list(cast("list[object]", content)))):
         raise ConversationError(
             f"{where}: content: {_json_type(cast('object', content))}, expected a string, null or a list of parts with a type"
         )
-    called.update(call["id"] for call in _checked_calls(message.get("tool_calls"), where))
-    answered = message.get("tool_call_id")
-    if role == "tool" and (not isinstance(answered, str) or answered not in called):
-        raise ConversationError(f"{where}: tool result without its call: tool_call_id {str(answered)[:60]!r} names no earlier tool call")
+    call_ids.update(call["id"] for call in _check_calls(message.get("tool_calls"), where))
+    call_id = message.get("tool_call_id")
+    if role == "tool" and (not isinstance(call_id, str) or call_id not in call_ids):
+        raise ConversationError(
+            f"{where}: tool result without its call: tool_call_id {str(call_id)[:_MAX_QUOTED_CHARACTERS]!r} names no earlier tool call"
+        )
 
 
-def _are_parts(parts: list[object]) -> bool:
+def _is_part_list(parts: list[object]) -> bool:
     return all(isinstance(p, dict) and isinstance(cast("dict[str, Any]", p).get("type"), str) for p in parts)
 
 
-def _checked_calls(value: object, where: str) -> list[dict[str, Any]]:
+def _check_calls(value: object, where: str) -> list[dict[str, Any]]:
     if value is None:
         return []
     calls = cast("list[object]", value) if isinstance(value, list) else [value]
     for call in calls:
         function = cast("Mapping[str, Any]", call).get("function") if isinstance(call, dict) else None
-        named = isinstance(function, dict) and isinstance(cast("dict[str, Any]", function).get("name"), str)
-        if not named or not isinstance(cast("dict[str, Any]", call).get("id"), str):
+        has_name = isinstance(function, dict) and isinstance(cast("dict[str, Any]", function).get("name"), str)
+        if not has_name or not isinstance(cast("dict[str, Any]", call).get("id"), str):
             raise ConversationError(f"{where}: tool_calls: expected a list of objects with an id and a function that has a name")
     return cast("list[dict[str, Any]]", calls)
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 
 from pandora_dagster.contracts.enums import SECTION_TITLES
 
-_TICKS = re.compile(r"`{3,}")
+_FENCE_MARKS = re.compile(r"`{3,}")
 
 
 def code_fence(text: str, language: str = "") -> str:
     """`text` in a fence longer than any fence inside it."""
-    longest = max((len(run) for run in _TICKS.findall(text)), default=2)
-    fence = "`" * max(3, longest + 1)
+    longest_run = max((len(run) for run in _FENCE_MARKS.findall(text)), default=2)
+    fence = "`" * (longest_run + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
@@ -29,12 +29,13 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-_OWN = re.compile(
+_PACK_LINE = re.compile(
     rf"^(?=={{5}}|[^\S\n]*[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): |Speakers: |\[\d{{1,4}}\] Turn \d+ \()", re.MULTILINE
 )
-"""Lines that a prompt pack writes itself: source headers, section leads of a turn, the speakers' line, the first line of a quoted turn."""
+"""The beginnings of lines that a prompt pack writes itself: source headers, section leads of a turn, the speakers' line, the first line of
+a quoted turn."""
 
 
 def escape_pack_lines(text: str) -> str:
     """`text` with a backslash before each line that looks like one that a prompt pack writes itself."""
-    return _OWN.sub(r"\\", text)
+    return _PACK_LINE.sub(r"\\", text)

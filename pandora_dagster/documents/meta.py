@@ -1,4 +1,4 @@
-"""`_meta` YAML blocks inside Markdown (004 section 5): data for code beside text for users."""
+"""`_meta` blocks, fenced YAML inside Markdown: data for code beside text for users (specification 004, section 5)."""
 
 import re
 from collections.abc import Mapping
@@ -9,27 +9,31 @@ import yaml
 from pandora_dagster.errors import DocumentError
 
 _BLOCK = re.compile(r"^```yaml\n(_meta:[ \t\n].*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-_OWN_LINE_ENDS = re.compile("[\x85\u2028\u2029\ufeff]")
+_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029\ufeff]")
+_MAX_LINE_CHARACTERS = 10_000
+"""So long that no value is wrapped."""
 _SUBSECTION = re.compile(r"^### (.+?)[ \t]*$", re.MULTILINE)
 
 
-class _Lines(dict[str, Any]):
-    """A mapping that is always written one key a line, as 004 section 5.2 shows it."""
+class _BlockMapping(dict[str, Any]):
+    """A mapping that is always written with one key a line, as in specification 004, section 5.2."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """SafeDumper for `_Lines` that repeats a value instead of writing an alias, for readability."""
+    """SafeDumper for `_BlockMapping` that repeats a value instead of writing an alias, for readability."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
-_Dumper.add_representer(_Lines, lambda dumper, values: dumper.represent_mapping("tag:yaml.org,2002:map", values.items(), flow_style=False))
+_Dumper.add_representer(
+    _BlockMapping, lambda dumper, values: dumper.represent_mapping("tag:yaml.org,2002:map", values.items(), flow_style=False)
+)
 
 
 def _represent_text(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     # Unquoted, the line ends of YAML 1.1 (NEL, LS, PS) would be folded into blanks by the reader.
-    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style='"' if _OWN_LINE_ENDS.search(text) else None)
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style='"' if _YAML_LINE_ENDS.search(text) else None)
 
 
 _Dumper.add_representer(str, _represent_text)
@@ -37,18 +41,18 @@ _Dumper.add_representer(str, _represent_text)
 
 def meta_block(values: Mapping[str, Any]) -> str:
     """A fenced YAML block with `values` under `_meta`, in the given order."""
-    outer = {"_meta": _Lines(values)}
-    plain = yaml.dump(outer, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=10_000)
-    return f"```yaml\n{plain}```"
+    block = {"_meta": _BlockMapping(values)}
+    text = yaml.dump(block, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_MAX_LINE_CHARACTERS)
+    return f"```yaml\n{text}```"
 
 
 def read_meta(text: str) -> dict[str, Any]:
     """The first `_meta` block of `text`, {} without one; raises DocumentError where it is not YAML."""
-    found = _BLOCK.search(text)
-    if not found:
+    match = _BLOCK.search(text)
+    if not match:
         return {}
     try:
-        value = yaml.safe_load(found.group(1))
+        value = yaml.safe_load(match[1])
     except yaml.YAMLError as error:
         raise DocumentError(f"_meta block: not YAML: {str(error).splitlines()[0]}") from error
     meta = cast("dict[str, object]", value).get("_meta") if isinstance(value, dict) else None
@@ -59,11 +63,11 @@ def read_meta(text: str) -> dict[str, Any]:
 
 def subsections(body: str) -> dict[str, str]:
     """Title of each `### Title` -> the text under it, in order. Text before the first title is left out."""
-    heads = list(_SUBSECTION.finditer(body))
-    ends = [h.start() for h in heads[1:]] + [len(body)] * bool(heads)
-    return {h.group(1): body[h.end() : end].strip("\n") for h, end in zip(heads, ends, strict=True)}
+    headings = list(_SUBSECTION.finditer(body))
+    ends = [heading.start() for heading in headings[1:]] + [len(body)] * bool(headings)
+    return {heading[1]: body[heading.end() : end].strip("\n") for heading, end in zip(headings, ends, strict=True)}
 
 
 def subsection_metas(body: str) -> dict[str, dict[str, Any]]:
-    """Subsection title -> its `_meta`, for the subsections that have one (004 section 5.3)."""
+    """Subsection title -> its `_meta`, for the subsections that have one (specification 004, section 5.3)."""
     return {title: meta for title, text in subsections(body).items() if (meta := read_meta(text))}

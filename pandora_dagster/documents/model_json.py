@@ -1,4 +1,4 @@
-"""JSON in the answer of a model: strict, in a fence or in prose, repaired where a slip allows it."""
+"""Reads JSON from the answer of a model: the whole answer, a code fence or the text between brackets; repaired where it is complete."""
 
 import json
 import re
@@ -10,7 +10,9 @@ import json_repair
 from pandora_dagster.errors import BadAnswerError
 
 FENCED = re.compile(r"^[ \t]*```([A-Za-z]*)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
-"""A code fence: its language and what is in it."""
+"""A code fence: its language and its content."""
+
+_MAX_FAULT_CHARACTERS = 120
 
 
 def read_json(text: str) -> object:
@@ -19,23 +21,23 @@ def read_json(text: str) -> object:
     An object that stops in the middle is never repaired: the missing part cannot be guessed.
     """
     try:
-        return strict_json(text)
+        return read_strict_json(text)
     except ValueError as error:
-        first_fault = str(error)[:120]
-    body = next(_bracketed(text), "")
+        first_fault = str(error)[:_MAX_FAULT_CHARACTERS]
+    body = next(_bracketed_texts(text), "")
     if not body:
         raise BadAnswerError("answer: no JSON in it: expected one JSON object and nothing else")
-    if _unclosed(body):
+    if _is_unclosed(body):
         raise BadAnswerError(f"answer: JSON that stops in the middle ({first_fault}): expected one complete JSON object")
-    return _repaired(body, first_fault)
+    return _repair(body, first_fault)
 
 
-def strict_json(text: str) -> object:
+def read_strict_json(text: str) -> object:
     """Read one JSON value without repair: the whole text, a code fence, or between the outer brackets; raises ValueError."""
     faults: list[str] = []
     for candidate in _json_candidates(text):
         try:
-            return _strict(candidate)
+            return _parse_strictly(candidate)
         except (ValueError, RecursionError) as error:
             faults.append(str(error))
     raise ValueError(faults[0])
@@ -45,43 +47,44 @@ def _json_candidates(text: str) -> Iterator[str]:
     """The whole text, the contents of code fences, and the text between brackets."""
     yield text
     yield from (body.strip() for language, body in FENCED.findall(text) if language.lower() in ("", "json"))
-    yield from _bracketed(text)
+    yield from _bracketed_texts(text)
 
 
-def _bracketed(text: str) -> Iterator[str]:
-    """From the first opening brace (then: bracket) to the last closing one, or to the end where there is none."""
+def _bracketed_texts(text: str) -> Iterator[str]:
+    """The text from the first `{` to the last `}`, then from the first `[` to the last `]`; to the end where nothing closes it."""
     for opening, closing in ("{}", "[]"):
         start, end = text.find(opening), text.rfind(closing)
         if start >= 0:
             yield text[start : end + 1] if end > start else text[start:]
 
 
-def _strict(text: str) -> object:
-    return json.loads(text, parse_constant=_no_constant)
+def _parse_strictly(text: str) -> object:
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _unclosed(text: str) -> bool:
+def _is_unclosed(text: str) -> bool:
     """Whether a bracket or a double-quoted string is still open at the end."""
     depth, quoted, escaped = 0, False, False
-    for sign in text:
+    for character in text:
         if quoted:
-            quoted, escaped = (escaped or sign != '"'), (sign == "\\" and not escaped)
-        elif sign == '"':
+            quoted, escaped = (escaped or character != '"'), (character == "\\" and not escaped)
+        elif character == '"':
             quoted = True
-        elif sign in "{[":
+        elif character in "{[":
             depth += 1
-        elif sign in "}]":
+        elif character in "}]":
             depth -= 1
     return quoted or depth > 0
 
 
-def _repaired(text: str, fault: str) -> object:
+def _repair(text: str, fault: str) -> object:
+    """Read JSON after a repair; `fault` is that of the text without one. Raises BadAnswerError."""
     try:
-        value = _strict(json_repair.repair_json(text))
+        value = _parse_strictly(json_repair.repair_json(text))
     except (ValueError, RecursionError) as error:
         raise BadAnswerError(f"answer: not JSON ({fault}): expected one JSON object") from error
     if value in ("", [], {}):

@@ -5,30 +5,32 @@ from collections.abc import Iterator
 
 _PARAGRAPH = re.compile(r"\S.*?(?=\s*(?:\n[ \t]*\r?\n|\Z))", re.DOTALL)
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*\Z")
-LONGEST_PASSAGE = 1_200
-"""Characters of a passage: a longer paragraph is divided at a line end, else at a sentence end, else at a blank."""
+MAX_PASSAGE_CHARACTERS = 1_200
+"""A longer paragraph is divided at a line end, else at a sentence end, else at a blank."""
 Span = tuple[int, int]
-"""Begin and end of a passage in its text."""
+"""Start and end of a passage in its text."""
 
 
-def passages(text: str, *, longest: int = LONGEST_PASSAGE) -> tuple[Span, ...]:
+def passages(text: str, *, max_characters: int = MAX_PASSAGE_CHARACTERS) -> tuple[Span, ...]:
     """The passages of `text` in order; only white space is between them."""
-    found: list[Span] = []
+    spans: list[Span] = []
     heading: int | None = None
+    """The start of a heading whose paragraph follows."""
     for paragraph in _PARAGRAPH.finditer(text):
         start = paragraph.start() if heading is None else heading
         heading = start if _HEADING.fullmatch(paragraph.group()) else None
         if heading is None:
-            found += _divide(text, start, paragraph.end(), longest)
+            spans += _divide(text, start, paragraph.end(), max_characters)
     if heading is not None:
-        found += _divide(text, heading, len(text.rstrip()), longest)
-    return tuple(found)
+        spans += _divide(text, heading, len(text.rstrip()), max_characters)
+    return tuple(spans)
 
 
-def _divide(text: str, start: int, stop: int, longest: int) -> Iterator[Span]:
-    while stop - start > longest:
-        piece = text[start : start + longest]
-        cut = next((at + 1 for mark in ("\n", ". ", " ") if (at := piece.rfind(mark, longest // 4)) > 0), longest)
+def _divide(text: str, start: int, stop: int, max_characters: int) -> Iterator[Span]:
+    """Divide a paragraph into spans of at most `max_characters`, none shorter than a quarter of it where a better place exists."""
+    while stop - start > max_characters:
+        piece = text[start : start + max_characters]
+        cut = next((at + 1 for mark in ("\n", ". ", " ") if (at := piece.rfind(mark, max_characters // 4)) > 0), max_characters)
         end = start + len(piece[:cut].rstrip())
         if end > start:
             yield start, end

@@ -1,4 +1,4 @@
-"""context.md of a recorded turn: the user's words, tool calls with their results, the assistant's words, all verbatim."""
+"""context.md of a recorded (imported) turn: the user's words, tool calls with their results, the assistant's words, all verbatim."""
 
 import json
 import re
@@ -10,10 +10,10 @@ from pandora_dagster.documents.conversation_messages import INSTRUCTION_ROLES, m
 from pandora_dagster.documents.markdown import code_fence
 from pandora_dagster.documents.sections import new_context
 
-GREETING_TITLE = "Before This Turn"
+PREAMBLE_TITLE = "Before This Turn"
 _PARAGRAPH = re.compile(r"\n{2,}")
-_NAME = re.compile(r"[^\W\d_][\w .'-]{0,30}")
-_NO_PROSE = re.compile(r"[|`~#{\[*+>-]|\d{1,3}[.)] ")
+_SPEAKER_NAME = re.compile(r"[^\W\d_][\w .'-]{0,30}")
+_NOT_PROSE = re.compile(r"[|`~#{\[*+>-]|\d{1,3}[.)] ")
 """First characters of a table, code, a heading, a list or JSON: a name before them would change the meaning."""
 
 
@@ -25,7 +25,7 @@ def render_recorded_context(messages: Sequence[Message], *, preamble: Sequence[M
     """
     document = new_context(message_text(messages[0]))
     if preamble_text := "\n\n".join(text for m in preamble if m["role"] not in INSTRUCTION_ROLES and (text := attributed_text(m))):
-        document = document.with_section(2, f"### {GREETING_TITLE}\n\n{preamble_text}")
+        document = document.with_section(2, f"### {PREAMBLE_TITLE}\n\n{preamble_text}")
     if results := tool_results(messages):
         document = document.with_section(4, "\n\n".join(results))
     if answer := recorded_answer(messages):
@@ -41,7 +41,7 @@ def recorded_answer(messages: Sequence[Message]) -> str:
 def message_speaker(message: Message) -> str:
     """The name in a user's or an assistant's message, "" without one; a tool is not a speaker."""
     name = message.get("name")
-    return name if message["role"] in ("user", "assistant") and isinstance(name, str) and _NAME.fullmatch(name) else ""
+    return name if message["role"] in ("user", "assistant") and isinstance(name, str) and _SPEAKER_NAME.fullmatch(name) else ""
 
 
 def attributed_text(message: Message) -> str:
@@ -49,30 +49,31 @@ def attributed_text(message: Message) -> str:
     name, text = message_speaker(message), message_text(message)
     if not name:
         return text
-    return "\n\n".join(p if _NO_PROSE.match(p.lstrip()) or not p.strip() else f"{name}: {p.lstrip()}" for p in _PARAGRAPH.split(text))
+    return "\n\n".join(p if _NOT_PROSE.match(p.lstrip()) or not p.strip() else f"{name}: {p.lstrip()}" for p in _PARAGRAPH.split(text))
 
 
 def tool_results(messages: Sequence[Message]) -> tuple[str, ...]:
     """One `### Result N: tool` per call with its arguments and result; then results whose call is in an earlier turn."""
-    waiting = [m for m in messages if m["role"] == "tool"]
+    results = [m for m in messages if m["role"] == "tool"]
     calls: list[tuple[Mapping[str, Any], Message | None]] = []
     for message in messages:
-        calls += [(call, _pop_result(waiting, call["id"])) for call in message.get("tool_calls") or ()]
+        calls += [(call, _pop_result(results, call["id"])) for call in message.get("tool_calls") or ()]
     blocks = [
         _result_block(n, _tool_name(call, result), call["function"].get("arguments"), result) for n, (call, result) in enumerate(calls, 1)
     ]
-    late = [_result_block(n, str(result.get("name", "tool")), None, result) for n, result in enumerate(waiting, len(blocks) + 1)]
-    return (*blocks, *late)
+    late_blocks = [_result_block(n, str(result.get("name", "tool")), None, result) for n, result in enumerate(results, len(blocks) + 1)]
+    return (*blocks, *late_blocks)
 
 
 def _joined_text(messages: Iterable[Message]) -> str:
     return "\n\n".join(text for m in messages if (text := message_text(m)))
 
 
-def _pop_result(waiting: list[Message], call_id: str) -> Message | None:
-    for place, message in enumerate(waiting):
+def _pop_result(results: list[Message], call_id: str) -> Message | None:
+    """Remove the result of a call from `results` and return it; None where it is not among them."""
+    for index, message in enumerate(results):
         if message.get("tool_call_id") == call_id:
-            return waiting.pop(place)
+            return results.pop(index)
     return None
 
 
@@ -88,11 +89,11 @@ def _result_block(number: int, name: str, arguments: object, result: Message | N
     return "\n\n".join(parts)
 
 
-def _arguments(given: object) -> str:
+def _arguments(arguments: object) -> str:
     """The arguments on one line as JSON; text that is not JSON verbatim in a fence."""
     try:
-        value: object = json.loads(given) if isinstance(given, str) else given
+        value: object = json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
-        return "Arguments:\n" + code_fence(str(given))
-    line = given if isinstance(given, str) and "\n" not in given else json.dumps(value, ensure_ascii=False)
+        return "Arguments:\n" + code_fence(str(arguments))
+    line = arguments if isinstance(arguments, str) and "\n" not in arguments else json.dumps(value, ensure_ascii=False)
     return f"Arguments: {line}"

@@ -32,21 +32,21 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ContextDocument:
-    """A parsed context.md. `render(parse(text)) == text` for any text (000 section 11.3)."""
+    """A parsed context.md. `render(parse(text)) == text` for any text (specification 000, section 11.3)."""
 
     preamble: str
     sections: tuple[Section, ...]
 
     @classmethod
     def parse(cls, text: str) -> "ContextDocument":
-        """Parse any text; never fails. `faults` says whether it is a valid context.md."""
-        heads = list(_HEADING.finditer(text))
-        if not heads:
+        """Parse any text; raises nothing. `faults` lists what makes it an invalid context.md."""
+        headings = list(_HEADING.finditer(text))
+        if not headings:
             return cls(text, ())
-        ends = [h.start() for h in heads[1:]] + [len(text)]
+        ends = [heading.start() for heading in headings[1:]] + [len(text)]
         return cls(
-            text[: heads[0].start()],
-            tuple(Section(int(h.group(1)), h.group(0), text[h.end() : end]) for h, end in zip(heads, ends, strict=True)),
+            text[: headings[0].start()],
+            tuple(Section(int(h[1]), h[0], text[h.end() : end]) for h, end in zip(headings, ends, strict=True)),
         )
 
     def render(self) -> str:
@@ -55,25 +55,25 @@ class ContextDocument:
     def faults(self) -> tuple[str, ...]:
         """Why this is not a valid context.md, each as one sentence; empty for a valid one."""
         numbers = [s.number for s in self.sections]
-        found = [f"section {n} occurs {numbers.count(n)} times, expected once" for n in sorted(set(numbers)) if numbers.count(n) > 1]
+        faults = [f"section {n} occurs {numbers.count(n)} times, expected once" for n in sorted(set(numbers)) if numbers.count(n) > 1]
         if 0 not in numbers:
-            found.append("section 0 (`## 0. User Query`) is missing, expected once")
-        if not found and numbers != sorted(numbers):
-            found.append(f"sections are in the order {numbers}, expected ascending numbers")
-        return tuple(found)
+            faults.append("section 0 (`## 0. User Query`) is missing, expected once")
+        if not faults and numbers != sorted(numbers):
+            faults.append(f"sections are in the order {numbers}, expected ascending numbers")
+        return tuple(faults)
 
     def section(self, number: int) -> Section | None:
         return next((s for s in self.sections if s.number == number), None)
 
     def body(self, number: int) -> str:
         """The body of section `number`, unescaped and without the blank lines around it; "" where it is absent."""
-        found = self.section(number)
-        return unescape_headings(found.body).strip("\n") if found else ""
+        section = self.section(number)
+        return unescape_headings(section.body).strip("\n") if section else ""
 
     def query(self) -> str:
         """Section 0 exactly as the user wrote it."""
-        found = self.section(0)
-        return unescape_headings(found.body).removeprefix("\n").removesuffix("\n\n") if found else ""
+        section = self.section(0)
+        return unescape_headings(section.body).removeprefix("\n").removesuffix("\n\n") if section else ""
 
     def with_section(self, number: int, body: str) -> "ContextDocument":
         """A copy with `body` as section `number`, in its place by number. Section 0 cannot be replaced."""
@@ -85,7 +85,7 @@ class ContextDocument:
         return ContextDocument(preamble, tuple(sorted([*others, new], key=lambda s: s.number)))
 
     def select(self, numbers: Iterable[int]) -> str:
-        """The text of the chosen sections; section 0 is always among them (000 section 12.2)."""
+        """The text of the chosen sections; section 0 is always among them (specification 000, section 12.2)."""
         chosen = {0, *numbers}
         return "".join(s.text for s in self.sections if s.number in chosen)
 

@@ -11,7 +11,7 @@ from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
 from pandora_dagster.contracts.turns import MAX_SESSION_CANDIDATES, Candidate
 from pandora_dagster.documents.citations import escape_source_marks
-from pandora_dagster.documents.turn_row import READ_FILES
+from pandora_dagster.documents.turn_row import ROW_FILES
 from pandora_dagster.retrieval.turn_excerpts import Excerpt, excerpt
 
 BUDGET_TOKENS = 700
@@ -80,5 +80,5 @@ class DocSearch:
         return tuple(c for c in candidates if c.row.session_id == session)[:MAX_TURNS]
 
     def _load_excerpt(self, key: TurnKey, query: str, remaining_tokens: int) -> Excerpt:
-        turn = self.turns.load(key, only=READ_FILES)
+        turn = self.turns.load(key, only=ROW_FILES)
         return excerpt(turn, query, limit=min(remaining_tokens, _MAX_EXCERPT_TOKENS), counter=self.counter, scores=self.scores)

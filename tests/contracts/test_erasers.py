@@ -17,7 +17,7 @@ from pandora_dagster.stores.erasure.row_erasure import IndexEraser
 from tests.fakes.erasure import FakeEraser
 
 ANN, FACT = UserId("annette"), "her locker is B-55120"
-TRACES = UserTraces(ANN, (FACT,), plain=True)
+TRACES = UserTraces(ANN, (FACT,), is_id_distinctive=True)
 
 
 def _documents(root: Path) -> DocumentEraser:

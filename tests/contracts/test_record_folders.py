@@ -15,7 +15,7 @@ from pandora_dagster.stores.erasure.record_folder import SqliteRecordFolder
 from tests.fakes.record_folder import MemoryRecordFolder
 
 FACT = "her locker is B-55120"
-TRACES = UserTraces(UserId("annette"), (FACT,), plain=True)
+TRACES = UserTraces(UserId("annette"), (FACT,), is_id_distinctive=True)
 ROWS = [
     ("annette:turn_000001", "ok"),
     ("annette", "ok"),

@@ -9,8 +9,8 @@ from pandora_dagster.documents.citations import (
     cited_labels,
     escape_citations,
     escape_source_marks,
+    label_source_marks,
     reference_list,
-    relabel,
     source_references,
 )
 
@@ -53,8 +53,8 @@ def test_a_reference_to_a_turn_names_it():
 
 def test_a_mark_becomes_its_label_once() -> None:
     """Labels are never searched for marks again; a mark without a label, and a quoted one, stay."""
-    assert relabel("a [source 1] b [source 2] c [source 3]", ["2", "7"]) == "a [2] b [7] c [source 3]"
-    assert relabel(escape_source_marks("x [source 1]"), ["2"]) == "x \\[source 1]"
+    assert label_source_marks("a [source 1] b [source 2] c [source 3]", ["2", "7"]) == "a [2] b [7] c [source 3]"
+    assert label_source_marks(escape_source_marks("x [source 1]"), ["2"]) == "x \\[source 1]"
 
 
 @pytest.mark.parametrize("text", ["see [1] and [22]", "[1][2]", "\\[1]", "[[1]]"])

@@ -14,7 +14,7 @@ PIECES = st.lists(st.sampled_from(["# Heading", "word ", "a longer sentence. ", 
 @given(PIECES.map("".join), st.integers(8, 200))
 def test_between_passages_stand_blanks_alone(text, longest):
     """In order, without overlap, each within its length; together they hold every letter."""
-    spans = passages(text, longest=longest)
+    spans = passages(text, max_characters=longest)
     assert all(0 < stop - start <= longest for start, stop in spans)
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
     assert re.sub(r"\s", "", "".join(text[a:b] for a, b in spans)) == re.sub(r"\s", "", text)

@@ -18,7 +18,7 @@ def words(text: str) -> int:
 def test_a_pasted_block_is_taken_out_and_the_words_stay_verbatim(block):
     """The reference stands where the block stood; put back, it is the query again."""
     query = f"Why is it late?\n\n{block}\n\nPlease answer today."
-    said, blocks = split_pasted(query, least=20, count=words)
+    said, blocks = split_pasted(query, min_tokens=20, count=words)
     assert [b.text for b in blocks] == [block]
     assert said == f"Why is it late?\n\n{blocks[0].reference}\n\nPlease answer today."
     assert said.replace(blocks[0].reference, blocks[0].text) == query
@@ -27,19 +27,19 @@ def test_a_pasted_block_is_taken_out_and_the_words_stay_verbatim(block):
 @pytest.mark.parametrize("query", ["", "short", PROSE, "Why?\n\n```\nx = 1\n```"])
 def test_prose_and_short_blocks_stay_among_the_words(query):
     """What a person wrote is never taken for a machine's, however long."""
-    assert split_pasted(query, least=20, count=words) == (query, ())
+    assert split_pasted(query, min_tokens=20, count=words) == (query, ())
 
 
 def test_several_blocks_are_numbered_in_their_order():
     """Each has its own name; a quotation inside a fence is part of the fence."""
-    _, blocks = split_pasted(f"one\n\n{CODE}\n\ntwo\n\n{LOG}\n\nthree", least=20, count=words)
+    _, blocks = split_pasted(f"one\n\n{CODE}\n\ntwo\n\n{LOG}\n\nthree", min_tokens=20, count=words)
     assert [(b.name, b.text) for b in blocks] == [("pasted_1", CODE), ("pasted_2", LOG)]
 
 
 def test_a_fence_that_is_never_closed_ends_with_the_query():
     """Nothing of it is lost."""
     query = "look:\n```\n" + LOG
-    said, blocks = split_pasted(query, least=20, count=words)
+    said, blocks = split_pasted(query, min_tokens=20, count=words)
     assert said.replace(blocks[0].reference, blocks[0].text) == query
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig, batches
 from pandora_dagster.contracts.model_calls import frame_text
-from pandora_dagster.documents.model_json import strict_json
+from pandora_dagster.documents.model_json import read_strict_json
 from pandora_dagster.shipped import shipped_folder
 
 # The prompt texts of the levels. Knows their files, read on first use, and how to fill them; not what they ask for (DECISIONS 24).
@@ -137,7 +137,7 @@ class L3DigestBuilder:
         The empty digest for anything that is not one whole JSON object: malformed JSON is never repaired (DECISIONS 24).
         """
         try:
-            return normalised(strict_json(response.strip()))
+            return normalised(read_strict_json(response.strip()))
         except ValueError:
             return empty_digest()
 

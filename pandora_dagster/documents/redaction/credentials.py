@@ -1,7 +1,10 @@
 """Search and redaction of credentials and secret codes in text, by their form, before text is stored.
 
-Text that merely looks random (order ids, hashes, flight numbers) is left: a pattern needs a known prefix, a known header or a word that
-names a secret. This is the only recognizer: ledgers, logs, indexes and compressed texts use it.
+Text that merely looks random (order ids, hashes, flight numbers) stays: a rule needs a known prefix, a known header or a word that names a
+secret. Each rule is a regular expression with hints, short texts of which every match has one: `password: hunter2` is found by the hint
+`pass`. A rule without a hint in the text is skipped, and a pattern is tried only near its hints. Payment cards are found by their digits.
+
+This is the only recognizer of credentials: ledgers, logs, indexes and compressed texts use it.
 """
 
 import re
@@ -9,19 +12,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 REDACTED = "[redacted]"
-_NAMES = (
+_CREDENTIAL_NAME = (
     r"(?:password|passwd|passphrase|passcode|pwd|api[ _-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|client[_-]?secret|private[_-]?key"
     r"|(?:access|auth|refresh|bearer)[_-]?token)"
 )
 """Names whose value is a secret. A bare `token` is not among them: it also means a unit of text, and has its own rule."""
-_NAME_HINTS = ("pass", "pwd", "secret", "api", "private", "access", "auth", "refresh", "bearer")
+_CREDENTIAL_NAME_HINTS = ("pass", "pwd", "secret", "api", "private", "access", "auth", "refresh", "bearer")
 _SECRET_VARIABLE = re.compile(
-    rf"(?:^|_){_NAMES}(?:_|$)|(?:^|_)(?:key|token|secret|pass|pw|credentials?)$|(?:password|passwd|passphrase)$", re.IGNORECASE
+    rf"(?:^|_){_CREDENTIAL_NAME}(?:_|$)|(?:^|_)(?:key|token|secret|pass|pw|credentials?)$|(?:password|passwd|passphrase)$", re.IGNORECASE
 )
-_NOUN = r"(?:password|passwd|passphrase|passcode|pwd|pw)"
-_NOUN_HINTS = "pass pw"
-_FOREIGN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wachtwoord|lösenord|hasło|пароль)"
-_FOREIGN_HINTS = ("pass", "kennwort", "contrase", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
+_ENGLISH_NOUN = r"(?:password|passwd|passphrase|passcode|pwd|pw)"
+_ENGLISH_NOUN_HINTS = "pass pw"
+"""What people call a password in a sentence; the other languages follow."""
+_FOREIGN_NOUN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wachtwoord|lösenord|hasło|пароль)"
+_FOREIGN_NOUN_HINTS = ("pass", "kennwort", "contrase", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
 _CLAUSE_END = r"(?=[\"'”.!?,;)\\]*(?:$|\n|[\"'”.!?,;)\\]\s|[\"'”\\]|[ \t]+(?:and|but|or|for|so|please|if|when|thanks?|und|y|et|e)\b))"
 """The end of a clause: a sentence about a password continues ("gone since 2019"), a password does not."""
 _SENTENCE_AFTER_LABEL = (
@@ -32,9 +36,12 @@ _SENTENCE_AFTER_LABEL = (
 )
 """Words that sentences, forms and schemas put after the label of a password; participles and adjectives by their endings."""
 _PLAIN_WORD = rf"{_SENTENCE_AFTER_LABEL}[^\W\d_]{{5,40}}{_CLAUSE_END}"
+"""A password of letters only: one word at the end of a clause."""
 _WITH_DIGIT = r"(?=\S{0,80}[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{3,}[^\s,;\"'\\.]"
-_BETWEEN = r"(?: (?:for|of|to) [\w .\-]{1,40}?)?"
-_RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"
+"""A password with a digit or a sign."""
+_FOR_WHAT = r"(?: (?:for|of|to) [\w .\-]{1,40}?)?"
+"""Between the noun and its verb: `the password for the router is`."""
+_RANDOM_STRING = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"
 """Letters and digits together, which a count of tokens never has."""
 
 
@@ -81,34 +88,38 @@ _RULES = (
     _rule("xox", r"\b(?P<secret>xox[abeoprs]-[A-Za-z0-9-]{10,})"),
     _rule("eyj", r"\b(?P<secret>eyJ[A-Za-z0-9_-]{8,4000}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,})"),
     _rule("://", r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,100}:(?P<secret>[^\s/@\"']{1,200})(?=@)", reach=21),
-    _rule("token", rf"(?i)(?:\b|_)token\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<secret>{_RANDOM})"),
+    _rule("token", rf"(?i)(?:\b|_)token\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<secret>{_RANDOM_STRING})"),
     _rule("ya29.", r"\b(?P<secret>ya29\.[A-Za-z0-9_-]{16,})"),
     _rule("sg.", r"\b(?P<secret>SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
     _rule("hooks.slack.com/", r"(?i)\bhooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_+-]{10,})"),
     _rule("_v1_", r"\b(?P<secret>do[opr]_v1_[A-Za-z0-9]{20,})\b", reach=3),
     _rule("accountkey sharedaccess", r"(?i)\b(?:account|sharedaccess)key\s*=\s*(?P<secret>[A-Za-z0-9+/]{16,}=*)"),
     _rule("sig", r"(?i)[?&;](?:sig|(?:x-(?:amz|goog)-)?signature)=(?!\[)(?P<secret>[^\s&#;\"'<>\\)]{8,})", reach=8),
-    _rule("secret", rf"(?i)\bsecret(?:[ _-](?:access[ _-])?key)?(?: is| was)?:?[ \t]+[\"']?(?P<secret>(?=\S{{20}}){_RANDOM})"),
-    _rule("token", rf"(?i)\b(?:access|auth|refresh|bearer|api)[ _-]token(?: is| was)?:?[ \t]+[\"']?(?P<secret>{_RANDOM})", reach=8),
+    _rule("secret", rf"(?i)\bsecret(?:[ _-](?:access[ _-])?key)?(?: is| was)?:?[ \t]+[\"']?(?P<secret>(?=\S{{20}}){_RANDOM_STRING})"),
+    _rule("token", rf"(?i)\b(?:access|auth|refresh|bearer|api)[ _-]token(?: is| was)?:?[ \t]+[\"']?(?P<secret>{_RANDOM_STRING})", reach=8),
     _rule(
-        _NOUN_HINTS,
-        rf"(?i)(?:\b|_){_NOUN}{_BETWEEN} (?:is|was)(?: now)?:?[ \t]+[\"'“‘]?(?P<secret>{_WITH_DIGIT}|{_PLAIN_WORD})",
+        _ENGLISH_NOUN_HINTS,
+        rf"(?i)(?:\b|_){_ENGLISH_NOUN}{_FOR_WHAT} (?:is|was)(?: now)?:?[ \t]+[\"'“‘]?(?P<secret>{_WITH_DIGIT}|{_PLAIN_WORD})",
     ),
     _rule(
-        _NOUN_HINTS,
-        rf"(?i)(?:\b|_){_NOUN}{_BETWEEN} (?:is|was):?[ \t]+[\"“](?P<secret>\w[^\"”\n\\]{{3,80}})(?=[\"”])",
+        _ENGLISH_NOUN_HINTS,
+        rf"(?i)(?:\b|_){_ENGLISH_NOUN}{_FOR_WHAT} (?:is|was):?[ \t]+[\"“](?P<secret>\w[^\"”\n\\]{{3,80}})(?=[\"”])",
     ),
-    _rule(_NOUN_HINTS, rf"(?i)(?:\b|_){_NOUN}(?:\s*:[ \t]*|[ \t]+=[ \t]*)(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})"),
+    _rule(_ENGLISH_NOUN_HINTS, rf"(?i)(?:\b|_){_ENGLISH_NOUN}(?:\s*:[ \t]*|[ \t]+=[ \t]*)(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})"),
     _rule(
-        _NOUN_HINTS,
-        rf"(?i)(?:\b|_){_NOUN}[ \t]+(?P<secret>(?!https?:)(?=[^\W\d_][^\s/:]{{0,40}}\d)[^\s,;:/\"'\\()]{{5,}}[^\s,;:/\"'\\.()?])",
+        _ENGLISH_NOUN_HINTS,
+        rf"(?i)(?:\b|_){_ENGLISH_NOUN}[ \t]+(?P<secret>(?!https?:)(?=[^\W\d_][^\s/:]{{0,40}}\d)[^\s,;:/\"'\\()]{{5,}}[^\s,;:/\"'\\.()?])",
     ),
     _rule("pass pw", r"(?i)(?:_|[?&])(?:pass|pw)\s*[=:][ \t]*[\"']?(?!true\b|false\b|\d{1,3}\b|\[)(?P<secret>[^\s&,;\"'\\]{4,})"),
     _rule("pw=", r"(?i)\bpw=[\"']?(?!\[)(?P<secret>[^\s&,;\"'\\]{4,})"),
-    _Rule(_FOREIGN_HINTS, re.compile(rf"(?i)\b{_FOREIGN}\s*[:=]\s*[\"'„“«]?(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})"), reach=7),
     _Rule(
-        _FOREIGN_HINTS,
-        re.compile(rf"(?i)\b{_FOREIGN} (?:ist|lautet|war|es|era|est|était|é|is|was|är|to)[ \t]*:?[ \t]+[\"'„“«]?(?P<secret>{_WITH_DIGIT})"),
+        _FOREIGN_NOUN_HINTS, re.compile(rf"(?i)\b{_FOREIGN_NOUN}\s*[:=]\s*[\"'„“«]?(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})"), reach=7
+    ),
+    _Rule(
+        _FOREIGN_NOUN_HINTS,
+        re.compile(
+            rf"(?i)\b{_FOREIGN_NOUN} (?:ist|lautet|war|es|era|est|était|é|is|was|är|to)[ \t]*:?[ \t]+[\"'„“«]?(?P<secret>{_WITH_DIGIT})"
+        ),
         reach=7,
     ),
     _rule(
@@ -128,25 +139,30 @@ _RULES = (
         r"(?i)\b(?:ssn|social security(?: number| no\.?)?)\b(?:(?: \w{1,20}){0,5}? (?:is|was))?[ \t]*[:=#]?[ \t]*[\"']?"
         r"(?P<secret>\d{3}([ -]?)\d{2}\2\d{4})(?![\w-])",
     ),
-    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}\\?[\"']?\s*[:=]\s*\\?\"(?P<secret>(?:[^\"\\]|\\[^\"])+)(?=\\?\")"), reach=8),
-    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}[\"']?\s*[:=]\s*'(?P<secret>[^'\n]+)(?=')"), reach=8),
-    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}=(?![\"'\\\[])(?P<secret>[^\s&;,\"'\\]+)"), reach=8),
     _Rule(
-        _NAME_HINTS,
+        _CREDENTIAL_NAME_HINTS,
+        re.compile(rf"(?i)(?:\b|_){_CREDENTIAL_NAME}\\?[\"']?\s*[:=]\s*\\?\"(?P<secret>(?:[^\"\\]|\\[^\"])+)(?=\\?\")"),
+        reach=8,
+    ),
+    _Rule(_CREDENTIAL_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_CREDENTIAL_NAME}[\"']?\s*[:=]\s*'(?P<secret>[^'\n]+)(?=')"), reach=8),
+    _Rule(_CREDENTIAL_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_CREDENTIAL_NAME}=(?![\"'\\\[])(?P<secret>[^\s&;,\"'\\]+)"), reach=8),
+    _Rule(
+        _CREDENTIAL_NAME_HINTS,
         re.compile(
-            rf"(?i)(?:\b|_){_NAMES}(?:\s*:[ \t]+|[ \t]+=[ \t]*)"
+            rf"(?i)(?:\b|_){_CREDENTIAL_NAME}(?:\s*:[ \t]+|[ \t]+=[ \t]*)"
             r"(?P<secret>(?=[^\s]*[0-9!@#$%^&*_])(?![\"'\\\[<{])[^\s,;\"'\\]{6,})"
         ),
         reach=8,
     ),
 )
 _HINTS = frozenset(hint for rule in _RULES for hint in rule.hints)
-_SCANNED = 6
-"""Characters that are searched in the time of one match attempt at a position."""
+_ATTEMPT_CHARACTERS = 6
+"""Characters that a search passes in the time of one match attempt at a position."""
 _CARD = re.compile(r"(?<![\w\-.])(?:\d{4}([ \-])\d{4}\1\d{4}\1\d{4}|3\d{3}([ \-])\d{6}\2\d{5}|[3-6]\d{12,18})(?![\w\-])")
 _CARD_DIGITS = re.compile(r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6(?:011|4[4-9]|5)\d{12,13}")
 _CARD_WORDS = re.compile(r"card|visa|master|amex|\bpan\b|\bcc\b", re.IGNORECASE)
-_BEFORE_CARD = 40
+_CARD_WORD_DISTANCE = 40
+"""Characters before a number in which a word such as `card` is looked for."""
 
 
 def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
@@ -173,58 +189,61 @@ def names_secret(variable: str) -> bool:
 
 
 def redact(text: str) -> str:
-    """`text` with every credential replaced by `[redacted]`; a second run changes nothing (DECISIONS 14)."""
+    """`text` with every credential replaced by `[redacted]`; a second run changes nothing (decision 14,
+    docs/decisions/14-the-intervention-record.md)."""
     spans = credential_spans(text)
     if not spans:
         return text
     parts: list[str] = []
-    at = 0
+    position = 0
     for start, end in spans:
-        parts += (text[at:start], REDACTED)
-        at = end
-    return "".join((*parts, text[at:]))
+        parts += (text[position:start], REDACTED)
+        position = end
+    return "".join((*parts, text[position:]))
 
 
 def _scan(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of all matches, in any order; they may overlap."""
     lowered = text.lower()
     if not lowered.isascii():  # a case-insensitive pattern matches these as i and s
         lowered = lowered.replace("ı", "i").replace("ſ", "s")
     present = {hint for hint in _HINTS if hint in lowered}
     for rule in _RULES:
         if hints := present.intersection(rule.hints):
-            yield from (found.span("secret") for found in _matches(rule, hints, text, lowered) if found.group("secret") != REDACTED)
-    yield from (found.span() for found in _CARD.finditer(text) if _is_card(found, text))
+            yield from (match.span("secret") for match in _matches(rule, hints, text, lowered) if match["secret"] != REDACTED)
+    yield from (match.span() for match in _CARD.finditer(text) if _is_card(match, text))
 
 
 def _matches(rule: _Rule, hints: Iterable[str], text: str, lowered: str) -> Iterator[re.Match[str]]:
-    """The matches of a rule, from left to right: only positions where one can begin are tried, unless these are most positions, or unknown
-    because lower-casing changed the length of the text."""
-    tries = sum(lowered.count(hint) for hint in hints) * (rule.reach + 1)
-    if tries * _SCANNED > len(text) or len(lowered) != len(text):
+    """The matches of a rule, from left to right. Only positions near a hint are tried, unless that is slower than a search of the whole
+    text, or they are unknown because lower-casing changed the length of the text."""
+    attempts = sum(lowered.count(hint) for hint in hints) * (rule.reach + 1)
+    if attempts * _ATTEMPT_CHARACTERS > len(text) or len(lowered) != len(text):
         yield from rule.pattern.finditer(text)
         return
     end = 0
-    for start in sorted(
-        {start for hint in hints for at in _occurrences(hint, lowered) for start in range(max(0, at - rule.reach), at + 1)}
-    ):
-        if start >= end and (found := rule.pattern.match(text, start)):
-            end = found.end()
-            yield found
+    hint_positions = (position for hint in hints for position in _occurrences(hint, lowered))
+    for start in sorted({start for position in hint_positions for start in range(max(0, position - rule.reach), position + 1)}):
+        if start >= end and (match := rule.pattern.match(text, start)):
+            end = match.end()
+            yield match
 
 
 def _occurrences(hint: str, text: str) -> Iterator[int]:
-    at = text.find(hint)
-    while at >= 0:
-        yield at
-        at = text.find(hint, at + 1)
+    position = text.find(hint)
+    while position >= 0:
+        yield position
+        position = text.find(hint, position + 1)
 
 
-def _is_card(found: re.Match[str], text: str) -> bool:
+def _is_card(match: re.Match[str], text: str) -> bool:
     """Whether digits are a payment card's number: prefix and length of an issuer, a valid check digit, and grouped as on the card or named
     as a card. A device or parcel number with as many digits is not one."""
-    digits = re.sub(r"\D", "", found.group())
-    is_named = found.lastindex is not None or _CARD_WORDS.search(text, max(0, found.start() - _BEFORE_CARD), found.start())
-    if not is_named or not _CARD_DIGITS.fullmatch(digits):
+    digits = re.sub(r"\D", "", match[0])
+    is_grouped_or_named = match.lastindex is not None or _CARD_WORDS.search(
+        text, max(0, match.start() - _CARD_WORD_DISTANCE), match.start()
+    )
+    if not is_grouped_or_named or not _CARD_DIGITS.fullmatch(digits):
         return False
     doubled = [d * 2 - 9 if d > 4 else d * 2 for d in map(int, digits[-2::-2])]
     return (sum(doubled) + sum(map(int, digits[-1::-2]))) % 10 == 0

@@ -40,7 +40,7 @@ MIN_ATTACHED_TOKENS = 60
 
 def with_attachments(inputs: CallInputs, count: TokenCountFunction) -> CallInputs:
     """The input with every pasted block as a document, once; unchanged where nothing was pasted."""
-    words, blocks = split_pasted(inputs.query, least=MIN_ATTACHED_TOKENS, count=count)
+    words, blocks = split_pasted(inputs.query, min_tokens=MIN_ATTACHED_TOKENS, count=count)
     if not blocks:
         return inputs
     documents = tuple(_reference_blocks(document, blocks) for document in inputs.documents)

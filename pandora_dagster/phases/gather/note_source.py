@@ -136,7 +136,7 @@ class NoteSource(ContextSource[Note]):
 
 def _best_excerpt(query: SourceQuery, words: str, passage: str) -> str:
     """The part of a passage that shares most with the query, as one line."""
-    parts = [passage[start:stop] for start, stop in passages(passage, longest=_PASSAGE_CHARACTERS)]
+    parts = [passage[start:stop] for start, stop in passages(passage, max_characters=_PASSAGE_CHARACTERS)]
     scores = query.scores(words, parts)
     return " ".join(parts[max(range(len(parts)), key=lambda i: (scores[i], -i))].split()) if parts else ""
 

@@ -11,7 +11,7 @@ from pandora_dagster.contracts.model_calls import InputDocument, Item, Source
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import ConversationSummary
 from pandora_dagster.documents.markdown import escape_pack_lines
-from pandora_dagster.documents.turn_row import READ_FILES
+from pandora_dagster.documents.turn_row import ROW_FILES
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import session_history
@@ -157,7 +157,7 @@ async def _turn_forms(ctx: PhaseContext, rows: Sequence[TurnRow], policy: Retrie
     shortened: dict[int, tuple[str, ...]] = {}
     for row in rows:
         try:
-            turn = ctx.deps.turns.load(TurnKey(ctx.turn.key.user, row.number), only=READ_FILES)
+            turn = ctx.deps.turns.load(TurnKey(ctx.turn.key.user, row.number), only=ROW_FILES)
         except (DocumentError, UnknownTurnError):
             continue
         whole[row.number], shortened[row.number] = await prior_turn_text(ctx, turn, context_path(row.turn_id), limit=policy.turn_tokens)

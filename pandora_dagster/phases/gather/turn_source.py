@@ -20,7 +20,7 @@ from pandora_dagster.contracts.ports.context_source import (
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.meta import meta_block
-from pandora_dagster.documents.turn_row import READ_FILES
+from pandora_dagster.documents.turn_row import ROW_FILES
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import retrieval_scope, session_history
@@ -151,7 +151,7 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         if not 0 < key.number < self.ctx.turn.key.number:
             raise DocumentError(f"{where}: not an earlier turn than {self.ctx.turn.key}: expected one of those offered", missing=True)
         try:
-            turn = self.ctx.deps.turns.load(key, only=READ_FILES)
+            turn = self.ctx.deps.turns.load(key, only=ROW_FILES)
         except UnknownTurnError as error:
             raise DocumentError(f"{where}: {key} does not exist: expected one of those offered", missing=True) from error
         if not retrieval_scope.may_load(self.ctx, turn):

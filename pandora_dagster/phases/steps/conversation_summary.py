@@ -17,7 +17,7 @@ from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.contracts.user.conversations import ConversationDigest, ConversationSummary
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.turn_row import READ_FILES, build_turn_row, informative_sections
+from pandora_dagster.documents.turn_row import ROW_FILES, build_turn_row, informative_sections
 from pandora_dagster.errors import DeferredError, DocumentError, UnknownTurnError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.gather import session_history
@@ -157,7 +157,7 @@ async def _next_exchanges(
 def _read_exchange(ctx: PhaseContext, row: TurnRow) -> Exchange:
     """The messages of a turn without credentials; for a turn that cannot be read its summary."""
     try:
-        turn = ctx.deps.turns.load(TurnKey(UserId(row.user_id), row.number), only=READ_FILES)
+        turn = ctx.deps.turns.load(TurnKey(UserId(row.user_id), row.number), only=ROW_FILES)
     except (DocumentError, UnknownTurnError):
         return Exchange(row.number, row.created_at[:10], "", redact(row.summary))
     sections = informative_sections(turn.manifest, ContextDocument.parse(turn.context), turn.files)

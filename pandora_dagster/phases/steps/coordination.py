@@ -17,7 +17,7 @@ from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
 from pandora_dagster.contracts.model_calls import AnswerListener, InputDocument, Source
 from pandora_dagster.contracts.phase_outputs import ExecutorStep, TaskPlan, ToolCall
 from pandora_dagster.contracts.ports.tool import Tool, ToolListener, ToolOutcome, ToolProgress, ToolRun, ToolSpec
-from pandora_dagster.documents.citations import reference_list, relabel, source_references
+from pandora_dagster.documents.citations import label_source_marks, reference_list, source_references
 from pandora_dagster.documents.markdown import code_fence
 from pandora_dagster.documents.sections import escape_subheadings
 from pandora_dagster.errors import PandoraError
@@ -160,7 +160,7 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 
 def _relabel_sources(result: _ToolCallResult) -> str:
     """The tool's text with its own marks `[source 1]` turned into this turn's labels; none of its lines is a heading of section 4."""
-    return escape_subheadings(relabel(result.outcome.text or NOTHING_FOUND, [s.label for s in result.sources]))
+    return escape_subheadings(label_source_marks(result.outcome.text or NOTHING_FOUND, [s.label for s in result.sources]))
 
 
 def _raw_results(done: list[_ToolCallResult]) -> str:

@@ -39,7 +39,7 @@ def test_no_other_id_and_no_word_is_a_trace_of_a_short_one(text):
 
 
 def test_an_id_that_nobody_else_has_is_found_as_any_word():
-    traces = UserTraces("tamsin.o", plain=True)
+    traces = UserTraces("tamsin.o", is_id_distinctive=True)
     assert traces.found_in(b"asked by Tamsin.O today") and not traces.found_in(b"tamsin.other, xtamsin.o")
     assert traces.scrub("for Tamsin.o, and tamsin.other") == "for erased, and tamsin.other"
 

@@ -1,4 +1,4 @@
-"""Archival of one store: archival runs over days, summary levels, and pruning of originals. `archive` knows the order of steps."""
+"""Archival of one store: archival runs over days, summary levels, and pruning of originals; the package `archive` does the work."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -36,8 +36,8 @@ def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") ->
     return LevelContext(app.dependencies, app.archive.levels, rules, app.dependencies.lineage, run_id)
 
 
-_MANY = 256
-"""Turns from which worker processes pay off: for fewer, their start takes longer than they save."""
+_MIN_TURNS_FOR_WORKERS = 256
+"""For fewer turns the start of worker processes takes longer than they save."""
 
 
 def open_archive(app: App, *, after_days: int | None = None, run_id: str = "") -> ArchiveContext:
@@ -94,7 +94,7 @@ class ArchiveService:
         PANDORA_ARCHIVE_CONCURRENCY."""
         work = archive_turns(selected, ctx, on_row=on_row)
         processes = min(spare_processor_count(), ctx.rules.concurrency)
-        if len(selected.due) < _MANY or processes < 1:
+        if len(selected.due) < _MIN_TURNS_FOR_WORKERS or processes < 1:
             return self.app.run(work)
         pool = CompressionWorkerPool(processes, ctx.deps.counter, print_notice, process_environment())
         try:
@@ -120,30 +120,30 @@ class ArchiveService:
     def subjects(self, days: Collection[date], *, by_user: bool) -> dict[date, frozenset[LevelSubject]]:
         """The sessions, or with `by_user` the users, with turns archived on these days, or whose last turn is of one of these days: their
         day is over, whether or not that turn is archived."""
-        wanted = set(days)
-        found: dict[date, set[LevelSubject]] = {}
+        requested_days = set(days)
+        by_day: dict[date, set[LevelSubject]] = {}
         for user in self.app.turns.users():
             for session, turns in self.app.dependencies.index.sessions(user).items():
-                archived = {self._day(one.last_activity) for one in turns if one.state == TurnState.ARCHIVED}
-                last = {max(day for one in turns if (day := self._day(one.last_activity)))} if archived - {None} else set[date]()
+                archived = {self._day(turn.last_activity) for turn in turns if turn.state == TurnState.ARCHIVED}
+                last = {max(day for turn in turns if (day := self._day(turn.last_activity)))} if archived - {None} else set[date]()
                 for day in archived | last:
-                    if day and day in wanted:
-                        found.setdefault(day, set()).add(LevelSubject(user, "" if by_user else session))
-        return {day: frozenset(subjects) for day, subjects in found.items()}
+                    if day and day in requested_days:
+                        by_day.setdefault(day, set()).add(LevelSubject(user, "" if by_user else session))
+        return {day: frozenset(subjects) for day, subjects in by_day.items()}
 
     def level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevel) -> LevelReport:
         """Bring `session_summaries` or `user_digests` of these subjects up to date. Raises StoreError."""
         ctx = open_levels(self.app, run_id=run_id)
-        ordered = sorted(subjects, key=lambda one: (one.user, one.session))
+        ordered = sorted(subjects, key=lambda subject: (subject.user, subject.session))
         if name == SESSIONS:
-            return self.app.run(summarize_sessions(ctx, [(one.user, one.session) for one in ordered], on_row=on_row))
-        return self.app.run(digest_users(ctx, [one.user for one in ordered], on_row=on_row))
+            return self.app.run(summarize_sessions(ctx, [(subject.user, subject.session) for subject in ordered], on_row=on_row))
+        return self.app.run(digest_users(ctx, [subject.user for subject in ordered], on_row=on_row))
 
     def lost(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
-        """One sentence for each fault against `sources_linked` of these narratives or digests; it names its subject."""
+        """One sentence for each fault of the check `sources_linked` in these narratives or digests; it names its subject."""
         ctx = open_levels(self.app)
         sessions = user_sessions(ctx)
-        for subject in sorted(subjects, key=lambda one: (one.user, one.session)):
+        for subject in sorted(subjects, key=lambda subject: (subject.user, subject.session)):
             try:
                 if subject.session:
                     faults = missing_turns(ctx, subject, sessions(subject.user).get(subject.session, ()))
@@ -168,7 +168,7 @@ class ArchiveService:
 
     def by_day(self) -> tuple[tuple[date, int], ...]:
         """Every day with archived turns, newest first, and their number."""
-        days = Counter(day for one in self.app.dependencies.index.activities(archived=True) if (day := self._day(one.last_activity)))
+        days = Counter(day for turn in self.app.dependencies.index.activities(archived=True) if (day := self._day(turn.last_activity)))
         return tuple(sorted(days.items(), reverse=True))
 
     def _day(self, moment: str) -> date | None:

@@ -30,7 +30,7 @@ from pandora_dagster.settings import Settings, load_settings, process_environmen
 
 __all__ = ["CompressionTask", "answer_lines", "broken_json_line", "compress_text", "content_type_named", "count_tokens", "open_compressor"]
 
-_ORDER = (
+_OUTCOME_ORDER = (
     Outcome.KEPT,
     Outcome.EQUAL,
     Outcome.RECOVERABLE,
@@ -43,9 +43,9 @@ _FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "qu
 _OPTIONAL = frozenset({"type", "query", "original"})
 _JSON_BEGINS = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[{\[\"])")
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
-_HEAD = 8_192
+_BINARY_TEST_BYTES = 8_192
 """Bytes that are searched for a zero byte, the mark of a binary file."""
-_LONGEST_LINE = 64 * 2**20
+_MAX_LINE_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ def compress_text(
     id: str | int = "",
     settings: Settings | None = None,
 ) -> dict[str, Any]:
-    """`text` in at most `target_tokens` cl100k tokens, with a verdict for every fact (001 whole).
+    """`text` in at most `target_tokens` cl100k tokens, with a verdict for every fact (specification 001).
 
-    `type` is a content type of 000 section 22, detected where it is empty. Where `text` is a compression already, `original`
+    `type` is a content type of specification 000, section 22, detected where it is empty. Where `text` is a compression already, `original`
     is what was compressed first: verdicts are about its facts, over any number of generations, and critical ones that `text` lost are put
     back. The answer has `id`, `text` (None where no sound text fits),
     `tokens`, `facts` (`total` and a number for each verdict), `kept` (the kept facts), `missing` (the statements that hold a lost fact),
@@ -112,33 +112,33 @@ def open_compressor(settings: Settings) -> Generator[Compressor]:
 def answer_lines(lines: bytes, compressed: Compressor, *, where: str) -> Generator[dict[str, Any]]:
     """One answer for each line, in order. An invalid line has one too: its number as `line`, no text, no facts, and the error as
     `halted`. Raises InputError, before the first answer, where `lines` is not text."""
-    if b"\0" in lines[:_HEAD]:
+    if b"\0" in lines[:_BINARY_TEST_BYTES]:
         raise InputError(f"{where}: a binary file: expected UTF-8 text with one JSON object a line")
     rows = lines.removeprefix(codecs.BOM_UTF8).split(b"\n")
-    first: dict[str | int, int] = {}
+    first_lines: dict[str | int, int] = {}
     for number, line in enumerate(rows[:-1] if not rows[-1] else rows, 1):
-        yield _answer(line, number, f"{where}:{number}", compressed, first)
+        yield _answer(line, number, f"{where}:{number}", compressed, first_lines)
 
 
-def _answer(line: bytes, number: int, where: str, compressed: Compressor, first: dict[str | int, int]) -> dict[str, Any]:
-    """`first` is the line of each id so far."""
-    given: Mapping[str, Any] = {}
+def _answer(line: bytes, number: int, where: str, compressed: Compressor, first_lines: dict[str | int, int]) -> dict[str, Any]:
+    """The answer of one line. `first_lines`: id -> the first line that has it."""
+    fields: Mapping[str, Any] = {}
     try:
-        given = _parse_object(line, where)
-        wanted = _parse_request(given, where)
-        if (known := first.setdefault(wanted.id, number)) != number:
-            raise InputError(f"{where}: id {wanted.id!r}: the same as in line {known}: expected another")
+        fields = _parse_object(line, where)
+        task = _parse_request(fields, where)
+        if (first_line := first_lines.setdefault(task.id, number)) != number:
+            raise InputError(f"{where}: id {task.id!r}: the same as in line {first_line}: expected another")
     except InputError as error:
-        return _refusal(_id(given), number, str(error))
+        return _refusal(_id(fields), number, str(error))
     try:
-        return compressed(wanted)
+        return compressed(task)
     except PandoraError as error:
-        return _refusal(wanted.id, number, f"{where}: {error}")
+        return _refusal(task.id, number, f"{where}: {error}")
 
 
 def _parse_object(line: bytes, where: str) -> Mapping[str, Any]:
-    if len(line) > _LONGEST_LINE:
-        raise InputError(f"{where}: {len(line):,} bytes: expected at most {_LONGEST_LINE:,}")
+    if len(line) > _MAX_LINE_BYTES:
+        raise InputError(f"{where}: {len(line):,} bytes: expected at most {_MAX_LINE_BYTES:,}")
     if not line.strip():
         raise InputError(f"{where}: an empty line: expected one JSON object")
     try:
@@ -164,12 +164,12 @@ def _parse_request(given: Mapping[str, Any], where: str) -> CompressionTask:
     return CompressionTask(**{name: fields[name] for name in _FIELDS if name in fields})
 
 
-def _id(given: Mapping[str, Any]) -> str | int | None:
+def _id(fields: Mapping[str, Any]) -> str | int | None:
     """The id of a line; None where it is missing or not valid Unicode."""
-    found = given.get("id")
-    if not isinstance(found, str | int) or isinstance(found, bool):
+    value = fields.get("id")
+    if not isinstance(value, str | int) or isinstance(value, bool):
         return None
-    return None if isinstance(found, str) and any("\ud800" <= c <= "\udfff" for c in found) else found
+    return None if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value) else value
 
 
 def _check_text(text: str, where: str) -> None:
@@ -212,39 +212,39 @@ def content_type_named(name: str) -> ContentType | None:
         raise InputError(f"type {name!r}: expected one of {', '.join(ContentType)}") from None
 
 
-def _by_structure(one: CompressionTask, counter: TokenMeasure) -> dict[str, Any]:
-    made = compress(one.request(), counter)
-    return _line(one.id, made.text, made.tokens, made.ledger, made.verification, made.advice)
+def _by_structure(task: CompressionTask, counter: TokenMeasure) -> dict[str, Any]:
+    compressed = compress(task.request(), counter)
+    return _line(task.id, compressed.text, compressed.tokens, compressed.ledger, compressed.verification, compressed.advice)
 
 
-async def _by_engine(one: CompressionTask, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
-    if one.target_tokens < 1:
-        raise InputError(f"compress: target_tokens: {one.target_tokens}: expected at least 1 token")
-    request = one.request()
+async def _by_engine(task: CompressionTask, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
+    if task.target_tokens < 1:
+        raise InputError(f"compress: target_tokens: {task.target_tokens}: expected at least 1 token")
+    request = task.request()
     site = CallSite("compress", settings.user)
     try:
-        made = await engine.compress(request, site=site)
+        compressed = await engine.compress(request, site=site)
     except CallFaultError as error:
         raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
     ledger = build_ledger(request.source)
-    found = made.verification or verify(ledger, made.text or "")
-    return _line(one.id, made.text, made.tokens, ledger, found, made.halted or None)
+    verification = compressed.verification or verify(ledger, compressed.text or "")
+    return _line(task.id, compressed.text, compressed.tokens, ledger, verification, compressed.halted or None)
 
 
 def _line(
-    id: str | int | None, text: str | None, tokens: int, ledger: Ledger | None, found: Verification, halted: str | None
+    id: str | int | None, text: str | None, tokens: int, ledger: Ledger | None, verification: Verification, halted: str | None
 ) -> dict[str, Any]:
-    facts = {"total": found.counts["total"]} | {outcome.value: found.counts[outcome.value] for outcome in _ORDER}
-    changed = [*found.changed, *found.invented] if text is not None else []
+    facts = {"total": verification.counts["total"]} | {outcome.value: verification.counts[outcome.value] for outcome in _OUTCOME_ORDER}
+    changed = [*verification.changed, *verification.invented] if text is not None else []
     return {
         "id": id,
         "text": text,
         "tokens": tokens,
         "facts": facts,
-        "kept": [v.text for v in found.kept] if text is not None else [],
-        "missing": missing_statements(ledger, found.lost) if ledger else [],
+        "kept": [v.text for v in verification.kept] if text is not None else [],
+        "missing": missing_statements(ledger, verification.lost) if ledger else [],
         "changed": [describe_change(v) for v in changed],
-        "left_out": [one.text for one in found.left_out],
+        "left_out": [unit.text for unit in verification.left_out],
         "halted": halted,
     }
 

@@ -16,12 +16,12 @@ from pandora_dagster.contracts.retention import ErasureIntent, ErasureProof, Era
 from pandora_dagster.documents.redaction.user_traces import MIN_TRACE_BYTES, UserTraces, occurring_facts
 from pandora_dagster.language.timestamps import format_timestamp
 
-_SHOWN = 200
-_KINDS = frozenset((FactKind.MONEY, FactKind.QUANTITY, FactKind.URL, FactKind.IDENTIFIER, FactKind.NAME, FactKind.NUMBER))
-_LONGEST = 80
-_DIGITS = 8
+_MAX_REPORTED_HITS = 200
+_SEARCHED_KINDS = frozenset((FactKind.MONEY, FactKind.QUANTITY, FactKind.URL, FactKind.IDENTIFIER, FactKind.NAME, FactKind.NUMBER))
+_MAX_FACT_BYTES = 80
+_MIN_DIGITS = 8
 """A bare number of fewer digits occurs by chance, in times and sizes."""
-MOST_FACTS = 5_000
+MAX_FACTS = 5_000
 """Facts that are searched for; those that come first in their documents are preferred."""
 OnStep = Callable[[str], None]
 
@@ -38,14 +38,15 @@ class ErasureService:
     on_step: OnStep
 
     def find(self, user: UserId) -> UserDataCounts:
-        """What there is of a user; nothing is changed. Raises StoreError, DocumentError."""
+        """Count the data of a user; nothing is changed. Raises StoreError, DocumentError."""
         user_id(user)
         *others, documents = self.erasers  # the documents are counted first and erased last
         counts = {kind: number for eraser in (documents, *others) for kind, number in eraser.count(user).items()}
         return UserDataCounts(user, {**counts, "begun_before": int(self.intents.has_intent(user))}, tuple(self.data.notices(user)))
 
     def erase(self, user: UserId) -> ErasureReport:
-        """Erase, then search. Raises StoreError where something is locked or refused: a second call continues."""
+        """Erase everything of a user, then search the store for traces. Raises StoreError where something is locked or refused: a second
+        call continues."""
         intents = self.intents
         with intents.one_at_a_time():
             found = self.find(user)
@@ -78,10 +79,10 @@ class ErasureService:
         """The number of facts in the user's documents and in the intent, and the traces: those facts that are neither in another user's
         documents nor in this program."""
         found = find_distinctive_facts(self.data.texts(user))
-        facts = tuple(dict.fromkeys((*known, *found)))[: 2 * MOST_FACTS]
+        facts = tuple(dict.fromkeys((*known, *found)))[: 2 * MAX_FACTS]
         elsewhere = occurring_facts((*facts, user), self.data.of_others(user))
-        own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST_FACTS]
-        return len(facts), UserTraces(user, own, is_id_distinctive=len(user) >= _PLAIN and user not in elsewhere)
+        own = tuple(fact for fact in facts if fact not in elsewhere)[:MAX_FACTS]
+        return len(facts), UserTraces(user, own, is_id_distinctive=len(user) >= _MIN_ID_CHARACTERS and user not in elsewhere)
 
     def _proof(self, traces: UserTraces, facts: int) -> ErasureProof:
         """Every object that an eraser knows, searched: all files of the store and of Dagster's storage."""
@@ -90,40 +91,43 @@ class ErasureService:
         for searched in (searched for eraser in self.erasers for searched in eraser.search(traces)):
             files, size = files + 1, size + searched.size
             hits += [searched.hit] if searched.hit else []
-        return ErasureProof(files, size, len(traces.facts), facts, tuple(hits[:_SHOWN]))
+        return ErasureProof(files, size, len(traces.facts), facts, tuple(hits[:_MAX_REPORTED_HITS]))
 
 
-_PLAIN = 5
+_MIN_ID_CHARACTERS = 5
 """An id shorter than this occurs as a word in other texts; it counts only where it names the user."""
 
 
 def find_distinctive_facts(texts: Iterable[str]) -> tuple[str, ...]:
     """Names, numbers with units, identifiers and addresses of the texts, each once, if too long to occur by chance."""
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for text in texts:
-        for place, fact in enumerate(_searchable(build_ledger(text))):
+        for position, fact in enumerate(_searchable_facts(build_ledger(text))):
             if _is_distinctive(fact):
-                found[fact] = min(found.get(fact, place), place)
-    return tuple(sorted(found, key=lambda fact: (found[fact], fact)))
+                positions[fact] = min(positions.get(fact, position), position)
+    return tuple(sorted(positions, key=lambda fact: (positions[fact], fact)))
 
 
-def _searchable(ledger: Ledger) -> Iterator[str]:
-    """The values of a text; names behind one another are one, since each alone may be somebody else's."""
-    facts = sorted((f for f in ledger.facts if f.kind in _KINDS), key=lambda f: f.start)
-    for n, fact in enumerate(facts):
-        before = facts[n - 1] if n else fact
-        start = before.start if _is_one_name(ledger, before, fact) else fact.start
-        if n + 1 == len(facts) or not _is_one_name(ledger, fact, facts[n + 1]):
+def _searchable_facts(ledger: Ledger) -> Iterator[str]:
+    """The values of a text; adjacent names are one value, since each alone may be the name of another person."""
+    facts = sorted((f for f in ledger.facts if f.kind in _SEARCHED_KINDS), key=lambda f: f.start)
+    for index, fact in enumerate(facts):
+        previous = facts[index - 1] if index else fact
+        start = previous.start if _is_one_name(ledger, previous, fact) else fact.start
+        if index + 1 == len(facts) or not _is_one_name(ledger, fact, facts[index + 1]):
             yield ledger.text[start : fact.end]
 
 
-def _is_one_name(ledger: Ledger, one: Fact, other: Fact) -> bool:
-    return one.kind is other.kind is FactKind.NAME and ledger.text[one.end : other.start] == " "
+def _is_one_name(ledger: Ledger, first: Fact, second: Fact) -> bool:
+    return first.kind is second.kind is FactKind.NAME and ledger.text[first.end : second.start] == " "
 
 
 def _is_distinctive(fact: str) -> bool:
     """Whether a search for the bytes of the fact is reliable: on one line, without quotes, not a number that occurs by chance."""
-    if any(character in fact for character in '\n\r"\\') or not MIN_TRACE_BYTES <= len(fact.encode(errors="surrogatepass")) <= _LONGEST:
+    if (
+        any(character in fact for character in '\n\r"\\')
+        or not MIN_TRACE_BYTES <= len(fact.encode(errors="surrogatepass")) <= _MAX_FACT_BYTES
+    ):
         return False
     digits = sum(character.isdigit() for character in fact)
-    return digits >= _DIGITS or any(character.isalpha() or character in "$€£¥%" for character in fact)
+    return digits >= _MIN_DIGITS or any(character.isalpha() or character in "$€£¥%" for character in fact)

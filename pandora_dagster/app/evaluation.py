@@ -108,17 +108,17 @@ def open_evaluation(app: App) -> Evaluation:
 def make_tests(app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[str], lacks: Sequence[str], last: int) -> tuple[str, ...]:
     """Store recorded calls of `{category}/{name}` as tests in their user's folder; returns the paths. Raises InputError, before any is
     stored, for a call that is not among the newest `last` of the recipe, or whose inputs are gone."""
-    wanted = dict.fromkeys(calls)
-    found = {r.call_id: r for r in app.calls.newest(app.recipes.load(recipe).name, limit=last) if r.call_id in wanted}
-    made = [(_record(call, found, recipe), _case(app, _record(call, found, recipe))) for call in wanted]
-    tests = [(record, make_recipe_test(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in made]
+    call_ids = dict.fromkeys(calls)
+    records = {r.call_id: r for r in app.calls.newest(app.recipes.load(recipe).name, limit=last) if r.call_id in call_ids}
+    cases = [(_record(call, records, recipe), _case(app, _record(call, records, recipe))) for call in call_ids]
+    tests = [(record, make_recipe_test(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in cases]
     return tuple(str(app.records.recipe_tests.add(user_id(record.user_id), recipe, test)) for record, test in tests)
 
 
-def _record(call: str, found: Mapping[str, CallRecord], recipe: str) -> CallRecord:
-    if call not in found:
+def _record(call: str, records: Mapping[str, CallRecord], recipe: str) -> CallRecord:
+    if call not in records:
         raise InputError(f"{call[:80]}: no call of {recipe} among the newest: expected one that pandora recipes lessons names")
-    return found[call]
+    return records[call]
 
 
 def _case(app: App, record: CallRecord) -> CallCase:

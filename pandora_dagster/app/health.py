@@ -35,8 +35,8 @@ class Finding:
     remedy: str = ""
 
 
-REFLEX_MS = 100
-"""000 section 3: "Sub-100ms, always hot"."""
+MAX_REFLEX_LATENCY_MS = 100
+"""Specification 000, section 3: "Sub-100ms, always hot"."""
 _EXPECTED_STATES = frozenset({ServerState.ASLEEP, ServerState.STARTING, ServerState.WAITS, ServerState.READY})
 
 
@@ -49,25 +49,25 @@ async def check_servers(
     latencies = {layer: server.latency_ms for server in probed for layer in server.layers}
     states = folder.statuses()
     counts = _call_counts(calls)
-    found, largest = [*_serving(states, folder)], _largest_budgets(recipes)
+    findings, largest = [*_serving(states, folder)], _largest_budgets(recipes)
     for status in statuses:
-        known = _calibration(status, ratios, counts.get((status.layer.value, status.model), 0)) if status.ok else ""
+        calibration = _calibration(status, ratios, counts.get((status.layer.value, status.model), 0)) if status.ok else ""
         if not status.ok:
-            found.append(_unreachable_layer(status, runtime.endpoints[status.layer], states))
+            findings.append(_unreachable_layer(status, runtime.endpoints[status.layer], states))
         else:
             planned = runtime.context_limit(status.layer)
-            found.append(_layer(status, planned, largest.get(status.layer, 0), latencies.get(status.layer), known))
-    return (*found, *(finding for server in probed for finding in _server(server)))
+            findings.append(_layer(status, planned, largest.get(status.layer, 0), latencies.get(status.layer), calibration))
+    return (*findings, *(finding for server in probed for finding in _server(server)))
 
 
 def _serving(states: Mapping[str, ServerStatus] | None, folder: ServingFolder) -> Iterator[Finding]:
     """The servers that `pandora serve` supervises, where it runs."""
     if states is None:
         return
-    lost = [name for name, status in states.items() if status.state == ServerState.GIVEN_UP]
+    given_up = [name for name, status in states.items() if status.state == ServerState.GIVEN_UP]
     says = ", ".join(f"{name} {status.state}" for name, status in states.items())
-    remedy = f"See {', '.join(str(folder.log(name)) for name in lost)}; then start pandora serve again." if lost else ""
-    yield Finding("serving", not lost, says, remedy)
+    remedy = f"See {', '.join(str(folder.log(name)) for name in given_up)}; then start pandora serve again." if given_up else ""
+    yield Finding("serving", not given_up, says, remedy)
 
 
 def _layer(status: LayerStatus, planned: int | None, largest: int, latency_ms: float | None, calibration: str) -> Finding:
@@ -77,11 +77,11 @@ def _layer(status: LayerStatus, planned: int | None, largest: int, latency_ms: f
     if planned is not None and planned < largest:
         says = f"{status.endpoint}: context {planned} is under the largest recipe budget {largest}"
         return Finding(part, False, says, f"{_more_context(status, planned)}, or expect the input of these calls to shrink.")
-    slow = status.layer is ModelLayer.REFLEX and latency_ms is not None and latency_ms >= REFLEX_MS
+    slow = status.layer is ModelLayer.REFLEX and latency_ms is not None and latency_ms >= MAX_REFLEX_LATENCY_MS
     remedy = "" if not slow else "It works, slowly: a smaller model, a free GPU or fewer calls at once make the gates quick again."
     context = "" if status.context is None else f", context {status.context}"
     pace = "" if latency_ms is None else f", small calls {latency_ms:.0f} ms"
-    against = f" against {REFLEX_MS} ms" if pace and status.layer is ModelLayer.REFLEX else ""
+    against = f" against {MAX_REFLEX_LATENCY_MS} ms" if pace and status.layer is ModelLayer.REFLEX else ""
     return Finding(part, True, f"{status.endpoint}: {status.model}{context}{pace}{against}, {calibration}", remedy)
 
 
@@ -212,11 +212,11 @@ class HealthService:
 
 def _indexes(indexes: Mapping[str, IndexFile]) -> Iterator[Finding]:
     """Whether each existing index can be opened; `pandora index verify` compares its rows."""
-    there = [name for name, file in indexes.items() if file.path.exists()]
-    faults = {name: fault for name in there if (fault := indexes[name].fault())}
+    existing = [name for name, file in indexes.items() if file.path.exists()]
+    faults = {name: fault for name in existing if (fault := indexes[name].fault())}
     for name, fault in faults.items():
         yield Finding(f"index of {name}", False, str(fault), fault.hint)
-    if sound := [name for name in there if name not in faults]:
+    if sound := [name for name in existing if name not in faults]:
         yield Finding("indexes", True, f"{', '.join(sound)}: can be read")
 
 
@@ -252,7 +252,7 @@ def _embeddings(vectors: VectorIndex) -> Finding:
 
 
 def _compressions(calls: CallCounts) -> Iterator[Finding]:
-    """Sums over all compressions (000 section 27); nothing before the first turn is completed."""
+    """Sums over all compressions (specification 000, section 27); nothing before the first turn is completed."""
     if not calls.file.exists():
         return
     try:

@@ -39,14 +39,14 @@ def _entry_tokens(key: TurnKey, turns: TurnStore, counter: TokenMeasure) -> int:
         return 0
 
 
-_CONTEXT = "context.md"
+_CONTEXT_FILE = "context.md"
 _NO_TURN = re.compile(r"digest$|(?:session|notes|research_cache|webpage_cache)/|(?:preferences|facts)\.md$")
 _TURN_PART = re.compile(r"[^/#@]*")
 OnStep = Callable[[int, int], None]
 """Receives the number of parts done, and of all parts."""
-MakesRows = Callable[[Callable[[str], None], Callable[[int], None]], tuple[int, Path | None]]
+RowBuilder = Callable[[Callable[[str], None], Callable[[int], None]], tuple[int, Path | None]]
 """Rebuilds the index with callbacks for faults and for progress; returns the number of rows, and where a damaged index is kept."""
-_BATCH = 200
+_OWNERS_PER_BATCH = 200
 """Owners whose links are verified together."""
 
 
@@ -58,7 +58,7 @@ class LineageService:
     index: LineageIndex
     texts: Callable[[], DocumentTexts]
     """Opens a reader of document texts; one per walk through the lineage."""
-    make_rows: MakesRows
+    make_rows: RowBuilder
     compare: Callable[[Iterable[TurnKey] | None], Iterator[str]]
     """One sentence for each difference between the rows of these turns, or of the whole store, and the documents. Raises StoreError."""
 
@@ -76,7 +76,7 @@ class LineageService:
         part = _TURN_PART.match(path)
         short, rest = (path[: part.end()], path[part.end() :]) if part else (path, "")
         key = self.turns.resolve(f"{owner}:{short}" if colon else short)
-        return DocumentId.parse(f"{key}/{_CONTEXT}{rest}" if rest[:1] in ("", "#") else f"{key}{rest}")
+        return DocumentId.parse(f"{key}/{_CONTEXT_FILE}{rest}" if rest[:1] in ("", "#") else f"{key}{rest}")
 
     def ensure_index(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> bool:
         """Rebuild the index where it is missing, damaged or incomplete; True where it was rebuilt. Raises StoreError."""
@@ -102,8 +102,8 @@ class LineageService:
     def tree(self, document: DocumentId, *, depth: int | None = None) -> tuple[tuple[Branch, ...], dict[str, tuple[LineageEdge, ...]]]:
         """The tree under a document, and its rows. Raises InputError for an unknown document."""
         rows = rows_under(str(document), lambda documents: self.index.parents(document.user, documents), depth=depth)
-        if not any(rows.values()) and (wrong := text_by_hash(str(document), "", self.texts())[1]):
-            raise InputError(f"{document}: {wrong}")
+        if not any(rows.values()) and (fault := text_by_hash(str(document), "", self.texts())[1]):
+            raise InputError(f"{document}: {fault}")
         return tuple(tree(str(document), rows, depth=depth)), rows
 
     def prove(self, document: DocumentId | None = None, *, on_step: OnStep = lambda done, of: None) -> Iterator[LinkCheck | str]:
@@ -121,10 +121,10 @@ class LineageService:
             turns = [found.turn.key for _, owner in owners if (found := _turn_of(owner)) and found.turn]
             yield from self.compare(turns)
         texts = self.texts()
-        for start in range(0, len(owners), _BATCH):
-            batch = owners[start : start + _BATCH]
+        for start in range(0, len(owners), _OWNERS_PER_BATCH):
+            batch = owners[start : start + _OWNERS_PER_BATCH]
             for user in dict.fromkeys(user for user, _ in batch):
-                yield from check_links(self.index.rows_of(user, [owner for whose, owner in batch if whose == user]), texts)
+                yield from check_links(self.index.rows_of(user, [owner for owning_user, owner in batch if owning_user == user]), texts)
             on_step(start + len(batch), len(owners))
 
     def view(self, document: DocumentId) -> LineageView:
@@ -134,4 +134,4 @@ class LineageService:
 
 
 def _turn_of(owner: str) -> DocumentId | None:
-    return DocumentId.parse(f"{owner}/{_CONTEXT}") if is_turn_owner(owner) else None
+    return DocumentId.parse(f"{owner}/{_CONTEXT_FILE}") if is_turn_owner(owner) else None

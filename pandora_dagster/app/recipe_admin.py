@@ -78,7 +78,7 @@ def recipe_rows(settings: Settings) -> list[dict[str, Any]]:
 
 
 T = TypeVar("T")
-_AT_ONCE = 8
+_SERVER_CONCURRENCY = 8
 """Concurrent calls to a server; the embedded runtime answers one at a time."""
 
 
@@ -115,7 +115,9 @@ def open_dry_run(settings: Settings, recipes: RecipeLoader, counter: TokenMeasur
         new_call_id=_new_trial_id,
         log_event=_ignore_event,
     )
-    return DryRun(DryRunExecutor(execution, pinned, capture), runtime, asyncio.Runner(), 1 if runtime.name == EMBEDDED else _AT_ONCE)
+    return DryRun(
+        DryRunExecutor(execution, pinned, capture), runtime, asyncio.Runner(), 1 if runtime.name == EMBEDDED else _SERVER_CONCURRENCY
+    )
 
 
 def _new_trial_id() -> str:
@@ -175,7 +177,7 @@ def run_tests(
     A version runs with the present tests of its file, and with those made from calls of `user`.
     Raises InputError, ConfigurationError.
     """
-    chosen = [admin.find(name)] if name else [(one, resolve_version(admin.ctx, one, "production")) for one in admin.recipes.names()]
+    chosen = [admin.find(name)] if name else [(path, resolve_version(admin.ctx, path, "production")) for path in admin.recipes.names()]
     dry_run = open_dry_run(settings, admin.production, admin.counter, runtime=runtime)
     try:
         return tuple(

@@ -11,9 +11,9 @@ from pandora_dagster.errors import InputError
 from pandora_dagster.language.timestamps import format_timestamp, parse_timestamp
 from pandora_dagster.retrieval.messages.search_results import SearchResults, search_results
 
-_TOKENS_A_MESSAGE = 5
-"""Most messages with their speaker have more tokens, so that what is fetched fills the budget."""
-_FEWEST = 50
+_MIN_MESSAGE_TOKENS = 5
+"""Most messages with their speaker have more tokens, so that the fetched ones fill the budget."""
+_MIN_FETCHED_MESSAGES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class SearchService:
     """Tokens of a text."""
 
     def messages(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
-        """What the user's messages say about `query`, within `budget_tokens`. An empty filter is none. Raises InputError."""
-        found = self.index.messages(self._owner(user), query, limit=most_messages(budget_tokens), filters=_filters(filters))
-        relevant = self.index.relevant(query, found)
-        return search_results(query, relevant, budget=budget_tokens, count=self.count, beside=self.index.neighbours(found, relevant))
+        """The user's messages about `query`, within `budget_tokens`. An empty filter is ignored. Raises InputError."""
+        fetched = self.index.messages(self._owner(user), query, limit=most_messages(budget_tokens), filters=_filters(filters))
+        relevant = self.index.relevant(query, fetched)
+        return search_results(query, relevant, budget=budget_tokens, count=self.count, beside=self.index.neighbours(fetched, relevant))
 
     def unmatched_filters(self, user: str, filters: Mapping[str, str]) -> tuple[str, ...]:
-        """One sentence for each filter whose value no turn of the user has. An empty filter is none. Raises InputError."""
+        """One sentence for each filter whose value no turn of the user has. An empty filter is ignored. Raises InputError."""
         owner = self._owner(user)
         unknown = self.index.unmatched_filters(owner, _filters(filters))
         return tuple(f"{name} {value[:80]!r}: no turn of {owner} has it: expected one that is there" for name, value in unknown.items())
@@ -43,20 +43,20 @@ class SearchService:
 
 def most_messages(budget_tokens: int) -> int:
     """How many of the best messages a search fetches for a budget."""
-    return _FEWEST + budget_tokens // _TOKENS_A_MESSAGE
+    return _MIN_FETCHED_MESSAGES + budget_tokens // _MIN_MESSAGE_TOKENS
 
 
-def _filters(given: Mapping[str, str]) -> SearchFilters:
-    """Filters from words. Raises InputError for a wrong time or state."""
-    state = given.get("state")
+def _filters(values: Mapping[str, str]) -> SearchFilters:
+    """Parse the filters of a command. Raises InputError for an invalid time or state."""
+    state = values.get("state")
     if state and state not in set(TurnState):
         raise InputError(f"state {state[:40]!r}: expected one of {', '.join(TurnState)}")
     return SearchFilters(
-        session=given.get("session") or None,
-        since=_time("since", given.get("since", "")),
-        until=_time("until", given.get("until", "")),
-        intent=given.get("intent") or None,
-        topic=given.get("topic") or None,
+        session=values.get("session") or None,
+        since=_time("since", values.get("since", "")),
+        until=_time("until", values.get("until", "")),
+        intent=values.get("intent") or None,
+        topic=values.get("topic") or None,
         state=TurnState(state) if state else None,
     )
 

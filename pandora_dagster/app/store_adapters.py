@@ -107,11 +107,11 @@ def open_store_adapters(
     turns = TurnFiles(root, counter=counter, clock=clock, phases=phase_effects())
     sessions = SessionFiles(root)
 
-    def remake() -> None:
+    def rebuild_outdated() -> None:
         report("the turn index is of an older design: it is rebuilt from the documents")
         rebuild_turns(turns, index, Preambles(sessions))
 
-    index = DuckTurnIndex(DuckDBFile(indexes / "turn_index.duckdb", TURN_SCHEMA, wait_s, remake), vectors=vectors, clock=clock)
+    index = DuckTurnIndex(DuckDBFile(indexes / "turn_index.duckdb", TURN_SCHEMA, wait_s, rebuild_outdated), vectors=vectors, clock=clock)
     research_index = DuckResearchIndex(DuckDBFile(indexes / "research_index.duckdb", RESEARCH_SCHEMA, wait_s))
     note_index = DuckNoteIndex(DuckDBFile(indexes / "note_index.duckdb", NOTE_SCHEMA, wait_s), index.reader)
     return StoreAdapters(
@@ -261,7 +261,8 @@ def open_record_folder(folder: Path) -> RecordFolder:
 
 
 def first_day(settings: Settings) -> date:
-    """The first day of a store: PANDORA_FIRST_DAY, or the first day with turns if that is earlier (DECISIONS 30)."""
+    """The first day of a store: PANDORA_FIRST_DAY, or the first day with turns if that is earlier (decision 30,
+    docs/decisions/30-imported-turns.md)."""
     return min(settings.first_day, FirstDay(settings.root).read() or settings.first_day)
 
 

@@ -15,7 +15,7 @@ from pandora_dagster.compression.verification.report import describe_change, rep
 from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.documents.redaction.credentials import redact
 
-_MAX_TITLE = 400
+_MAX_TITLE_CHARACTERS = 400
 LEGEND = {
     "kept": "kept",
     "equal": "equal: kept in another spelling",
@@ -47,34 +47,34 @@ def verify_texts(original: str, shortened: str) -> dict[str, Any]:
 
 
 def compare_texts(original: str, shortened: str, *, names: tuple[str, str]) -> TextComparison:
-    """The same as a page shows it."""
+    """Compare both texts for a page. `names`: the headings of the original and of the shortened text."""
     ledger = build_ledger(original)
-    found = verify(ledger, shortened)
-    before = Pane(names[0], ledger.text, tuple(_marks_of_original(ledger, found)))
-    after = Pane(names[1], redact(shortened), tuple(_marks_of_shortened(found)))
-    counts = ", ".join(f"{found.counts[o.value]} {o.value.replace('_', ' ')}" for o in Outcome if found.counts[o.value])
-    changes = tuple(describe_change(v) for v in (*found.changed, *found.invented))
-    left_out = tuple(f"line {one.original.line}: {one.text}" for one in found.left_out)
-    return TextComparison(before, after, f"{found.counts['total']} facts: {counts}", changes, left_out)
+    verification = verify(ledger, shortened)
+    before = Pane(names[0], ledger.text, tuple(_marks_of_original(ledger, verification)))
+    after = Pane(names[1], redact(shortened), tuple(_marks_of_shortened(verification)))
+    counts = ", ".join(f"{verification.counts[o.value]} {o.value.replace('_', ' ')}" for o in Outcome if verification.counts[o.value])
+    changes = tuple(describe_change(v) for v in (*verification.changed, *verification.invented))
+    left_out = tuple(f"line {unit.original.line}: {unit.text}" for unit in verification.left_out)
+    return TextComparison(before, after, f"{verification.counts['total']} facts: {counts}", changes, left_out)
 
 
-def _marks_of_original(ledger: Ledger, found: Verification) -> Iterator[Mark]:
-    for one in found.left_out:
-        yield Mark(one.original.start, one.original.end, "missing", "left out")
-    for verdict in found.verdicts:
+def _marks_of_original(ledger: Ledger, verification: Verification) -> Iterator[Mark]:
+    for unit in verification.left_out:
+        yield Mark(unit.original.start, unit.original.end, "missing", "left out")
+    for verdict in verification.verdicts:
         if (fact := verdict.fact) is not None:
             kind = verdict.outcome.value + (" critical" if fact.rank is Rank.CRITICAL else "")
             yield Mark(fact.start, fact.end, kind, _title(verdict))
 
 
-def _marks_of_shortened(found: Verification) -> Iterator[Mark]:
-    for statement in found.for_review:
-        yield Mark(statement.shortened.start, statement.shortened.end, "span", "; ".join(statement.differences)[:_MAX_TITLE])
-    for verdict in found.verdicts:
+def _marks_of_shortened(verification: Verification) -> Iterator[Mark]:
+    for statement in verification.for_review:
+        yield Mark(statement.shortened.start, statement.shortened.end, "span", "; ".join(statement.differences)[:_MAX_TITLE_CHARACTERS])
+    for verdict in verification.verdicts:
         if verdict.here and verdict.outcome is not Outcome.MISSING:
             yield Mark(verdict.here.start, verdict.here.end, verdict.outcome.value, _title(verdict))
 
 
 def _title(verdict: Verdict) -> str:
     head = f"{verdict.fact.kind.value}, " if verdict.fact else ""
-    return "; ".join(part for part in (head + verdict.outcome.value, verdict.reason, verdict.evidence) if part)[:_MAX_TITLE]
+    return "; ".join(part for part in (head + verdict.outcome.value, verdict.reason, verdict.evidence) if part)[:_MAX_TITLE_CHARACTERS]

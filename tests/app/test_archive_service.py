@@ -46,7 +46,7 @@ def test_many_turns_are_shortened_apart_and_come_out_the_same(tmp_path, monkeypa
             assert len(workers()) == 1
             return made
 
-    monkeypatch.setattr(archive_service, "_MANY", many)
+    monkeypatch.setattr(archive_service, "_MIN_TURNS_FOR_WORKERS", many)
     monkeypatch.setattr(archive_service, "spare_processor_count", lambda: spare)
     monkeypatch.setattr(archive_service, "CompressionWorkerPool", Counted)
     apart, app = archived(tmp_path / "apart")

@@ -76,7 +76,7 @@ def test_what_lacks_is_reported_once(tmp_path: Path) -> None:
 
 def test_a_slow_reflex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It works, so nothing fails; what would help is reported."""
-    monkeypatch.setattr(health, "REFLEX_MS", 1)
+    monkeypatch.setattr(health, "MAX_REFLEX_LATENCY_MS", 1)
     found = examined(tmp_path, able(takes_s=0.02))
     assert found["layer REFLEX"].ok and found["layer REFLEX"].remedy.startswith("It works, slowly") and not found["layer MIND"].remedy
 

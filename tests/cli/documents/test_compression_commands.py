@@ -230,7 +230,7 @@ def test_a_broken_line_is_answered_in_its_place(kind, invoke, tmp_path):
 
 def test_a_line_over_the_limit_is_answered(monkeypatch):
     """Before it is read."""
-    monkeypatch.setattr("pandora_dagster.app.compression_service._LONGEST_LINE", 70)
+    monkeypatch.setattr("pandora_dagster.app.compression_service._MAX_LINE_BYTES", 70)
     with open_compressor(load_settings({})) as compressed:
         first, second = answer_lines(
             GOOD + b"\n" + GOOD.replace(b"good", b"more").replace(b"hello", b"hello" * 9), compressed, where="here"

@@ -53,7 +53,9 @@ class CompressionStack:
     """The compression of an application."""
 
     engine: SummarizationEngine
+    """Compresses any text."""
     sections: SectionBudgets
+    """Compresses the sections of a turn that are over their budgets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class App:
     lineage: LineageService
     search: SearchService
     on_close: Callable[[], None]
-    """Writes what is not on the disk yet."""
+    """Writes the metrics that are not stored yet."""
 
     @property
     def turns(self) -> TurnStore:
@@ -151,8 +153,8 @@ class App:
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode!r}: expected chat or code")
         self.verify_models()
-        chosen = session_id(session or self.new_session())
-        return turn_flow.start_turn(self.dependencies, query, user=self.owner(user), session=chosen, mode=mode, metadata=metadata)
+        turn_session = session_id(session or self.new_session())
+        return turn_flow.start_turn(self.dependencies, query, user=self.owner(user), session=turn_session, mode=mode, metadata=metadata)
 
     def with_listener(self, listener: AnswerListener) -> "App":
         """The same application, which passes the answers of turns to `listener` while they are written."""
@@ -186,9 +188,11 @@ class App:
         return self.run(turn_flow.run_turn(key, self.dependencies, on_report=on_report))
 
     def answer_of(self, key: TurnKey, turn: Turn | None = None) -> TurnAnswer:
+        """The answer of a turn; `turn`, where the caller has loaded it, is not read again."""
         return read_answer(self.dependencies, key, turn)
 
     def folder(self, key: TurnKey) -> Path:
+        """The folder of a turn's documents."""
         return Path(self.turns.path(key))
 
     def close(self) -> None:

@@ -61,10 +61,10 @@ class BatchService:
         return BatchRun(batch, rows, self.inbox.finish(name, batch.day, batch.digest, batch.rejected))
 
     def identity(self, name: str) -> tuple[str, str]:
-        """The digest of a file of the inbox, and its day: the day on which it began, else today."""
+        """The digest of a file of the inbox, and its day: the day on which its batch began, else today."""
         digest = query_file_digest(self.inbox.read(self.inbox.path(name)))
-        known = self._batches.find(digest)
-        return digest, known.day if known else self.today()
+        begun_batch = self._batches.find(digest)
+        return digest, begun_batch.day if begun_batch else self.today()
 
     def waiting(self, day: str) -> tuple[str, ...]:
         """The files of the inbox that belong to this day."""

@@ -57,8 +57,9 @@ class Evaluation:
 
     def comparison(self, path: str) -> VersionComparison:
         """The version and layer of `{category}/{name}` in production, compared with its predecessor."""
-        (present, after), (before, than) = (*self.production_figures(path).items(), *(("", CallMetrics()),) * 2)[:2]
-        return compare_versions(path, present, after, before, than)
+        no_version = ("", CallMetrics())
+        current, previous = (*self.production_figures(path).items(), no_version, no_version)[:2]
+        return compare_versions(path, *current, *previous)
 
     def comparisons(self) -> tuple[VersionComparison, ...]:
         """The comparisons of every recipe that ever ran."""

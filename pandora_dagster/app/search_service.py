@@ -18,7 +18,7 @@ _MIN_FETCHED_MESSAGES = 50
 
 @dataclass(frozen=True, slots=True)
 class SearchService:
-    """Searches over one index. `user` is searched where a search names none."""
+    """Searches over one index. `user`: whose messages are searched where a search names no user."""
 
     index: SearchIndex
     user: UserId

@@ -38,7 +38,7 @@ from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import ContentType, Priority
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.turns.cold_files import LEVEL, packed_tar
+from pandora_dagster.stores.turns.cold_files import ZSTD_LEVEL, build_tar
 
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 MEMORY, THROUGHPUT, FLAT = 1.3, 0.7, 1.25
@@ -126,7 +126,7 @@ def bare(root: Path) -> tuple[int, float, float]:
             tried = compression_targets(app.dependencies.counter.count(text), ctx.rules)
             content = CompressionInput(text, name, ContentType.CONTEXT_DOC if name == CONTEXT_FILE else None)
             small[name] = app.run(summarizer.compress_for_archive(content, targets=tried, site=site)).text if tried else text
-        _synced(folder / f"{number}.tar.zst", zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(packed_tar(files)))
+        _synced(folder / f"{number}.tar.zst", zstandard.ZstdCompressor(ZSTD_LEVEL, write_checksum=True).compress(build_tar(files)))
         for name, text in small.items():
             _synced(folder / f"{number}-{name}", text.encode())
         _synced(folder / f"{number}-turn.json", files["turn.json"])

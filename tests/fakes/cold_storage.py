@@ -14,7 +14,7 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.retention import Tombstone
 from pandora_dagster.errors import DocumentError, OriginalsDeletedError, StoreError
-from pandora_dagster.stores.turns.cold_files import original_manifest, packed_tar
+from pandora_dagster.stores.turns.cold_files import build_tar, original_manifest
 from tests.fakes.turn_store import utc_now
 
 
@@ -30,7 +30,7 @@ class MemoryColdStorage:
     def put(self, objects: Sequence[ColdObject]) -> tuple[ColdLocation, ...]:
         places: list[ColdLocation] = []
         for item in objects:
-            tar = packed_tar(item.files)
+            tar = build_tar(item.files)
             year, month, _ = item.day.split("-")
             digest = sha256(tar).hexdigest()
             path = f"cold/{item.key.user}/{year}/{month}/{digest}.tar.zst"
@@ -78,7 +78,7 @@ class MemoryColdStorage:
 
     def delete(self, location: ColdLocation) -> None:
         if _checked(location) not in self.tombstones:
-            raise StoreError(f"{location.path}: it has no tombstone: expected one before the object goes")
+            raise StoreError(f"{location.path}: it has no tombstone: expected one before the object is deleted")
         self.tars.pop(location.path, None)
         self.written.pop(location.path, None)
 

@@ -1,7 +1,7 @@
-"""The texts that document ids name, as stored: in a turn's folder, in its cold object, among a user's sources. Changes nothing.
+"""The DocumentTexts port: the stored text of a document by its id, from a turn's folder, its cold object or a user's sources.
 
-A document that contradicts its manifest is read as it is: the caller verifies its hash. What cannot be read is reported once, and
-takes nothing from the turn's other documents.
+A document that contradicts its manifest is read all the same: the caller verifies its hash. A fault of one document does not affect the
+turn's other documents. Nothing is changed.
 """
 
 from collections import OrderedDict
@@ -20,13 +20,13 @@ from pandora_dagster.errors import DocumentError, OriginalsDeletedError, Pandora
 from pandora_dagster.stores.disk.files import path_inside, read_text
 from pandora_dagster.stores.disk.layout import CONTEXT, Layout, document_name
 
-_MOST = 64
+_MAX_CACHED_TURNS = 64
 """Turns that are kept in memory: what cites a turn is often near it."""
-ReadsSource = Callable[[UserId, str], Iterable[str]]
+SourceReader = Callable[[UserId, str], Iterable[str]]
 """The text of a user's source or record by its path in the id, then its known earlier states; raises DocumentError."""
 
 
-def source_readers(root: Path, levels: LevelStore, sources: SourceStore, notes: NoteStore) -> dict[str, ReadsSource]:
+def source_readers(root: Path, levels: LevelStore, sources: SourceStore, notes: NoteStore) -> dict[str, SourceReader]:
     """The readers of documents that belong to no turn, by the first part of their path."""
 
     def narrative(user: UserId, path: str) -> Iterable[str]:
@@ -58,63 +58,66 @@ def source_readers(root: Path, levels: LevelStore, sources: SourceStore, notes: 
 
 @dataclass(slots=True)
 class _TurnTexts:
-    """What was read of a turn: the revisions as stored and as they were before an archival, or why they cannot be read."""
+    """What was read of a turn: its revisions as stored and as before an archival, or the errors of reading them."""
 
-    lying: dict[tuple[int, str], Turn | PandoraError] = field(default_factory=dict[tuple[int, str], "Turn | PandoraError"])
+    stored: dict[tuple[int, str], Turn | PandoraError] = field(default_factory=dict[tuple[int, str], "Turn | PandoraError"])
     original: dict[tuple[int, str], Turn | PandoraError] = field(default_factory=dict[tuple[int, str], "Turn | PandoraError"])
-    """By revision, and by the one document that was read of it beside context.md; "" for all."""
+    """By revision and the one document that was read beside context.md; "" for all documents."""
     manifest: Manifest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDocumentTexts:
-    """The `DocumentTexts` port over one store. `sources` reads what belongs to no turn, by the first part of its path. For one thread
-    and one walk: it reads each text once."""
+    """The `DocumentTexts` port over one store. `sources`: the readers of documents without a turn, by the first part of their path.
+
+    It caches what it reads, so an object serves one thread and one batch of work.
+    """
 
     root: Path
     turns: TurnStore
-    sources: Mapping[str, ReadsSource]
+    sources: Mapping[str, SourceReader]
     phases: PhaseEffects
-    _known: OrderedDict[TurnKey, _TurnTexts] = field(default_factory=OrderedDict[TurnKey, _TurnTexts])
+    _cache: OrderedDict[TurnKey, _TurnTexts] = field(default_factory=OrderedDict[TurnKey, _TurnTexts])
 
     def cited(self, document: DocumentId, *, at: str) -> str | None:
         """The turn's document as it was at `at`, before any archival; None where it cannot be read."""
-        place = document.turn
-        if place is None:
+        turn_document = document.turn
+        if turn_document is None:
             return None
         try:
-            for number in range(self.manifest(place.key).revision, -1, -1):
-                turn = self._original(place.key, number, place.name)
-                if number == 0 or self.phases.written_at(turn.manifest) < at:  # times are whole seconds: one of the same second came after
-                    return _document_of(turn, place.name)
+            for number in range(self.manifest(turn_document.key).revision, -1, -1):
+                turn = self._original_turn(turn_document.key, number, turn_document.name)
+                # times are whole seconds: a revision of the same second is later
+                if number == 0 or self.phases.written_at(turn.manifest) < at:
+                    return _document_of(turn, turn_document.name)
         except PandoraError:
             return None
         return None
 
     def candidates(self, document: DocumentId) -> Iterator[str]:
-        """The text, then those in its place before a re-run or an archival; raises DocumentError where it is gone or damaged."""
-        place = document.turn
-        if place is None:
-            kind = document.path.split("/")[0]
-            if kind not in self.sources:
-                raise DocumentError(f"{document}: nothing here keeps it: expected a turn, a narrative, a digest or a source", missing=True)
-            yield from self.sources[kind](document.user, document.path)
+        """The text, then the texts that it had before a re-run or an archival; raises DocumentError where it is missing or damaged."""
+        turn_document = document.turn
+        if turn_document is None:
+            source_type = document.path.split("/")[0]
+            if source_type not in self.sources:
+                raise DocumentError(f"{document}: it is not stored: expected a turn, a narrative, a digest or a source", missing=True)
+            yield from self.sources[source_type](document.user, document.path)
             return
-        for text in self._whole(place):
-            if place.section is None:
+        for text in self._turn_texts(turn_document):
+            if turn_document.section is None:
                 yield text
-            elif (section := ContextDocument.parse(text).section(place.section)) is not None:
+            elif (section := ContextDocument.parse(text).section(turn_document.section)) is not None:
                 yield section.text
 
     def is_deleted(self, document: DocumentId) -> bool:
-        """Whether it was an original that was deleted by rule."""
-        place = document.turn
-        if place is None or place.name == SUMMARY:
+        """Whether the document is an original that the retention rule deleted."""
+        turn_document = document.turn
+        if turn_document is None or turn_document.name == SUMMARY:
             return False
         try:
-            manifest = self.manifest(place.key)
+            manifest = self.manifest(turn_document.key)
             if manifest.archive is not None:
-                self._original(place.key, manifest.revision)
+                self._original_turn(turn_document.key, manifest.revision)
         except OriginalsDeletedError:
             return True
         except PandoraError:
@@ -122,77 +125,86 @@ class StoredDocumentTexts:
         return False
 
     def manifest(self, key: TurnKey) -> Manifest:
-        """Read once; raises DocumentError where it is gone or damaged."""
-        known = self._of(key)
-        if known.manifest is None:
+        """The manifest of a turn, read once; raises DocumentError where it is missing or damaged."""
+        cached = self._cached(key)
+        if cached.manifest is None:
             try:
-                known.manifest = self.turns.manifest(key)
+                cached.manifest = self.turns.manifest(key)
             except DocumentError:
                 raise
             except PandoraError as error:
                 raise DocumentError(str(error), missing=True) from error
-        return known.manifest
+        return cached.manifest
 
-    def _whole(self, place: TurnDocument) -> Iterator[str]:
-        manifest = self.manifest(place.key)
-        if place.name == SUMMARY:
+    def _turn_texts(self, turn_document: TurnDocument) -> Iterator[str]:
+        """The texts of a turn's document, the stored one first, then those of older revisions and of the originals."""
+        manifest = self.manifest(turn_document.key)
+        if turn_document.name == SUMMARY:
             yield turn_entry(manifest)
             return
-        newest = manifest.revision if place.revision is None else place.revision
+        newest = manifest.revision if turn_document.revision is None else turn_document.revision
         if manifest.archive is None:
-            yield self._stored_text(place, newest)
-            for number in range(newest - 1, -1, -1) if place.revision is None else ():
-                yield self._stored_text(place, number)
+            yield self._stored_text(turn_document, newest)
+            for number in range(newest - 1, -1, -1) if turn_document.revision is None else ():
+                yield self._stored_text(turn_document, number)
             return
-        if not place.cold:
-            yield self._stored_text(place, manifest.revision)
-        for number in range(newest, -1, -1) if place.revision is None else (newest,):
-            yield _document_of(self._original(place.key, number), place.name)
+        if not turn_document.cold:
+            yield self._stored_text(turn_document, manifest.revision)
+        for number in range(newest, -1, -1) if turn_document.revision is None else (newest,):
+            yield _document_of(self._original_turn(turn_document.key, number), turn_document.name)
 
-    def _stored_text(self, place: TurnDocument, number: int) -> str:
-        """A document in the turn's folder; where the turn contradicts its manifest, as it lies."""
-        turn = self._once(self._of(place.key).lying, (number, ""), lambda: self.turns.load(place.key, revision=number))
+    def _stored_text(self, turn_document: TurnDocument, number: int) -> str:
+        """A document in the turn's folder; where the turn contradicts its manifest, the document is read without a check."""
+        turn = self._read_once(
+            self._cached(turn_document.key).stored, (number, ""), lambda: self.turns.load(turn_document.key, revision=number)
+        )
         if isinstance(turn, Turn):
-            return _document_of(turn, place.name)
-        name = place.name if place.name == CONTEXT else document_name(place.name)
+            return _document_of(turn, turn_document.name)
+        name = turn_document.name if turn_document.name == CONTEXT else document_name(turn_document.name)
         try:
-            return read_text(path_inside(self.root, Path(self.turns.path(place.key, revision=number)) / name), may_be_empty=True)
+            return read_text(path_inside(self.root, Path(self.turns.path(turn_document.key, revision=number)) / name), may_be_empty=True)
         except DocumentError:
             raise
         except PandoraError as error:
             raise DocumentError(str(error), missing=True) from error
 
-    def _original(self, key: TurnKey, number: int, name: str = "") -> Turn:
-        """The revision before any archival; with `name`, of a turn that is not archived this document and context.md alone."""
-        part = "" if self.manifest(key).archive else name
-        only = (part,) if part else None
-        found = self._once(self._of(key).original, (number, part), lambda: self.turns.original(key, revision=number, only=only))
-        if not isinstance(found, Turn):
-            raise DocumentError(str(found), missing=isinstance(found, DocumentError) and found.missing)
-        if (found.manifest.user_id, found.manifest.turn_id) != (key.user, key.turn_id):
-            theirs = f"{found.manifest.user_id}:{found.manifest.turn_id}"
-            raise DocumentError(f"{key}: its cold object holds the originals of {theirs[:200]}: expected its own")
-        if found.manifest.archive is not None:
-            raise OriginalsDeletedError(f"{key}: its originals were deleted by rule: expected them where PANDORA_COLD_KEEP_DAYS keeps them")
-        return found
+    def _original_turn(self, key: TurnKey, number: int, name: str = "") -> Turn:
+        """A revision as it was before any archival. With `name` only this document and context.md are read, unless the turn is archived."""
+        only_name = "" if self.manifest(key).archive else name
+        only = (only_name,) if only_name else None
+        turn = self._read_once(
+            self._cached(key).original, (number, only_name), lambda: self.turns.original(key, revision=number, only=only)
+        )
+        if not isinstance(turn, Turn):
+            raise DocumentError(str(turn), missing=isinstance(turn, DocumentError) and turn.missing)
+        if (turn.manifest.user_id, turn.manifest.turn_id) != (key.user, key.turn_id):
+            actual = f"{turn.manifest.user_id}:{turn.manifest.turn_id}"
+            raise DocumentError(f"{key}: its cold object holds the originals of {actual[:200]}: expected its own")
+        if turn.manifest.archive is not None:
+            raise OriginalsDeletedError(f"{key}: its originals were deleted by rule: expected originals within PANDORA_COLD_KEEP_DAYS")
+        return turn
 
-    def _of(self, key: TurnKey) -> _TurnTexts:
-        if key in self._known:
-            self._known.move_to_end(key)
+    def _cached(self, key: TurnKey) -> _TurnTexts:
+        """The cache entry of a turn; the least recently used one is dropped for a new one."""
+        if key in self._cache:
+            self._cache.move_to_end(key)
         else:
-            self._known[key] = _TurnTexts()
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
-        return self._known[key]
+            self._cache[key] = _TurnTexts()
+            if len(self._cache) > _MAX_CACHED_TURNS:
+                self._cache.popitem(last=False)
+        return self._cache[key]
 
     @staticmethod
-    def _once(known: dict[tuple[int, str], Turn | PandoraError], part: tuple[int, str], read: Callable[[], Turn]) -> Turn | PandoraError:
-        if part not in known:
+    def _read_once(
+        cache: dict[tuple[int, str], Turn | PandoraError], key: tuple[int, str], read: Callable[[], Turn]
+    ) -> Turn | PandoraError:
+        """The cached turn or error of `key`; `read` is called where there is none."""
+        if key not in cache:
             try:
-                known[part] = read()
+                cache[key] = read()
             except PandoraError as error:
-                known[part] = error
-        return known[part]
+                cache[key] = error
+        return cache[key]
 
 
 def _document_of(turn: Turn, name: str) -> str:

@@ -1,6 +1,7 @@
-"""The lineage index: which document was made from which, in one DuckDB file. Knows rows; reads no document.
+"""The lineage index: which document was made from which, as rows in one DuckDB file.
 
-An archival run writes its rows in batches, as columns. Only the search for rows to replace grows with the index: one scan of a column.
+A row is an edge from a parent document to its child, such as from an original to its compressed document. An archival run writes rows in
+batches. Only the search for the rows to replace grows with the index: it scans one column.
 """
 
 import json
@@ -20,40 +21,40 @@ from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 from pandora_dagster.stores.lineage.turn_lineage import turn_edges
 
-_PLAIN = columns_of(LineageEdge, without=("span", "verdicts", "at"))
-_VALUES = {**_PLAIN, "verdicts": "VARCHAR", "span_start": "BIGINT", "span_end": "BIGINT", "made_at": "VARCHAR"}
-_PLAIN_VALUES = attrgetter(*_PLAIN)
-_LINEAGE = ColumnTable("lineage", {"owner": "VARCHAR", **_VALUES})
+_DIRECT_COLUMNS = columns_of(LineageEdge, without=("span", "verdicts", "at"))
+_EDGE_COLUMNS = {**_DIRECT_COLUMNS, "verdicts": "VARCHAR", "span_start": "BIGINT", "span_end": "BIGINT", "made_at": "VARCHAR"}
+_direct_values = attrgetter(*_DIRECT_COLUMNS)
+_LINEAGE = ColumnTable("lineage", {"owner": "VARCHAR", **_EDGE_COLUMNS})
 LINEAGE_SCHEMA = Schema(1, (_LINEAGE.creation, "CREATE TABLE whole (since VARCHAR)"))
-_ORDER = "ORDER BY owner, child, relation, parent, span_start NULLS FIRST, span_end"
+_ORDER_BY = "ORDER BY owner, child, relation, parent, span_start NULLS FIRST, span_end"
 
 
 @dataclass(frozen=True, slots=True)
 class DuckLineageIndex:
-    """The rows by user and document. Every method opens, works and closes; raises StoreError."""
+    """The rows of all users. Each method opens and closes the file; raises StoreError."""
 
     file: DuckDBFile
 
     def put(self, edges: Sequence[LineageEdge], *, owners: Collection[str] = ()) -> None:
-        """Store rows in the place of all rows of the same children, and of all rows of `owners`; all of them or none."""
+        """Store rows after deleting all rows of `owners` and of the same children; all of it or nothing."""
         if not edges and not owners:
             return
-        of = [DocumentId.parse(edge.child).owner for edge in edges]
-        whole = frozenset(owners)
-        children = sorted({edge.child for edge, owner in zip(edges, of, strict=True) if owner not in whole})
+        edge_owners = [DocumentId.parse(edge.child).owner for edge in edges]
+        replaced_owners = frozenset(owners)
+        children = sorted({edge.child for edge, owner in zip(edges, edge_owners, strict=True) if owner not in replaced_owners})
         with self.file.writing() as db:
-            if whole:
-                _LINEAGE.delete(db, owner=sorted(whole))
+            if replaced_owners:
+                _LINEAGE.delete(db, owner=sorted(replaced_owners))
             if children:
                 _LINEAGE.delete(db, child=children)
-            _LINEAGE.insert(db, [(owner, *_values(edge)) for owner, edge in zip(of, edges, strict=True)])
+            _LINEAGE.insert(db, [(owner, *_values(edge)) for owner, edge in zip(edge_owners, edges, strict=True)])
 
     def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
-        """What these documents were made from."""
+        """The edges from what these documents were made from."""
         return self._rows("user_id = ? AND child IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
 
     def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
-        """What was made from any document of a turn, `<user>:<turn>`."""
+        """The edges to what was made from any document of a turn, `<user>:<turn>`."""
         return self._rows("user_id = ? AND starts_with(parent, ?)", [user, f"{turn}/"])
 
     def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]:
@@ -65,45 +66,46 @@ class DuckLineageIndex:
         if not self.file.path.exists():
             return ()
         with self.file.reading() as db:
-            found = db.execute("SELECT DISTINCT user_id, owner FROM lineage ORDER BY ALL")
-            return tuple((str(who), str(owner)) for who, owner in found.fetchall())
+            rows = db.execute("SELECT DISTINCT user_id, owner FROM lineage ORDER BY ALL")
+            return tuple((str(user), str(owner)) for user, owner in rows.fetchall())
 
     def is_complete(self) -> bool:
-        """Whether the rows were once made of the whole store; the rows alone do not show which turns are older than the index."""
+        """Whether the index was once built from the whole store; its rows alone do not show whether older turns are missing."""
         if not self.file.path.exists():
             return False
         with self.file.reading() as db:
             return db.execute("SELECT 1 FROM whole LIMIT 1").fetchone() is not None
 
     def mark_complete(self, at: str) -> None:
-        """Say that the rows are of the whole store."""
+        """Record that the index was built from the whole store."""
         with self.file.writing() as db:
             db.execute("INSERT INTO whole VALUES (?)", [at])
 
     def _rows(self, where: str, values: list[Any]) -> tuple[LineageEdge, ...]:
+        """The edges whose rows meet a condition; raises DamagedIndexError for a row that is no edge."""
         if not self.file.path.exists():
             return ()
         with self.file.reading() as db:
-            found = db.execute(f"SELECT {', '.join(_VALUES)} FROM lineage WHERE {where} {_ORDER}", values).fetchall()  # noqa: S608 - fixed names
+            rows = db.execute(f"SELECT {', '.join(_EDGE_COLUMNS)} FROM lineage WHERE {where} {_ORDER_BY}", values).fetchall()  # noqa: S608 - fixed names
         try:
-            return tuple(_edge(row) for row in found)
+            return tuple(_edge(row) for row in rows)
         except ValueError as error:
             message = f"{self.file.path}: damaged row: {str(error).splitlines()[-1][:200]}: expected documents of one user"
-            raise DamagedIndexError(message, hint="run `pandora index rebuild`: it makes the index again from the documents") from error
+            raise DamagedIndexError(message, hint="run `pandora index rebuild`: it builds the index from the documents") from error
 
 
 def _values(edge: LineageEdge) -> tuple[Any, ...]:  # DuckDB parameters: str, int or None
-    return *_PLAIN_VALUES(edge), json.dumps(dict(edge.verdicts), sort_keys=True), *(edge.span or (None, None)), edge.at
+    return *_direct_values(edge), json.dumps(dict(edge.verdicts), sort_keys=True), *(edge.span or (None, None)), edge.at
 
 
 def _edge(values: tuple[Any, ...]) -> LineageEdge:
-    *plain, verdicts, start, end, at = values
+    *direct, verdicts, start, end, at = values
     span = None if start is None else (start, end)
-    row = dict(zip(_PLAIN, plain, strict=True))
+    row = dict(zip(_DIRECT_COLUMNS, direct, strict=True))
     return LineageEdge.model_validate({**row, "verdicts": json.loads(verdicts), "span": span, "at": at})
 
 
-# The rows of turns, written when a turn is done, archived or brought back, and those of levels. Knows that nothing depends on it.
+# Writes the rows of turns, when a turn is completed, archived or restored, and those of levels. Its faults are reported, never raised.
 
 
 class LineageIndexWriter:
@@ -123,8 +125,10 @@ class LineageIndexWriter:
         self._reported: set[str] = set()
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
-        """Rows in the place of the turns' older ones, in one opening of the index. What is not written is at the next rebuild; False
-        where the index was held too long or the disk refused."""
+        """Replace the rows of these turns in one transaction; what is not written is added by the next rebuild.
+
+        False where the index was locked too long or the disk refused.
+        """
         with self._reporting_once() as errors:
             texts = self._texts()
 
@@ -142,20 +146,22 @@ class LineageIndexWriter:
     def citing(self, key: TurnKey) -> tuple[TurnKey, ...]:
         """The other turns whose sections cite a document of this one; none where the index cannot be read."""
         with self._reporting_once():
-            found = (
-                DocumentId.parse(e.child).turn for e in self.index.derived_from_turn(key.user, str(key)) if e.relation is Relation.CITED
+            citing_documents = (
+                DocumentId.parse(edge.child).turn
+                for edge in self.index.derived_from_turn(key.user, str(key))
+                if edge.relation is Relation.CITED
             )
-            return tuple(sorted({place.key for place in found if place} - {key}))
+            return tuple(sorted({turn_document.key for turn_document in citing_documents if turn_document} - {key}))
         return ()
 
     def put_rows(self, document: str, edges: Sequence[LineageEdge]) -> None:
-        """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
+        """Replace the rows of a narrative or a digest; `edges` is empty where it was deleted."""
         with self._reporting_once():
             self.index.put(edges, owners=[document])
 
     @contextmanager
     def _reporting_once(self) -> Generator[list[PandoraError]]:
-        """What went wrong inside is in the list afterwards."""
+        """Catch the errors of the block: the list has them afterwards, and each sentence is reported once."""
         faults: list[PandoraError] = []
         try:
             yield faults

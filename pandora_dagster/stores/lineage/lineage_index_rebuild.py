@@ -1,4 +1,4 @@
-"""The lineage index made again from the manifests, and compared with them. The documents are the truth."""
+"""Rebuilds the lineage index from the manifests, and compares it with them. The documents are the source of truth."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts
 from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.lineage.turn_lineage import archival_edges, turn_edges
 
-BATCH = 200
+BATCH_TURNS = 200
 """Turns whose rows are written or compared together."""
 EdgeSource = Callable[[], Iterable[LineageEdge]]
-"""The rows of what belongs to no turn, made of its records: narratives, digests."""
+"""The rows of documents without a turn, from their records: narratives, digests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,31 +70,35 @@ def rebuild_lineage(
     report: Callable[[str], None],
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[int, Path | None]:
-    """Make the index again beside the old one, then put it in its place: its rows, and where a damaged one is kept.
+    """Rebuild the index and return the number of its rows and the new path of a damaged index file.
 
-    Rows of narratives and digests without a record are taken over. `report` receives each document that cannot be read. Raises StoreError.
+    Rows of narratives and digests without a record are copied from the old index. `report` receives each document that cannot be
+    read. Raises StoreError.
     """
     faults: list[str] = []
-    seen: dict[TurnKey, tuple[str, ...]] = {}
+    turn_states: dict[TurnKey, tuple[str, ...]] = {}
 
     def fill(file: DuckDBFile) -> int:
         fresh, count = DuckLineageIndex(file), 0
-        for keys in batches(expected.turns.keys(), BATCH):
-            seen.update({key: _state_key(expected.turns, key) for key in keys})
+        for keys in batches(expected.turns.keys(), BATCH_TURNS):
+            turn_states.update({key: _state_key(expected.turns, key) for key in keys})
             edges = [edge for key in keys for edge in expected.of_turn(key, faults)]
             fresh.put(edges)
             count += len(edges)
-            progress(len(seen))
-        made = tuple(expected.of_records())
-        recorded = {DocumentId.parse(edge.child).owner for edge in made}
-        kept = (*made, *(edge for edge in _of_no_turn(index) if DocumentId.parse(edge.child).owner not in recorded))
-        fresh.put(kept)
+            progress(len(turn_states))
+        record_edges = tuple(expected.of_records())
+        recorded_owners = {DocumentId.parse(edge.child).owner for edge in record_edges}
+        edges_without_turn = (
+            *record_edges,
+            *(edge for edge in _rows_without_turn(index) if DocumentId.parse(edge.child).owner not in recorded_owners),
+        )
+        fresh.put(edges_without_turn)
         fresh.mark_complete(at)
-        return count + len(kept)
+        return count + len(edges_without_turn)
 
     count, damaged_file = index.file.rebuild(fill)
-    changed = (key for key in expected.turns.keys() if seen.get(key) != _state_key(expected.turns, key))  # noqa: SIM118 - a store
-    for keys in batches(changed, BATCH):
+    changed = (key for key in expected.turns.keys() if turn_states.get(key) != _state_key(expected.turns, key))  # noqa: SIM118 - a store
+    for keys in batches(changed, BATCH_TURNS):
         index.put([edge for key in keys for edge in expected.of_turn(key, [])], owners=[str(key) for key in keys])
     for fault in faults:
         report(fault)
@@ -102,24 +106,24 @@ def rebuild_lineage(
 
 
 def verify_lineage(expected: ExpectedLineage, index: DuckLineageIndex, *, keys: Iterable[TurnKey] | None = None) -> Iterator[str]:
-    """Every difference between the manifests and the rows, each as one sentence. `keys`: of these turns alone. Raises StoreError."""
-    seen: set[str] = set()
-    for batch in batches(expected.turns.keys() if keys is None else keys, BATCH):
+    """Every difference between the manifests and the rows, each as one sentence; with `keys` of these turns alone. Raises StoreError."""
+    compared: set[str] = set()
+    for batch in batches(expected.turns.keys() if keys is None else keys, BATCH_TURNS):
         yield from differences(expected, index, batch)
-        seen |= {str(key) for key in batch} if keys is None else set()
+        compared |= {str(key) for key in batch} if keys is None else set()
     if keys is not None:
         return
-    gone = [owner for _, owner in index.owners() if is_turn_owner(owner) and owner not in seen]
-    yield from (f"{owner}: in the lineage, but no such turn: expected no row" for owner in gone)
-    made: dict[str, list[LineageEdge]] = {}
+    without_turn = [owner for _, owner in index.owners() if is_turn_owner(owner) and owner not in compared]
+    yield from (f"{owner}: in the lineage, but no such turn: expected no row" for owner in without_turn)
+    record_edges: dict[str, list[LineageEdge]] = {}
     for edge in expected.of_records():
-        made.setdefault(DocumentId.parse(edge.child).owner, []).append(edge)
-    for owner, edges in made.items():
-        yield from _compared(owner, edges, index.rows_of(edges[0].user_id, [owner]))
+        record_edges.setdefault(DocumentId.parse(edge.child).owner, []).append(edge)
+    for owner, edges in record_edges.items():
+        yield from _row_differences(owner, edges, index.rows_of(edges[0].user_id, [owner]))
 
 
 def differences(expected: ExpectedLineage, index: DuckLineageIndex, keys: Sequence[TurnKey]) -> Iterator[str]:
-    """What the rows of these turns do not say as their manifests do. Raises StoreError."""
+    """Every difference between the rows of these turns and their manifests. Raises StoreError."""
     rows: dict[str, list[LineageEdge]] = {}
     for user in dict.fromkeys(key.user for key in keys):
         for edge in index.rows_of(user, [str(key) for key in keys if key.user == user]):
@@ -127,42 +131,44 @@ def differences(expected: ExpectedLineage, index: DuckLineageIndex, keys: Sequen
     for key in keys:
         faults: list[str] = []
         edges = expected.of_turn(key, faults)
-        yield from faults or _compared(str(key), edges, rows.get(str(key), ()))
+        yield from faults or _row_differences(str(key), edges, rows.get(str(key), ()))
 
 
-def _compared(owner: str, wanted: Sequence[LineageEdge], found: Sequence[LineageEdge]) -> Iterator[str]:
-    if wanted and not found:
-        yield f"{owner}: missing from the lineage, expected {len(wanted)} rows"
+def _row_differences(owner: str, expected: Sequence[LineageEdge], stored: Sequence[LineageEdge]) -> Iterator[str]:
+    """Every difference between the rows that an owner should have and those that the index has."""
+    if expected and not stored:
+        yield f"{owner}: missing from the lineage, expected {len(expected)} rows"
         return
-    there = {_place(edge): edge for edge in found}
-    for edge in wanted:
-        row = there.pop(_place(edge), None)
+    remaining = {_edge_key(edge): edge for edge in stored}
+    for edge in expected:
+        row = remaining.pop(_edge_key(edge), None)
         if row is None:
             yield f"{owner}: {edge.relation}: {edge.child} from {edge.parent}: missing from the lineage, expected a row"
         elif row != edge:
             name = next(name for name in LineageEdge.model_fields if getattr(row, name) != getattr(edge, name))
             fault = f"the lineage says {str(getattr(row, name))[:80]!r}, its documents say {str(getattr(edge, name))[:80]!r}"
             yield f"{owner}: {edge.relation}: {edge.child} from {edge.parent}: {name}: {fault}"
-    for edge in there.values():
+    for edge in remaining.values():
         yield f"{owner}: {edge.relation}: {edge.child} from {edge.parent}: in the lineage, but not in its documents: expected no row"
 
 
-def _place(edge: LineageEdge) -> tuple[object, ...]:
+def _edge_key(edge: LineageEdge) -> tuple[object, ...]:
+    """What identifies a row."""
     return edge.child, edge.relation, edge.parent, edge.span
 
 
-def _of_no_turn(index: DuckLineageIndex) -> Iterator[LineageEdge]:
+def _rows_without_turn(index: DuckLineageIndex) -> Iterator[LineageEdge]:
     """Rows of narratives and digests that the index has; none of a damaged one."""
     try:
-        found = [(user, owner) for user, owner in index.owners() if not is_turn_owner(owner)]
-        for user in dict.fromkeys(user for user, _ in found):
-            yield from index.rows_of(user, [owner for whose, owner in found if whose == user])
+        owners = [(user, owner) for user, owner in index.owners() if not is_turn_owner(owner)]
+        for user in dict.fromkeys(user for user, _ in owners):
+            yield from index.rows_of(user, [owner for other_user, owner in owners if other_user == user])
     except DamagedIndexError:
         return
 
 
 def _state_key(turns: TurnStore, key: TurnKey) -> tuple[str, ...]:
-    """The state that shows that a turn changed while the index was made."""
+    """What differs where a turn changed while the index was built."""
     try:
         manifest = turns.manifest(key)
     except PandoraError:

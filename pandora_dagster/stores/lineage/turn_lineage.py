@@ -1,7 +1,7 @@
-"""The rows of lineage that one turn has: what its documents were made from. Pure; the same for the same documents, archived or not.
+"""The lineage rows of one turn: what its documents were made from. Pure.
 
-All of them hang on the turn as it was written: in the folder while it is active, in its cold object once it is archived. A recorded turn
-is as it came, and has rows from its archival on.
+The rows are derived from the turn as it was written, which is in its folder while it is active and in its cold object once it is archived:
+the same documents give the same rows. A recorded turn was made elsewhere, and has rows only of its archival.
 """
 
 import re
@@ -21,75 +21,77 @@ from pandora_dagster.documents.turn_entry import turn_entry
 from pandora_dagster.documents.turn_row import ANSWER_SECTION, RESPONSE_FILE
 from pandora_dagster.stores.disk.layout import CONTEXT
 
-# What a section says under a citation, and where that is in the source it names. Knows words and lines; knows no documents.
-# Pure.
+# The claims of a section that cite a source, and where the source states them.
 
-_PIECE = re.compile(r"\s*(?<!\\)\|\s*|;\s+|(?<=[.!?])\s+(?=[A-Z(\"'\d-])|\n")
-_LABELS = re.compile(r"\s*\[\d{1,4}\]")
-_OPENING = re.compile(r"^(?:\[(?:…\d+|\d+ (?:\w+ )?left out)\]: )?(?:[-*>#]+\s+|\d+\.\s+)?(?:\(\d{4}-\d\d-\d\d\)\s+)?")
-"""A mark of what a compression left out, a list's sign, and a date: no words of a claim."""
+_CLAIM_BORDER = re.compile(r"\s*(?<!\\)\|\s*|;\s+|(?<=[.!?])\s+(?=[A-Z(\"'\d-])|\n")
+_CITATION = re.compile(r"\s*\[\d{1,4}\]")
+_LINE_PREFIX = re.compile(r"^(?:\[(?:…\d+|\d+ (?:\w+ )?left out)\]: )?(?:[-*>#]+\s+|\d+\.\s+)?(?:\(\d{4}-\d\d-\d\d\)\s+)?")
+"""What precedes a claim in its line: the mark of left-out text, a list sign, a date."""
 _WORD = re.compile(r"[^\W_]{3,}|\d+")
-_FEWEST_LETTERS, _FEWEST_WORDS, _SHARE, _MOST = 12, 3, 0.6, 16
+_MIN_CLAIM_CHARACTERS, _MIN_CLAIM_WORDS, _MIN_WORD_SHARE, _MAX_SPANS = 12, 3, 0.6, 16
+"""Shorter claims are not matched; a passage must have this share of a claim's words; more spans are not stored."""
 Span = tuple[int, int]
 
 
 def claims_of(body: str, labels: Iterable[str]) -> tuple[str, ...]:
-    """The sentences and cells in the lines which cite one of `labels`; the list of references says nothing itself."""
-    wanted = set(labels)
-    lines = (line for line in body.split(f"### {REFERENCES_TITLE}")[0].split("\n") if wanted & set(cited_labels(f" {line}")))
-    found = (_OPENING.sub("", _LABELS.sub("", piece).strip()) for line in lines for piece in _PIECE.split(line) if piece)
-    return tuple(dict.fromkeys(piece.replace("\\|", "|") for piece in found if len(piece) >= _FEWEST_LETTERS))
+    """The sentences and table cells in lines that cite one of `labels`, without the list of references."""
+    cited = set(labels)
+    lines = (line for line in body.split(f"### {REFERENCES_TITLE}")[0].split("\n") if cited & set(cited_labels(f" {line}")))
+    claims = (_LINE_PREFIX.sub("", _CITATION.sub("", claim).strip()) for line in lines for claim in _CLAIM_BORDER.split(line) if claim)
+    return tuple(dict.fromkeys(claim.replace("\\|", "|") for claim in claims if len(claim) >= _MIN_CLAIM_CHARACTERS))
 
 
 def cited_spans(claims: Sequence[str], source: str) -> tuple[Span, ...]:
-    """Characters of `source` that the claims come from: the words themselves, else the one passage that has most of them."""
+    """The spans of `source` that state the claims: verbatim, else the one passage with most of a claim's words."""
     if not claims:
         return ()
-    parts = [(span, frozenset(_words(source[slice(*span)]))) for span in passages(source)]
-    found = {span for claim in claims if (span := _verbatim(claim, source) or _likest(claim, parts))}
-    return tuple(sorted(found))[:_MOST]
+    passage_words = [(span, frozenset(_words(source[slice(*span)]))) for span in passages(source)]
+    spans = {span for claim in claims if (span := _verbatim_span(claim, source) or _most_similar_passage(claim, passage_words))}
+    return tuple(sorted(spans))[:_MAX_SPANS]
 
 
-def _verbatim(claim: str, source: str) -> Span | None:
+def _verbatim_span(claim: str, source: str) -> Span | None:
     pattern = r"\s+".join(re.escape(word) for word in claim.split())
-    found = re.search(pattern, source) if pattern else None
-    return found.span() if found else None
+    match = re.search(pattern, source) if pattern else None
+    return match.span() if match else None
 
 
-def _likest(claim: str, parts: Sequence[tuple[Span, frozenset[str]]]) -> Span | None:
-    """The passage with most of the claim's words; None where none has enough of them, or two have the same."""
-    wanted = frozenset(_words(claim))
-    if len(wanted) < _FEWEST_WORDS:
+def _most_similar_passage(claim: str, passage_words: Sequence[tuple[Span, frozenset[str]]]) -> Span | None:
+    """The passage with most of the claim's words; None where none has enough of them, or two have equally many."""
+    claim_words = frozenset(_words(claim))
+    if len(claim_words) < _MIN_CLAIM_WORDS:
         return None
-    shares = sorted(((len(wanted & words), span) for span, words in parts), reverse=True)[:2]
-    if not shares or shares[0][0] < _SHARE * len(wanted) or (len(shares) > 1 and shares[0][0] == shares[1][0]):
+    ranked = sorted(((len(claim_words & words), span) for span, words in passage_words), reverse=True)[:2]
+    if not ranked or ranked[0][0] < _MIN_WORD_SHARE * len(claim_words) or (len(ranked) > 1 and ranked[0][0] == ranked[1][0]):
         return None
-    return shares[0][1]
+    return ranked[0][1]
 
 
 def _words(text: str) -> Iterator[str]:
     return (word.group().casefold() for word in _WORD.finditer(text))
 
 
-RESULTS = "toolresults.md"
-_LINKED = (TurnState.SAVED, TurnState.CLARIFY, TurnState.ARCHIVED)
-_OUTCOMES = ("kept", "equal", "recoverable", "dropped_by_rule", "mutated", "missing", "invented")
-_CITING = (2, 4, ANSWER_SECTION)
-Count = Callable[[str], int]
-Look = Callable[[DocumentId, str], str | None]
-"""`look(document, at)`: the text of a turn's document as one read it then; None where it cannot be read."""
+TOOL_RESULTS = "toolresults.md"
+_LINKED_STATES = (TurnState.SAVED, TurnState.CLARIFY, TurnState.ARCHIVED)
+_VERDICTS = ("kept", "equal", "recoverable", "dropped_by_rule", "mutated", "missing", "invented")
+_CITING_SECTIONS = (2, 4, ANSWER_SECTION)
+TokenCounter = Callable[[str], int]
+DocumentReader = Callable[[DocumentId, str], str | None]
+"""`(document, at)` -> the text of a turn's document as it was at that time; None where it cannot be read."""
 
 
-def turn_edges(manifest: Manifest, original: Turn, *, phases: PhaseEffects, count: Count, look: Look) -> tuple[LineageEdge, ...]:
-    """The rows of a turn; none of one that is not done. `original`: its documents before any archival, `manifest`: its current state."""
-    if manifest.state not in _LINKED or (manifest.recorded and manifest.archive is None):
+def turn_edges(
+    manifest: Manifest, original: Turn, *, phases: PhaseEffects, count: TokenCounter, look: DocumentReader
+) -> tuple[LineageEdge, ...]:
+    """The rows of a turn, none of one that is not completed. `original`: its documents before any archival; `manifest`: its state now."""
+    if manifest.state not in _LINKED_STATES or (manifest.recorded and manifest.archive is None):
         return ()
-    made = _Turn(manifest, original, phases, count, look)
-    return (*archival_edges(manifest), *made.sections(), *made.compressions(), *made.summary(), *made.citations())
+    edges = _TurnEdges(manifest, original, phases, count, look)
+    return (*archival_edges(manifest), *edges.sections(), *edges.compressions(), *edges.summary(), *edges.citations())
 
 
 def archival_edges(manifest: Manifest) -> tuple[LineageEdge, ...]:
-    """What an archival made of the originals: the manifest alone tells it."""
+    """The rows from originals to compressed documents, from the manifest alone."""
     record, key = manifest.archive, manifest.key
     if record is None:
         return ()
@@ -118,12 +120,14 @@ def archival_edges(manifest: Manifest) -> tuple[LineageEdge, ...]:
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _TurnEdges:
+    """Makes the rows of one turn."""
+
     manifest: Manifest
     original: Turn
     phases: PhaseEffects
-    count: Count
-    look: Look
+    count: TokenCounter
+    look: DocumentReader
 
     @cached_property
     def document(self) -> ContextDocument:
@@ -141,7 +145,7 @@ class _Turn:
         return document_id(self.manifest.key, name, cold=self.manifest.archive is not None, section=section)
 
     def sections(self) -> Iterator[LineageEdge]:
-        """What context.md is put together from."""
+        """The rows from each section to context.md."""
         whole, start = _sha(self.original.context), len(self.document.preamble)
         for section in self.document.sections:
             end = start + len(section.text)
@@ -158,14 +162,14 @@ class _Turn:
             start = end
 
     def compressions(self) -> Iterator[LineageEdge]:
-        """Sections that were compressed while the turn was written, each from the document that keeps its whole text."""
+        """The rows to sections that were compressed while the turn was written, from the documents with their whole texts."""
         rows: dict[str, list[Mapping[str, Any]]] = {}
         for phase in self.manifest.phases:
-            for row in _rows(phase, "facts", "compressions"):
+            for row in _report_rows(phase, "facts", "compressions"):
                 rows.setdefault(str(row.get("document", "")), []).append(row)
         for number, section in ((s.number, s) for s in self.document.sections):
-            wholes = {4: (RESULTS,), ANSWER_SECTION: (RESPONSE_FILE,)}.get(number, ())
-            for name in (*wholes, f"section_{number}_whole.md"):
+            document_names = {4: (TOOL_RESULTS,), ANSWER_SECTION: (RESPONSE_FILE,)}.get(number, ())
+            for name in (*document_names, f"section_{number}_whole.md"):
                 if name in rows and (text := self.original.files.get(name)) is not None:
                     yield self._edge(
                         Relation.COMPRESSED,
@@ -173,11 +177,11 @@ class _Turn:
                         child=self.id(CONTEXT, number),
                         parent_sha=_sha(text),
                         child_sha=_sha(section.text),
-                        **_figures(rows[name]),
+                        **_compression_figures(rows[name]),
                     )
 
     def summary(self) -> Iterator[LineageEdge]:
-        """The turn's entry of level L1."""
+        """The row from context.md to the turn's entry (level L1)."""
         if self.manifest.summary is None:
             return
         phase = next((p for p in self.manifest.phases if p.phase == self.phases.summary), None)
@@ -190,21 +194,21 @@ class _Turn:
             child_sha=_sha(text),
             parent_tokens=self.tokens,
             child_tokens=self.count(text),
-            **(_made_by(phase) if phase else {"runtime": str(self.manifest.summary.get("runtime", ""))}),
+            **(_phase_author(phase) if phase else {"runtime": str(self.manifest.summary.get("runtime", ""))}),
         )
 
     def citations(self) -> Iterator[LineageEdge]:
-        """What the turn's sections name as their sources, with the passages where they can be identified."""
+        """The rows from cited sources to sections, with the passages where they can be identified."""
         if self.manifest.recorded:
             return
         sources = {s.label: s.path for number in (4, 2) for s in source_references(self.document.body(number))}
-        for number in _CITING:
+        for number in _CITING_SECTIONS:
             section, body = self.document.section(number), self.document.body(number)
-            linked: dict[str, list[str]] = {}
+            labels_by_source: dict[str, list[str]] = {}
             for label in cited_labels(body) if section else ():
-                if (found := DocumentId.of_source(self.manifest.user_id, sources.get(label, ""))) is not None:
-                    linked.setdefault(str(found), []).append(label)
-            for parent, labels in linked.items():
+                if (source := DocumentId.of_source(self.manifest.user_id, sources.get(label, ""))) is not None:
+                    labels_by_source.setdefault(str(source), []).append(label)
+            for parent, labels in labels_by_source.items():
                 yield from self._cited(DocumentId.parse(parent), number, _sha(section.text if section else ""), claims_of(body, labels))
 
     def _cited(self, parent: DocumentId, number: int, child_sha: str, claims: tuple[str, ...]) -> Iterator[LineageEdge]:
@@ -224,9 +228,9 @@ class _Turn:
         return LineageEdge.model_validate({"user_id": self.manifest.user_id, "relation": relation, "at": self.written_at, **fields})
 
 
-def _made_by(phase: PhaseRecord) -> dict[str, str]:
-    """Who made what a phase wrote, as its last call says."""
-    calls = _rows(phase, "calls")
+def _phase_author(phase: PhaseRecord) -> dict[str, str]:
+    """Recipe, model and time of what a phase wrote, from its last call."""
+    calls = _report_rows(phase, "calls")
     call = {name: str(value) for name, value in calls[-1].items()} if calls else dict[str, str]()
     recipe = call.get("recipe", "")
     return {
@@ -240,23 +244,23 @@ def _made_by(phase: PhaseRecord) -> dict[str, str]:
     }
 
 
-def _figures(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Tokens and verdicts of all compressions of a document together; who made them, as the last one says."""
+def _compression_figures(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """The summed tokens and verdicts of a document's compressions; recipe and model from the last one."""
     last = rows[-1]
     call = {name: str(last.get(name, "")) for name in ("recipe", "recipe_version", "prompt_hash", "runtime", "model", "call_id")}
-    sums = {name: sum(int(row.get(name, 0)) for row in rows) for name in ("facts", "tokens_before", "tokens_after", *_OUTCOMES)}
-    verdicts = {"total": sums["facts"], **{name: sums[name] for name in _OUTCOMES}}
+    sums = {name: sum(int(row.get(name, 0)) for row in rows) for name in ("facts", "tokens_before", "tokens_after", *_VERDICTS)}
+    verdicts = {"total": sums["facts"], **{name: sums[name] for name in _VERDICTS}}
     return {**call, "parent_tokens": sums["tokens_before"], "child_tokens": sums["tokens_after"], "verdicts": verdicts}
 
 
-def _rows(phase: PhaseRecord, *names: str) -> list[Mapping[str, Any]]:
-    """The rows of a phase's report at a place; none where there is no list of mappings."""
-    found: object = phase.report
+def _report_rows(phase: PhaseRecord, *names: str) -> list[Mapping[str, Any]]:
+    """The list of mappings at a path in a phase's report, [] where there is none."""
+    value: object = phase.report
     for name in names:
-        found = cast("Mapping[str, object]", found).get(name) if isinstance(found, Mapping) else None
+        value = cast("Mapping[str, object]", value).get(name) if isinstance(value, Mapping) else None
     return (
-        [cast("Mapping[str, Any]", row) for row in cast("list[object]", found) if isinstance(row, Mapping)]
-        if isinstance(found, list)
+        [cast("Mapping[str, Any]", row) for row in cast("list[object]", value) if isinstance(row, Mapping)]
+        if isinstance(value, list)
         else []
     )
 

@@ -1,7 +1,7 @@
-"""A turn's folder on its way to the archive and back. Knows which files are originals, and the order in which a folder changes.
+"""The TurnArchive port: archives and restores the folder of a turn; and the Holds port.
 
-The manifest is the commit point: until `turn.json` is replaced the turn is active and reads as before (what was replaced is in `.kept`),
-after it the turn is archived. Many turns switch together, so that they wait for the disk together.
+The manifest is the commit point: until `turn.json` is replaced the turn is active and reads as before, because replaced documents are in
+`.kept`; from then on it is archived. Many turns are committed together, so that they are flushed to the disk together.
 """
 
 import os
@@ -36,8 +36,8 @@ from pandora_dagster.stores.turns.commits import check_query, context_fields, ke
 from pandora_dagster.stores.turns.manifests import read_manifest, render_manifest, updated_manifest
 from pandora_dagster.stores.turns.turn_folder import TurnFolder, named_files
 
-_STAY = frozenset({CALLS, LOCK, HOLD})
-"""No documents: the log of calls, the lock, what keeps the turn from archival. They stay where they are."""
+_NOT_ARCHIVED = frozenset({CALLS, LOCK, HOLD})
+"""Files that stay in the folder, because they are no documents: the log of calls, the lock, the hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +49,37 @@ class TurnArchiveFolders:
     counter: TokenMeasure
 
     def size(self, key: TurnKey) -> int:
-        """Bytes of what `originals` would read, by what the disk says of them; 0 for a turn that is not there. Never raises."""
-        found = 0
+        """The sum of the file sizes in the turn's folder; 0 for a turn that does not exist. Never raises."""
+        size = 0
         for folder, _, names in os.walk(Layout(self.root).turn(key)):
             for name in names:
                 with suppress(OSError):
-                    found += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - ten thousand times in an archival run
-        return found
+                    size += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - ten thousand times in an archival run
+        return size
 
     def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:
-        """The newest revision, and every file of the turn's folder that goes to cold storage by its name there.
+        """The newest revision, and name -> bytes of every file that goes to cold storage.
 
-        What manifests name comes as it was committed and checked against them, whatever a cut-off commit left behind; the rest byte
-        for byte. Raises UnknownTurnError; DocumentError for a document that contradicts its manifest, for a link and for no file.
+        Documents that a manifest names are verified and as of the last commit; all other files are copied byte for byte. Raises
+        UnknownTurnError; DocumentError for a document that contradicts its manifest, and for anything that is no regular file.
         """
         base = self._base(key)
         newest: Turn | None = None
-        found: dict[str, bytes] = {}
+        files: dict[str, bytes] = {}
         for number in range(newest_revision(base) + 1):
             folder = Layout(self.root).turn(key, number)
             if not folder.is_dir():
                 continue
             newest = TurnFolder(self.root, folder, key, number).turn()
             for name, text in ((CONTEXT, newest.context), *newest.files.items()):
-                found[revision_prefix(number) + name] = encode_text(f"{folder / name}", text)
-        found |= {name: read_bytes(path) for name, path in _files(base) if name not in found}
+                files[revision_prefix(number) + name] = encode_text(f"{folder / name}", text)
+        files |= {name: read_bytes(path) for name, path in _document_files(base) if name not in files}
         if newest is None:
             raise DocumentError(f"{base}: empty: expected a turn")
-        return newest, found
+        return newest, files
 
     def archived_turn(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
-        """The turn as it will be stored: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
+        """The turn as it will be archived: `texts` are its documents, context.md included. Raises DocumentError where section 0 differs."""
         where = f"turn {turn.key}: {CONTEXT} as archived"
         context = texts[CONTEXT]
         files = {name: text for name, text in texts.items() if name != CONTEXT}
@@ -93,7 +93,7 @@ class TurnArchiveFolders:
         return Turn(turn.key, manifest, context, files)
 
     def commit(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
-        """Each turn as it is stored and as it is archived. Its documents first, `turn.json` last; raises StoreError."""
+        """Archive turns, given as pairs (stored, archived): documents are written first, `turn.json` last. Raises StoreError."""
         kept: list[tuple[Path, bytes]] = []
         documents: list[tuple[Path, bytes]] = []
         manifests: list[tuple[Path, bytes]] = []
@@ -111,55 +111,57 @@ class TurnArchiveFolders:
             write_files(dict(manifests), new_folders=False)
 
     def remove_unnamed(self, manifests: Iterable[Manifest]) -> None:
-        """Take away what archived turns no longer name: their other documents, their older revisions. Raises StoreError."""
+        """Delete what the manifests of archived turns do not name: other documents and older revisions. Raises StoreError."""
         for manifest in manifests:
             base = self._base(manifest.key)
             prefix = revision_prefix(manifest.revision)
             named = {prefix + name for name in (MANIFEST, CONTEXT, *named_files(manifest))}
             with disk_errors(base, "cannot clean up"):
-                _remove_others(base, named, keep=Layout(self.root).turn(manifest.key, manifest.revision))
+                _remove_unnamed_files(base, named, keep=Layout(self.root).turn(manifest.key, manifest.revision))
 
     def reconcile(self, key: TurnKey) -> None:
-        """Bring an archived turn's folder to what its manifest says, whatever an archival or a restoring that was cut off left in it.
+        """Make an archived turn's folder match its manifest, after an interrupted archival or restore.
 
         Raises DocumentError where its documents are damaged, StoreError.
         """
         folder, manifest = self._newest(key)
-        turn = TurnFolder(self.root, folder, key, manifest.revision).turn()  # what was about to be replaced is read where it was kept
+        turn = TurnFolder(self.root, folder, key, manifest.revision).turn()  # reads kept documents where files were replaced
         documents = {name: encode_text(f"{folder / name}", text) for name, text in ((CONTEXT, turn.context), *turn.files.items())}
         with disk_errors(folder):
-            changed = {folder / name: data for name, data in documents.items() if _on_disk(folder / name) != data}
+            changed = {folder / name: data for name, data in documents.items() if _bytes_or_none(folder / name) != data}
             write_files(changed, new_folders=False)
         self.remove_unnamed([manifest])
 
     def restore(self, key: TurnKey) -> Turn:
-        """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError.
+        """Restore the originals byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError.
 
-        A restoring that is cut off leaves the archived turn, and can be done again.
+        An interrupted restore leaves the archived turn, and can be repeated.
         """
         folder, manifest = self._newest(key)
         if manifest.archive is None:
             raise DocumentError(f"{folder / MANIFEST}: the turn is {manifest.state}: expected an archived one")
         archived = TurnFolder(self.root, folder, key, manifest.revision)
         files = self.cold.read(manifest.archive)
-        last = revision_prefix(manifest.revision) + MANIFEST
-        if last not in files:
-            raise DocumentError(f"{manifest.archive.cold}: {last}: missing: expected the manifest of the newest revision", missing=True)
+        manifest_name = revision_prefix(manifest.revision) + MANIFEST
+        if manifest_name not in files:
+            raise DocumentError(
+                f"{manifest.archive.cold}: {manifest_name}: missing: expected the manifest of the newest revision", missing=True
+            )
         base = self._base(key)
-        targets = {name: path_inside(self.root, _target(base, name)) for name in files}
-        keep_replaced(folder, _replaced(archived, files, revision_prefix(manifest.revision)))
+        targets = {name: path_inside(self.root, _restore_path(base, name)) for name in files}
+        keep_replaced(folder, _documents_to_replace(archived, files, revision_prefix(manifest.revision)))
         with disk_errors(base):
-            write_files({targets[name]: data for name, data in files.items() if name != last})
-            write_files({targets[last]: files[last]}, new_folders=False)
-            _remove_parts(base)
+            write_files({targets[name]: data for name, data in files.items() if name != manifest_name})
+            write_files({targets[manifest_name]: files[manifest_name]}, new_folders=False)
+            _remove_temporary_files(base)
         release_replaced(folder)
         return TurnFolder(self.root, folder, key, manifest.revision).turn()
 
     def clear_leftovers(self, key: TurnKey) -> None:
-        """Take away what a restoring that was cut off after its switch left, where the documents are whole. Raises DocumentError."""
+        """Delete what a restore left that was interrupted after its commit point, where the documents are whole. Raises DocumentError."""
         folder, manifest = self._newest(key)
         turn = TurnFolder(self.root, folder, key, manifest.revision).turn()
-        if all(_on_disk(folder / name) == text.encode() for name, text in ((CONTEXT, turn.context), *turn.files.items())):
+        if all(_bytes_or_none(folder / name) == text.encode() for name, text in ((CONTEXT, turn.context), *turn.files.items())):
             release_replaced(folder)
 
     def _base(self, key: TurnKey) -> Path:
@@ -185,53 +187,54 @@ class HoldFiles:
         self._files = RecordFiles(storage, pattern, Hold, expected="a hold", hint=hint)
 
     def find(self, key: TurnKey) -> Hold | None:
-        """Raises DocumentError for a damaged one: it may be a pin."""
+        """The hold of a turn, None where there is none; raises DocumentError for a damaged one, which may be a pin."""
         return self._files.find(key.user, key.turn_id)
 
     def put(self, key: TurnKey, hold: Hold) -> None:
-        """Write a hold in the place of an older one; raises StoreError."""
+        """Write a hold over an older one; raises StoreError."""
         self._files.put(hold, key.user, key.turn_id)
 
     def remove(self, key: TurnKey) -> bool:
-        """True where there was one; raises StoreError."""
+        """Delete the hold of a turn; True where there was one. Raises StoreError."""
         return self._files.delete(key.user, key.turn_id)
 
 
-def _files(base: Path) -> Iterator[tuple[str, Path]]:
-    """The files of a turn that are documents, by their name in the turn; raises DocumentError for what is neither file nor folder."""
-    waiting = [base]
-    while waiting:
-        folder = waiting.pop()
+def _document_files(base: Path) -> Iterator[tuple[str, Path]]:
+    """Name in the turn and path of each document; raises DocumentError for what is neither a file nor a folder."""
+    pending = [base]
+    while pending:
+        folder = pending.pop()
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda e: e.name):
                 path = Path(entry.path)
                 mode = entry.stat(follow_symlinks=False).st_mode
                 if stat.S_ISDIR(mode):
-                    waiting += [] if entry.name == KEPT else [path]
+                    pending += [] if entry.name == KEPT else [path]
                 elif not stat.S_ISREG(mode):
-                    what = "a link" if stat.S_ISLNK(mode) else "no file"
-                    raise DocumentError(f"{path}: {what}: expected the documents of a turn", hint="remove it")
-                elif entry.name not in _STAY and not is_stray(entry.name):
+                    description = "a link" if stat.S_ISLNK(mode) else "no file"
+                    raise DocumentError(f"{path}: {description}: expected the documents of a turn", hint="remove it")
+                elif entry.name not in _NOT_ARCHIVED and not is_stray(entry.name):
                     yield path.relative_to(base).as_posix(), path
 
 
-def _on_disk(path: Path) -> bytes | None:
+def _bytes_or_none(path: Path) -> bytes | None:
+    """The bytes of a file, None where it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:
         return None
 
 
-def _target(base: Path, name: str) -> Path:
-    """Where an original lies; raises DocumentError for a name that would lead out of the turn's folder."""
+def _restore_path(base: Path, name: str) -> Path:
+    """The path of an original; raises DocumentError for a name that leads out of the turn's folder."""
     path = PurePosixPath(name)
-    if path.is_absolute() or not path.parts or ".." in path.parts or path.as_posix() != name or path.name in _STAY:
+    if path.is_absolute() or not path.parts or ".." in path.parts or path.as_posix() != name or path.name in _NOT_ARCHIVED:
         raise DocumentError(f"{base}: original {name[:200]!r}: expected a document's name inside the turn")
     return base / path
 
 
-def _replaced(archived: TurnFolder, files: Mapping[str, bytes], prefix: str) -> dict[str, str]:
-    """The compressed documents that originals are about to take the place of; damaged ones are no loss, and not kept."""
+def _documents_to_replace(archived: TurnFolder, files: Mapping[str, bytes], prefix: str) -> dict[str, str]:
+    """Name -> text of the compressed documents that the originals will replace; none of a damaged turn, which need not be kept."""
     try:
         turn = archived.turn()
     except DocumentError:
@@ -239,20 +242,20 @@ def _replaced(archived: TurnFolder, files: Mapping[str, bytes], prefix: str) -> 
     return {name: text for name, text in ((CONTEXT, turn.context), *turn.files.items()) if files.get(prefix + name) != text.encode()}
 
 
-def _remove_parts(base: Path) -> None:
-    """What writes that were cut off left; a hold may be written now, without the turn's lock."""
+def _remove_temporary_files(base: Path) -> None:
+    """Delete the temporary files of interrupted writes, except those of the hold, which is written without the turn's lock."""
     for folder, _, names in os.walk(base):
         for name in names:
             if is_stray(name) and not name.startswith(f".{HOLD}."):
                 Path(folder, name).unlink(missing_ok=True)
 
 
-def _remove_others(base: Path, named: AbstractSet[str], *, keep: Path) -> None:
-    """Every file but the named ones and those that stay, and every folder but `keep` that holds nothing then; links are not followed."""
+def _remove_unnamed_files(base: Path, named: AbstractSet[str], *, keep: Path) -> None:
+    """Delete every file that is not named and does not stay, then every empty folder except `keep`; links are not followed."""
     for folder, _, names in os.walk(base, topdown=False):
         within = f"{folder[len(str(base)) + 1 :]}/".lstrip("/")
         for name in names:
-            if within + name not in named and name not in _STAY and not name.startswith(f".{HOLD}."):
+            if within + name not in named and name not in _NOT_ARCHIVED and not name.startswith(f".{HOLD}."):
                 Path(folder, name).unlink(missing_ok=True)
         if folder not in (str(base), str(keep)):
             with suppress(OSError):

@@ -1,8 +1,8 @@
-"""Cold storage: the originals of one archived turn in one file, `cold/<user>/<yyyy>/<mm>/<sha256>.tar.zst`.
+"""The ColdStorage port: the originals of one archived turn in one file, `cold/<user>/<yyyy>/<mm>/<sha256>.tar.zst`.
 
-An object is a POSIX tar, the same bytes for the same files (names sorted, no times, no owners), compressed with zstd; its name is
-the sha256 of the tar. `tar --zstd -xf` opens it without this program. An object that was deleted by rule leaves
-`<sha256>.tombstone.json`; once that is written, the originals count as deleted.
+An object is a POSIX tar compressed with zstd, named by the sha256 of the tar. Equal files give an equal tar: names are sorted, times and
+owners are left out. `tar --zstd -xf` opens it without this program. When an object is deleted by rule, `<sha256>.tombstone.json` is written
+first; from then on the originals count as deleted.
 """
 
 import io
@@ -31,11 +31,11 @@ from pandora_dagster.stores.turns.manifests import parse_manifest
 from pandora_dagster.stores.turns.turn_folder import named_files
 
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
-"""A larger object is neither written nor unpacked: what one says of its size is not believed beyond this."""
+"""A larger object is neither written nor unpacked, whatever size its header states."""
 _SUFFIX = ".tar.zst"
 _TOMBSTONE = "cold/{user}/{year}/{month}/{sha256}.tombstone.json"
-LEVEL = 6
-"""zstd: 10 kB of text in well under a millisecond, and within some per cent of the slowest level."""
+ZSTD_LEVEL = 6
+"""Compresses 10 kB of text in under a millisecond, to within some per cent of the slowest level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,45 +58,47 @@ class ColdFiles:
         self.tombstones = RecordFiles(root, _TOMBSTONE, Tombstone, expected="a tombstone", hint=hint)
 
     def put(self, objects: Sequence[ColdObject]) -> tuple[ColdLocation, ...]:
-        """Each object on the disk, read back and compared byte by byte when this returns.
+        """Store objects; when this returns, each is on the disk and was read back and compared.
 
-        The bytes of all are written first and waited for together. A whole object stays; a damaged one is
-        rewritten. Raises StoreError (also where what comes back is not what was written), DocumentError for a symbolic link in the path.
+        All objects are written first and flushed together. An intact object is not written again; a damaged one is. Raises StoreError, also
+        where other bytes are read back, DocumentError for a symbolic link in the path.
         """
-        packed = [self._packed(item) for item in objects]
-        stored = [one for one in packed if self._is_stored(one)]
+        packed = [self._pack(item) for item in objects]
+        stored = [item for item in packed if self._is_stored(item)]
         with disk_errors(self.layout.cold):
-            write_files({one.path: one.data for one in packed if one not in stored})
-        with disk_errors(self.layout.cold):  # a run that was cut off may have left them unsynced
-            for path in dict.fromkeys(p for one in stored for p in (one.path, one.path.parent)):
+            write_files({item.path: item.data for item in packed if item not in stored})
+        with disk_errors(self.layout.cold):  # an interrupted run may not have flushed them
+            for path in dict.fromkeys(path for item in stored for path in (item.path, item.path.parent)):
                 sync(path)
         with disk_errors(self.layout.cold):
-            for one in packed:  # what is archived again is no longer pruned
-                self.tombstones.delete(*self._key(one.path))
-        for one in packed:
-            if _tar_of(one.path) != one.tar:
-                raise StoreError(f"{one.path}: other bytes came back than were written: expected the same", hint="check the disk")
-        return tuple(ColdLocation(str(p.path.relative_to(self.root)), p.sha256, p.path.stat().st_size) for p in packed)
+            for item in packed:  # originals that are archived again are not deleted any more
+                self.tombstones.delete(*self._key(item.path))
+        for item in packed:
+            if _read_tar(item.path) != item.tar:
+                raise StoreError(f"{item.path}: other bytes were read back than written: expected the same", hint="check the disk")
+        return tuple(ColdLocation(str(item.path.relative_to(self.root)), item.sha256, item.path.stat().st_size) for item in packed)
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
-        """The originals, each verified against its hash; raises OriginalsDeletedError where a tombstone says so, DocumentError (`missing`
-        where the object is gone without one)."""
+        """The originals, each verified against its hash.
+
+        Raises OriginalsDeletedError where there is a tombstone, DocumentError (`missing` where there is neither object nor tombstone).
+        """
         path = self._path(record.location)
-        if gone := self.tombstone(record):
+        if tombstone := self.tombstone(record):
             raise OriginalsDeletedError(
-                f"{gone.turn}: its originals were {gone.description}", missing=True, hint="the compressed documents remain"
+                f"{tombstone.turn}: its originals were {tombstone.description}", missing=True, hint="the compressed documents remain"
             )
-        files = _unpacked(path, record.sha256)
+        files = _unpack(path, record.sha256)
         for name in sorted({*files, *record.files}):
             if name not in record.files or name not in files:
                 where = "the manifest does not name it" if name in files else "it is not in the object"
                 raise DocumentError(f"{path}: {name}: {where}: expected the same files in both")
-            if (found := sha256(files[name]).hexdigest()) != record.files[name]:
-                raise DocumentError(f"{path}: {name}: sha256 {found[:12]}: expected {record.files[name][:12]} as in {MANIFEST}")
+            if (digest := sha256(files[name]).hexdigest()) != record.files[name]:
+                raise DocumentError(f"{path}: {name}: sha256 {digest[:12]}: expected {record.files[name][:12]} as in {MANIFEST}")
         return files
 
     def verify(self, record: ArchiveRecord) -> str:
-        """What is wrong with an object, as one sentence; "" where all of it is as it was, or was deleted by rule."""
+        """The fault of an object as one sentence; "" where it is intact or was deleted by rule."""
         try:
             self.read(record)
         except OriginalsDeletedError:
@@ -106,44 +108,48 @@ class ColdFiles:
         return ""
 
     def tombstone(self, record: ArchiveRecord) -> Tombstone | None:
-        """What says that the originals were deleted by rule; raises DocumentError for one that is damaged or contradicts the record."""
+        """The tombstone of originals that were deleted by rule, else None; raises DocumentError where it contradicts the record."""
         key = self._key(self._path(record.location))
-        found = self.tombstones.find(*key)
-        if found is None:
+        tombstone = self.tombstones.find(*key)
+        if tombstone is None:
             return None
-        if found.sha256 != record.sha256 or {n: f.sha256 for n, f in found.files.items()} != dict(record.files) or found.day != record.day:
+        if (
+            tombstone.sha256 != record.sha256
+            or {n: f.sha256 for n, f in tombstone.files.items()} != dict(record.files)
+            or tombstone.day != record.day
+        ):
             raise self.tombstones.damaged(f"it describes other originals than {MANIFEST}: expected the same hashes and the same day", *key)
-        return found
+        return tombstone
 
     def write_tombstone(self, location: ColdLocation, tombstone: Tombstone) -> None:
-        """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
+        """Write a tombstone; from then on the originals count as deleted. Raises StoreError."""
         self.tombstones.put(tombstone, *self._key(self._path(location)))
 
     def delete(self, location: ColdLocation) -> None:
-        """The object gone, whose tombstone is stored. Raises StoreError."""
+        """Delete an object that has a tombstone. Raises StoreError."""
         path = self._path(location)
         if not self.tombstones.exists(*self._key(path)):
-            raise StoreError(f"{path}: it has no tombstone: expected one before the object goes")
+            raise StoreError(f"{path}: it has no tombstone: expected one before the object is deleted")
         with disk_errors(path, "cannot delete"):
             path.unlink(missing_ok=True)
             sync(path.parent)
 
     def exists(self, record: ArchiveRecord) -> bool:
-        """Whether there is an object, whatever it holds."""
+        """Whether the object exists, intact or not."""
         return os.path.lexists(self._path(record.location))
 
     def objects(self, *, before: datetime) -> Iterator[ColdLocation]:
-        """Every object that was written before then, whether a turn names it or not; unreachable ones are passed over."""
+        """Every object that was written before a time, also those that no turn names; unreadable ones are skipped."""
         for path in sorted(self.layout.cold.glob(f"*/*/*/*{_SUFFIX}")):
             with suppress(OSError, DocumentError):
-                about = path_inside(self.root, path).lstat()
-                if stat.S_ISREG(about.st_mode) and about.st_mtime < before.timestamp():
-                    yield ColdLocation(path.relative_to(self.root).as_posix(), path.name.removesuffix(_SUFFIX), about.st_size)
+                status = path_inside(self.root, path).lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_mtime < before.timestamp():
+                    yield ColdLocation(path.relative_to(self.root).as_posix(), path.name.removesuffix(_SUFFIX), status.st_size)
 
     def unpack(self, location: ColdLocation) -> tuple[TurnKey, Mapping[str, bytes]]:
-        """Whose originals an object holds by its own word, and what they are; raises DocumentError."""
+        """The turn that an object belongs to by its own manifest, and its originals; raises DocumentError."""
         path = self._path(location)
-        files = _unpacked(path, location.sha256)
+        files = _unpack(path, location.sha256)
         key = original_manifest(files, where=str(path)).key
         if path.parts[-4] != key.user:
             raise DocumentError(f"{path}: it holds {key}: expected it below {self.layout.cold.name}/{key.user}/")
@@ -151,14 +157,14 @@ class ColdFiles:
 
     def remove_partial_objects(self) -> int:
         """Delete half-written objects that no process writes; returns their number. Folders that cannot be read are passed over."""
-        swept = 0
+        removed = 0
         for folder in self.layout.cold.glob("*/*/*"):
             with suppress(StoreError):
-                swept += remove_strays(path_inside(self.root, folder), now=time.time())
-        return swept
+                removed += remove_strays(path_inside(self.root, folder), now=time.time())
+        return removed
 
-    def _packed(self, item: ColdObject) -> _PackedObject:
-        tar = packed_tar(item.files)
+    def _pack(self, item: ColdObject) -> _PackedObject:
+        tar = build_tar(item.files)
         if len(tar) > MAX_OBJECT_BYTES:
             raise DocumentError(f"turn {item.key}: {len(tar):,} bytes of originals: expected at most {MAX_OBJECT_BYTES:,}")
         name = sha256(tar).hexdigest()
@@ -167,11 +173,11 @@ class ColdFiles:
         within = path.parent.relative_to(self.root)
         if os.path.realpath(path.parent) != str(Path(os.path.realpath(path_inside(self.root, self.layout.cold))).parent / within):
             raise DocumentError(f"{path.parent}: a symbolic link in the path: expected folders of cold storage", hint="remove the link")
-        return _PackedObject(path, name, tar, zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(tar))
+        return _PackedObject(path, name, tar, zstandard.ZstdCompressor(ZSTD_LEVEL, write_checksum=True).compress(tar))
 
-    def _is_stored(self, one: _PackedObject) -> bool:
+    def _is_stored(self, item: _PackedObject) -> bool:
         try:
-            return _tar_of(one.path) == one.tar
+            return _read_tar(item.path) == item.tar
         except DocumentError:
             return False
 
@@ -189,27 +195,27 @@ class ColdFiles:
         return (*path.relative_to(self.layout.cold).parts[:-1], path.name.removesuffix(_SUFFIX))
 
 
-def packed_tar(files: Mapping[str, bytes]) -> bytes:
+def build_tar(files: Mapping[str, bytes]) -> bytes:
     """A tar that is the same for the same files: names sorted, mode 0644, without owner and times."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
         for name in sorted(files):
-            about = tarfile.TarInfo(name)
-            about.size, about.mode = len(files[name]), 0o644
-            tar.addfile(about, io.BytesIO(files[name]))
-    return made.getvalue()
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(files[name]), 0o644
+            tar.addfile(member, io.BytesIO(files[name]))
+    return buffer.getvalue()
 
 
 def original_turn(key: TurnKey, revision: int, files: Mapping[str, bytes]) -> Turn:
-    """One revision of a turn out of its originals; raises UnknownTurnError, DocumentError."""
+    """One revision of a turn from its originals; raises UnknownTurnError, DocumentError."""
     prefix = revision_prefix(revision)
     where = f"turn {key}: cold storage"
     if prefix + MANIFEST not in files:
         raise UnknownTurnError(f"turn {key}: it had no revision {revision} when it was archived")
     manifest = original_manifest(files, where=where, prefix=prefix)
     where = f"{where}: {prefix}"
-    named = {name: _text(files, prefix + name, where) for name in named_files(manifest)}
-    return Turn(key, manifest, _text(files, prefix + CONTEXT, where), named)
+    documents = {name: _text(files, prefix + name, where) for name in named_files(manifest)}
+    return Turn(key, manifest, _text(files, prefix + CONTEXT, where), documents)
 
 
 def original_manifest(files: Mapping[str, bytes], *, where: str, prefix: str = "") -> Manifest:
@@ -218,7 +224,7 @@ def original_manifest(files: Mapping[str, bytes], *, where: str, prefix: str = "
 
 
 def revision_prefix(revision: int) -> str:
-    """Where a revision's files are inside an object."""
+    """The prefix of a revision's files in an object."""
     return f"{REVISIONS}/{revision}/" if revision else ""
 
 
@@ -231,20 +237,20 @@ def _text(files: Mapping[str, bytes], name: str, where: str) -> str:
         raise DocumentError(f"{where}: {name}: byte {error.start}: not UTF-8: expected UTF-8 text") from error
 
 
-def _unpacked(path: Path, expected: str) -> dict[str, bytes]:
+def _unpack(path: Path, expected: str) -> dict[str, bytes]:
     """The files of an object whose tar has the sha256 `expected`; raises DocumentError."""
-    tar = _tar_of(path)
-    if (found := sha256(tar).hexdigest()) != expected:
-        raise DocumentError(f"{path}: its content has sha256 {found[:12]}: expected {expected[:12]}; it is another object's or damaged")
+    tar = _read_tar(path)
+    if (digest := sha256(tar).hexdigest()) != expected:
+        raise DocumentError(f"{path}: its content has sha256 {digest[:12]}: expected {expected[:12]}; it is another object's or damaged")
     try:
         with tarfile.open(fileobj=io.BytesIO(tar), mode="r:", encoding="utf-8") as opened:
-            return {about.name: _member(opened, about, path) for about in opened}
+            return {member.name: _read_member(opened, member, path) for member in opened}
     except tarfile.TarError as error:
         raise DocumentError(f"{path}: no tar inside ({error}): expected the originals of a turn") from error
 
 
-def _tar_of(path: Path) -> bytes:
-    """What an object unpacks to; raises DocumentError."""
+def _read_tar(path: Path) -> bytes:
+    """The tar in an object; raises DocumentError."""
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
@@ -254,14 +260,14 @@ def _tar_of(path: Path) -> bytes:
     try:
         size = zstandard.frame_content_size(data)
         if not 0 <= size <= MAX_OBJECT_BYTES:
-            raise DocumentError(f"{path}: it says that it unpacks to {size:,} bytes: expected 0 to {MAX_OBJECT_BYTES:,}")
+            raise DocumentError(f"{path}: its header states {size:,} bytes: expected 0 to {MAX_OBJECT_BYTES:,}")
         return zstandard.ZstdDecompressor().decompress(data, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise DocumentError(f"{path}: {len(data):,} bytes, damaged or cut off ({error}): expected a whole zstd file") from error
 
 
-def _member(opened: tarfile.TarFile, about: tarfile.TarInfo, path: Path) -> bytes:
-    file = opened.extractfile(about) if about.isreg() else None
+def _read_member(opened: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> bytes:
+    file = opened.extractfile(member) if member.isreg() else None
     if file is None:
-        raise DocumentError(f"{path}: {about.name[:200]!r}: not a file: expected files only")
+        raise DocumentError(f"{path}: {member.name[:200]!r}: not a file: expected files only")
     return file.read()

@@ -1,4 +1,4 @@
-"""What a commit changes: the next manifest and the bytes to write, worked out before the disk is touched. Writes nothing."""
+"""Prepares a commit: the next manifest and the bytes to write, checked before the disk is touched; and keeps what it replaces."""
 
 import shutil
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from pandora_dagster.stores.disk.layout import CONTEXT, KEPT, document_name
 from pandora_dagster.stores.turns.manifests import updated_manifest
 from pandora_dagster.stores.turns.turn_folder import section_hashes
 
-# What a commit replaces, kept until its `turn.json` is written: a commit that is cut off can be read as never begun.
+# Replaced documents are kept until `turn.json` is written, so that an interrupted commit has no effect.
 
 
 def keep_replaced(folder: Path, replaced: Mapping[str, str]) -> None:
     """Keep each document that is about to be replaced (name -> its committed text) under its sha256. Raises StoreError.
 
-    A commit that was cut off earlier may have left other bytes in the document, so the text comes from memory.
+    The text comes from memory, because an interrupted commit may have left other bytes in the file.
     """
     if not replaced:
         return
@@ -34,17 +34,16 @@ def keep_replaced(folder: Path, replaced: Mapping[str, str]) -> None:
 
 
 def release_replaced(folder: Path) -> None:
-    """Drop what was kept; what cannot be dropped does no harm and is dropped next time."""
+    """Delete the kept documents; what cannot be deleted is harmless and is deleted by the next commit."""
     if (folder / KEPT).is_dir():
         shutil.rmtree(folder / KEPT, ignore_errors=True)
 
 
-_NEXT: Mapping[TurnState, frozenset[TurnState]] = {
+_NEXT_STATES: Mapping[TurnState, frozenset[TurnState]] = {
     TurnState.OPEN: frozenset({TurnState.HALTED, TurnState.CLARIFY, TurnState.SAVED}),
     TurnState.HALTED: frozenset({TurnState.OPEN, TurnState.ABANDONED}),
 }
-"""State -> the states a commit may lead to; staying is always allowed, and only `reopen` makes a finished turn open. No commit
-leads to an archived turn or changes one: `stores.turns.archive_folders` does."""
+"""State -> the other states that a commit may lead to. Only `reopen` opens a finished turn; `stores.turns.archive_folders` archives one."""
 _CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", "recorded", "last_activity"})
 
 
@@ -56,12 +55,12 @@ class PreparedCommit:
     documents: Mapping[str, bytes]
     """Name -> bytes, in the order of writing; context.md last."""
     replaced: Mapping[str, str]
-    """Name -> committed text that `documents` takes away."""
+    """Name -> committed text that `documents` replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """What the caller of a commit wants changed."""
+    """The changes that the caller of a commit asks for."""
 
     phase: PhaseRecord | None
     context: str | None
@@ -71,14 +70,14 @@ class CommitRequest:
     """Manifest fields by name; their values are those of Manifest."""
 
 
-def prepare_commit(turn: Turn, wanted: CommitRequest, *, where: str, now: datetime, counter: TokenMeasure) -> PreparedCommit:
-    """The commit that `wanted` makes of `turn`; raises DocumentError or StoreError before anything is written."""
-    _check_fields(wanted.fields)
+def prepare_commit(turn: Turn, request: CommitRequest, *, where: str, now: datetime, counter: TokenMeasure) -> PreparedCommit:
+    """The commit that `request` makes of `turn`; raises DocumentError or StoreError before anything is written."""
+    _check_fields(request.fields)
     check_active(turn.manifest, where)
-    files = {document_name(name): text for name, text in wanted.files.items() if turn.files.get(name) != text}
-    context = turn.context if wanted.context is None else wanted.context
-    fields: dict[str, object] = {"last_activity": iso(now), **wanted.fields, "state": _state(turn.manifest, wanted.state, where)}
-    fields["phases"] = _phases(turn, wanted.phase, wanted.files, where)
+    files = {document_name(name): text for name, text in request.files.items() if turn.files.get(name) != text}
+    context = turn.context if request.context is None else request.context
+    fields: dict[str, object] = {"last_activity": iso(now), **request.fields, "state": _next_state(turn.manifest, request.state, where)}
+    fields["phases"] = _updated_phases(turn, request.phase, request.files, where)
     documents = {name: encode_text(f"{where}/{name}", text) for name, text in files.items()}
     if context != turn.context:
         documents[CONTEXT] = encode_text(f"{where}/{CONTEXT}", context)
@@ -89,10 +88,10 @@ def prepare_commit(turn: Turn, wanted: CommitRequest, *, where: str, now: dateti
 
 
 def check_active(manifest: Manifest, where: str) -> None:
-    """An archived turn is changed by restoring it first; raises StoreError."""
+    """Raises StoreError for an archived turn, which must be restored before it is changed."""
     if manifest.state is TurnState.ARCHIVED:
-        what = f"{where}: the turn is archived: expected one that is not"
-        raise StoreError(what, hint=f"its originals come back with: pandora restore {manifest.user_id}:{manifest.turn_id}")
+        message = f"{where}: the turn is archived: expected one that is not"
+        raise StoreError(message, hint=f"its originals come back with: pandora restore {manifest.user_id}:{manifest.turn_id}")
 
 
 def context_fields(context: str, *, where: str, counter: TokenMeasure) -> dict[str, object]:
@@ -113,42 +112,43 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
 
 
 def _replaced(before: Turn, after: Turn) -> dict[str, str]:
-    """Committed documents that the commit takes away. A context.md that only gained sections still shows its old ones."""
-    files = {name: text for name, text in before.files.items() if after.files[name] != text}
-    gained = before.manifest.sections.items() <= after.manifest.sections.items()
-    preamble = ContextDocument.parse(before.context).preamble == ContextDocument.parse(after.context).preamble
-    return files if gained and preamble else {**files, CONTEXT: before.context}
+    """The committed documents that the commit replaces; not a context.md that only gains sections: its old ones stay readable."""
+    documents = {name: text for name, text in before.files.items() if after.files[name] != text}
+    keeps_sections = before.manifest.sections.items() <= after.manifest.sections.items()
+    keeps_preamble = ContextDocument.parse(before.context).preamble == ContextDocument.parse(after.context).preamble
+    return documents if keeps_sections and keeps_preamble else {**documents, CONTEXT: before.context}
 
 
 def check_query(before: Manifest, after: Manifest, where: str) -> None:
-    """Verify that the user's words are as they were written; raises DocumentError."""
+    """Verify that section 0, the query, is unchanged; raises DocumentError."""
     if after.sections.get("0") != before.sections.get("0"):
-        raise DocumentError(f"{where}: section 0 was altered: expected the user's words as they were written at the start")
+        raise DocumentError(f"{where}: section 0 was changed: expected the query as the user wrote it")
 
 
-def _state(manifest: Manifest, wanted: TurnState | None, where: str) -> TurnState:
-    if wanted is None or wanted == manifest.state or wanted in _NEXT.get(manifest.state, frozenset()):
-        return wanted or manifest.state
-    possible = ", ".join(sorted(_NEXT.get(manifest.state, frozenset()))) or "no other"
-    raise StoreError(f"{where}: state {manifest.state} cannot become {wanted}: expected {possible}", hint="reopen the turn first")
+def _next_state(manifest: Manifest, requested: TurnState | None, where: str) -> TurnState:
+    """The requested state, or the present one; raises StoreError for a state that may not follow."""
+    if requested is None or requested == manifest.state or requested in _NEXT_STATES.get(manifest.state, frozenset()):
+        return requested or manifest.state
+    allowed = ", ".join(sorted(_NEXT_STATES.get(manifest.state, frozenset()))) or "no other"
+    raise StoreError(f"{where}: state {manifest.state} cannot become {requested}: expected {allowed}", hint="reopen the turn first")
 
 
-def _phases(turn: Turn, phase: PhaseRecord | None, files: Mapping[str, str], where: str) -> tuple[PhaseRecord, ...]:
+def _updated_phases(turn: Turn, phase: PhaseRecord | None, files: Mapping[str, str], where: str) -> tuple[PhaseRecord, ...]:
     """The phase records after the commit. A document belongs to the phase that wrote it first; a later one may rewrite it."""
     hashes = {name: sha(text) for name, text in files.items()}
-    owned = {name for record in turn.manifest.phases for name in record.files}
+    owned_names = {name for record in turn.manifest.phases for name in record.files}
     updated = [r.model_copy(update={"files": {n: hashes.get(n, h) for n, h in r.files.items()}}) for r in turn.manifest.phases]
-    new = {name: value for name, value in hashes.items() if name not in owned}
+    new_hashes = {name: value for name, value in hashes.items() if name not in owned_names}
     if phase is None:
-        if new and not updated:
-            raise DocumentError(f"{where}: {', '.join(sorted(new))}: written by no phase: expected a phase record with them")
-        return (*updated[:-1], _with_files(updated[-1], new)) if updated else ()
-    if unknown := sorted(set(phase.files) - owned - set(hashes)):
+        if new_hashes and not updated:
+            raise DocumentError(f"{where}: {', '.join(sorted(new_hashes))}: written by no phase: expected a phase record with them")
+        return (*updated[:-1], _with_files(updated[-1], new_hashes)) if updated else ()
+    if unknown := sorted(set(phase.files) - owned_names - set(hashes)):
         raise DocumentError(f"{where}: phase {phase.phase} names {', '.join(unknown)}: expected the texts of all new documents")
-    return _placed(updated, phase.model_copy(update={"files": new}))
+    return _with_phase(updated, phase.model_copy(update={"files": new_hashes}))
 
 
-def _placed(records: list[PhaseRecord], phase: PhaseRecord) -> tuple[PhaseRecord, ...]:
+def _with_phase(records: list[PhaseRecord], phase: PhaseRecord) -> tuple[PhaseRecord, ...]:
     """`phase` after the others, or in the place of its earlier record, whose documents it keeps."""
     if all(r.phase != phase.phase for r in records):
         return (*records, phase)

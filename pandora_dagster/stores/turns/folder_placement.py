@@ -1,4 +1,4 @@
-"""Whole turn folders put in place: built beside their place, synced with all their bytes, then one rename each."""
+"""Puts whole turn folders in place: each is built in another folder, flushed to the disk, then renamed to its final path."""
 
 import os
 import secrets
@@ -19,16 +19,16 @@ from pandora_dagster.stores.turns.manifests import render_manifest, updated_mani
 from pandora_dagster.stores.turns.turn_folder import named_files
 
 TurnPlacement = tuple[TurnKey, Mapping[str, str], Manifest]
-_TOGETHER = 32
+_BATCH_FOLDERS = 32
 """Folders built at a time: their files stay open until the disk has them, and a process may have 1,024 open."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewFolder:
-    """A folder that does not exist yet: where it goes, where it is built, what it holds."""
+    """A folder that does not exist yet: its final path, the folder where it is built, and its files."""
 
     target: Path
-    workshop: Path
+    staging_folder: Path
     contents: Mapping[str, bytes]
 
 
@@ -53,47 +53,47 @@ def new_turn_folder(layout: Layout, turn: Turn) -> NewFolder:
 
 
 def place_folders(layout: Layout, folders: Sequence[NewFolder]) -> None:
-    """Put new folders in place. Raises StoreError; then none of those not yet in place has left anything behind.
+    """Put new folders in place. Raises StoreError, after deleting what was built and is not in place.
 
-    Bytes of many folders are written first and waited for afterwards: the disk takes them in fewer, larger steps.
+    The bytes of many folders are written first and flushed afterwards, in fewer and larger steps.
     """
     built: list[tuple[Path, NewFolder]] = []
     with disk_errors(layout.root):
         try:
-            for parent in dict.fromkeys(path for folder in folders for path in (folder.target.parent, folder.workshop)):
+            for parent in dict.fromkeys(path for folder in folders for path in (folder.target.parent, folder.staging_folder)):
                 make_folder(path_inside(layout.root, parent))
-            for start in range(0, len(folders), _TOGETHER):
-                _build(folders[start : start + _TOGETHER], built)
-            for made, folder in built:
-                _move_into_place(made, folder)
+            for start in range(0, len(folders), _BATCH_FOLDERS):
+                _build(folders[start : start + _BATCH_FOLDERS], built)
+            for staged, folder in built:
+                _move_into_place(staged, folder)
             for parent in dict.fromkeys(folder.target.parent for folder in folders):
                 sync(parent)
         finally:
-            for made, _ in built:
-                if made.exists():
-                    shutil.rmtree(made, ignore_errors=True)
+            for staged, _ in built:
+                if staged.exists():
+                    shutil.rmtree(staged, ignore_errors=True)
 
 
 def _build(folders: Sequence[NewFolder], built: list[tuple[Path, NewFolder]]) -> None:
-    """Build folders beside their place and wait until the disk has them; each is added to `built` before anything is in it."""
+    """Build folders and wait until they are on the disk; each is added to `built` first, so that it is deleted after an error."""
     with ExitStack() as opened:
         descriptors: list[int] = []
         for folder in folders:
-            made = folder.workshop / f".{folder.target.name}.{secrets.token_hex(6)}.part"
-            built.append((made, folder))
-            for inner in _folders(made, folder):
+            staged = folder.staging_folder / f".{folder.target.name}.{secrets.token_hex(6)}.part"
+            built.append((staged, folder))
+            for inner in _folders_to_create(staged, folder):
                 inner.mkdir()
                 descriptors.append(_keep_open(os.open(inner, os.O_RDONLY | os.O_CLOEXEC), opened))
             for name, data in folder.contents.items():
-                descriptors.append(_keep_open(write_open(made / name, data), opened))
+                descriptors.append(_keep_open(write_open(staged / name, data), opened))
         for descriptor in reversed(descriptors):
             os.fsync(descriptor)
 
 
-def _folders(made: Path, folder: NewFolder) -> list[Path]:
-    """The folder and the folders in it, outer ones first."""
-    inner = {made / above for name in folder.contents if "/" in name for above in PurePosixPath(name).parents}
-    return sorted({made, *inner})
+def _folders_to_create(staged: Path, folder: NewFolder) -> list[Path]:
+    """The staged folder and the folders in it, outer ones first."""
+    inner = {staged / above for name in folder.contents if "/" in name for above in PurePosixPath(name).parents}
+    return sorted({staged, *inner})
 
 
 def _keep_open(descriptor: int, opened: ExitStack) -> int:
@@ -101,18 +101,18 @@ def _keep_open(descriptor: int, opened: ExitStack) -> int:
     return descriptor
 
 
-def _move_into_place(made: Path, folder: NewFolder) -> None:
+def _move_into_place(staged: Path, folder: NewFolder) -> None:
     if folder.target.exists():
         raise StoreError(f"{folder.target}: already exists: expected a number that no turn has")
-    os.rename(made, folder.target)  # noqa: PTH104 - one primitive, the same that the kill tests count
+    os.rename(staged, folder.target)  # noqa: PTH104 - one primitive, the same that the kill tests count
 
 
 def _with_current_hashes(manifest: Manifest, files: Mapping[str, str]) -> tuple[PhaseRecord, ...]:
-    """The manifest's phases with today's hashes; documents that none of them names belong to a phase `recorded`."""
+    """The manifest's phases with the hashes of `files`; documents that no phase names belong to the phase `recorded`."""
     if missing := sorted(set(named_files(manifest)) - set(files)):
         raise DocumentError(f"turn {manifest.turn_id}: {', '.join(missing)}: named by a phase: expected them among the files")
-    named = [p.model_copy(update={"files": {n: sha(files[n]) for n in p.files}}) for p in manifest.phases]
-    rest = {name: sha(text) for name, text in files.items() if name not in named_files(manifest)}
-    if not rest:
-        return tuple(named)
-    return (PhaseRecord(phase=RECORDED, finished_at=manifest.last_activity, files=rest), *named)
+    updated_phases = [phase.model_copy(update={"files": {name: sha(files[name]) for name in phase.files}}) for phase in manifest.phases]
+    unnamed = {name: sha(text) for name, text in files.items() if name not in named_files(manifest)}
+    if not unnamed:
+        return tuple(updated_phases)
+    return (PhaseRecord(phase=RECORDED, finished_at=manifest.last_activity, files=unnamed), *updated_phases)

@@ -1,6 +1,6 @@
-"""What a re-run keeps of a turn: dropped in place while it is unfinished, in a numbered revision once it is finished.
+"""The part of a turn that a re-run keeps: a turn in, a turn out. Pure.
 
-Pure: a turn in, a turn out. What phases do to a turn comes in as an argument of the store.
+An unfinished turn is changed in place, a finished one gets a numbered revision (`turn_files`). What each phase writes is an argument.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ UNFINISHED = frozenset({TurnState.OPEN, TurnState.HALTED})
 
 @dataclass(frozen=True, slots=True)
 class DroppedPhases:
-    """The phases that a re-run of `phase` retires: it and all after it."""
+    """The phases that a re-run drops: the one that it starts at, and all after it."""
 
     phases: frozenset[str]
 
@@ -29,7 +29,7 @@ class DroppedPhases:
         return cls(frozenset(order[order.index(phase) :]))
 
     def affects_finished(self, manifest: Manifest, effects: PhaseEffects) -> bool:
-        """Whether something finished is taken back. A recorded turn's sections count as finished: they were never re-run."""
+        """Whether a finished phase is dropped. The sections of a recorded turn count as finished phases."""
         if any(p.phase in self.phases for p in manifest.phases):
             return True
         numbers = {str(n) for phase, n in effects.sections.items() if phase in self.phases}
@@ -40,7 +40,7 @@ def drop_phases(turn: Turn, dropped: DroppedPhases, effects: PhaseEffects, *, co
     """`turn` without what the dropped phases wrote, in the state in which the re-run finds it."""
     manifest = turn.manifest
     phases = tuple(p for p in manifest.phases if p.phase not in dropped.phases)
-    names = {name for p in phases for name in p.files}
+    kept_names = {name for p in phases for name in p.files}
     context = _without_sections(turn.context, dropped, effects)
     fields: dict[str, object] = {"phases": phases, "state": _state(manifest, dropped, effects), "intervention": None}
     fields |= context_fields(context, where=str(turn.key), counter=counter)
@@ -48,7 +48,7 @@ def drop_phases(turn: Turn, dropped: DroppedPhases, effects: PhaseEffects, *, co
         fields["summary"] = None
     if fields["state"] == TurnState.OPEN:
         fields["recorded"] = False
-    files = {name: text for name, text in turn.files.items() if name in names}
+    files = {name: text for name, text in turn.files.items() if name in kept_names}
     return Turn(turn.key, updated_manifest(manifest, fields), context, files)
 
 
@@ -59,10 +59,12 @@ def _without_sections(context: str, dropped: DroppedPhases, effects: PhaseEffect
 
 
 def _state(manifest: Manifest, dropped: DroppedPhases, effects: PhaseEffects) -> TurnState:
+    """The state of the turn without the dropped phases."""
     if manifest.state in UNFINISHED:
         return TurnState.OPEN
-    ended = {p: state for p, state in effects.final_states.items() if manifest.has_finished(p)}
-    endings = tuple(ended) or tuple(p for p, state in effects.final_states.items() if state is TurnState.SAVED)  # none in a recorded turn
-    if any(p in dropped.phases for p in endings):
+    final_states = {p: state for p, state in effects.final_states.items() if manifest.has_finished(p)}
+    # a recorded turn has finished none of them: its end is the phase that saves a turn
+    final_phases = tuple(final_states) or tuple(p for p, state in effects.final_states.items() if state is TurnState.SAVED)
+    if any(p in dropped.phases for p in final_phases):
         return TurnState.OPEN
-    return (TurnState.SAVED, *ended.values())[-1]
+    return (TurnState.SAVED, *final_states.values())[-1]

@@ -1,7 +1,7 @@
-"""The TurnStore port over folders: the documents, which are the truth (docs/reference/formats.md). Knows the order of writes.
+"""The TurnStore port: turns as folders of documents, which are the source of truth (docs/reference/formats.md).
 
-A commit is files, then context.md, then `turn.json`; a folder appears complete by one rename. A process killed between any
-two writes leaves each turn as of its last commit.
+A commit writes files, then context.md, then `turn.json`; a new folder is renamed into place when it is complete. A process that is killed
+between any two writes leaves each turn as of its last commit.
 """
 
 from collections import OrderedDict
@@ -41,7 +41,7 @@ from pandora_dagster.stores.turns.manifests import render_manifest, updated_mani
 from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, drop_phases
 from pandora_dagster.stores.turns.turn_folder import DocumentCache, Stamp, TurnFolder, stamp_of
 
-_MOST_SEALED = 64
+_MAX_CACHED_MANIFESTS = 64
 
 
 class TurnFiles:
@@ -67,8 +67,8 @@ class TurnFiles:
         self._erasures = ErasureIntents(root, wait_s=lock_seconds)
         self._texts = DocumentCache[str]()
         self._manifests = DocumentCache[Manifest]()
-        self._sealed: OrderedDict[Path, tuple[Stamp | None, Manifest]] = OrderedDict()
-        """Folder -> the manifest that this process wrote last: where `turn.json` is still the same file, a commit need not read it."""
+        self._written_manifests: OrderedDict[Path, tuple[Stamp | None, Manifest]] = OrderedDict()
+        """Folder -> the manifest that this process wrote, with the stamp of its file: while that is the same, a commit need not read it."""
 
     def start(
         self,
@@ -84,7 +84,7 @@ class TurnFiles:
     ) -> Turn:
         """A new open turn with section 0, complete on the disk when this returns; `number`: one that was allocated for it.
 
-        Raises InputError before a number is given, StoreError where a turn of that number exists.
+        Raises InputError before a number is allocated, StoreError where a turn of that number exists.
         """
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode[:40]!r}: expected chat or code")
@@ -103,37 +103,37 @@ class TurnFiles:
                 metadata=metadata,
             )
             manifest = updated_manifest(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
-            return self._placed(Turn(key, manifest, context))
+            return self._place(Turn(key, manifest, context))
 
     def allocate(self, user: UserId, count: int) -> range:
-        """`count` new turn numbers, given to no other caller."""
+        """`count` new turn numbers, which no other caller gets."""
         path_inside(self._layout.root, self._layout.turns(user))
         with self._erasures.beginning(user):
             return allocate_numbers(self._layout, user, count, seconds=self._lock_seconds)
 
     def place_many(self, turns: Iterable[TurnPlacement]) -> tuple[Turn, ...]:
-        """Recorded turns, all of their bytes on the disk before the first of them appears; a few hundred at a time is fastest.
+        """Store recorded turns, all of whose bytes are on the disk before the first of them appears; some hundred at a time is fastest.
 
-        Hashes, tokens and the owner of documents that no phase names (the phase `recorded`) are filled in.
+        Hashes and tokens are filled in, and documents that no phase names get the phase `recorded`.
         """
-        made = tuple(folder_placement.recorded_turn(item, counter=self._counter) for item in turns)
-        with ExitStack() as begun:
-            for user in sorted({turn.key.user for turn in made}):
-                begun.enter_context(self._erasures.beginning(user))
-            folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn) for turn in made])
-        return made
+        recorded = tuple(folder_placement.recorded_turn(item, counter=self._counter) for item in turns)
+        with ExitStack() as locks:
+            for user in sorted({turn.key.user for turn in recorded}):
+                locks.enter_context(self._erasures.beginning(user))
+            folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn) for turn in recorded])
+        return recorded
 
     def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
         """The newest revision by default, verified against its manifest; raises UnknownTurnError or DocumentError.
 
-        `only`: the documents that are read and verified beside context.md; a turn loaded so is for reading, not for a commit.
+        `only`: the documents that are read and verified beside context.md; such a turn cannot be committed.
         """
         return self._folder(key, revision).turn(only)
 
     def original(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
         """The turn as it was before it was archived, out of cold storage; any other as `load` gives it. Raises DocumentError.
 
-        Where its originals were deleted by rule, the archived turn itself, which is all of it that there is.
+        Where the originals were deleted by rule, the archived turn is returned.
         """
         manifest = self.manifest(key)
         if manifest.archive is None:
@@ -165,35 +165,35 @@ class TurnFiles:
         """
         folder = self._folder(turn.key, turn.manifest.revision)
         wanted = CommitRequest(phase, context, files or {}, state, manifest_fields)
-        planned = prepare_commit(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
+        prepared = prepare_commit(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
         self._check_newest(folder, turn.manifest)
-        keep_replaced(folder.path, planned.replaced)
-        write_all(path_inside(self._layout.root, folder.path), planned.documents)  # on the disk before `turn.json` names them
+        keep_replaced(folder.path, prepared.replaced)
+        write_all(path_inside(self._layout.root, folder.path), prepared.documents)  # before `turn.json` names them
         # The folder is synced with the next phase's documents: a power failure undoes one phase, which then runs again.
-        stays_open = planned.turn.manifest.state is TurnState.OPEN and not planned.replaced
-        self._seal(folder, planned.turn.manifest, durable_name=not stays_open)
-        return planned.turn
+        stays_open = prepared.turn.manifest.state is TurnState.OPEN and not prepared.replaced
+        self._write_manifest(folder, prepared.turn.manifest, durable_name=not stays_open)
+        return prepared.turn
 
     def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
-        """The turn made ready to run `phase`: that phase and all after it in `order` are dropped.
+        """Prepare a turn to run `phase` again: that phase and all after it in `order` are dropped.
 
-        Open and halted turns change in place. A finished turn is not touched: a numbered revision beside it takes the re-run;
-        it stays `saved` where only phases after saving are dropped. Nothing finished dropped = nothing changed but the state.
+        Open and halted turns are changed in place. A finished turn is not changed: a numbered revision beside it takes the re-run, and is
+        `saved` where only phases after saving are dropped. Where no finished phase is dropped, only a halted state changes.
         """
         is_newest = turn.manifest.state in UNFINISHED or self._newest_manifest(self._folder(turn.key, None)) == turn.manifest
         newest = turn if is_newest else self.load(turn.key)
         check_active(newest.manifest, str(newest.key))
         dropped = DroppedPhases.from_phase(phase, order)
-        finished = newest.manifest.state not in UNFINISHED
+        is_finished = newest.manifest.state not in UNFINISHED
         if not dropped.affects_finished(newest.manifest, self._phases):
             if newest.manifest.state != TurnState.HALTED:
                 return newest
-            return self._rewritten(newest, updated_manifest(newest.manifest, {"state": TurnState.OPEN, "intervention": None}))
+            return self._rewrite_manifest(newest, updated_manifest(newest.manifest, {"state": TurnState.OPEN, "intervention": None}))
         after = drop_phases(newest, dropped, self._phases, counter=self._counter)
-        return self._revision(after) if finished else self._rewritten(newest, after.manifest, after)
+        return self._add_revision(after) if is_finished else self._rewrite_manifest(newest, after.manifest, after)
 
     def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[object]:
-        """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
+        """Hold the turn's lock; raises StoreError where another process holds it longer than `wait_s`."""
         self._folder(key, 0)
         name = (self._layout.turn(key) / LOCK).relative_to(self._layout.root).as_posix()
         return self._locks.lease(name, what=f"turn {key}", wait_s=self._lock_seconds if wait_s is None else wait_s)
@@ -224,46 +224,49 @@ class TurnFiles:
             raise UnknownTurnError(f"turn {key}: it has no revision {number}: expected 0 to {turn_directory.newest_revision(base)}")
         return TurnFolder(self._layout.root, folder, key, number, self._texts, self._manifests)
 
-    def _rewritten(self, before: Turn, manifest: Manifest, after: Turn | None = None) -> Turn:
+    def _rewrite_manifest(self, before: Turn, manifest: Manifest, after: Turn | None = None) -> Turn:
+        """Write a changed manifest; returns the turn with the documents of `after`, or of `before`."""
         folder = self._folder(before.key, before.manifest.revision)
         self._check_newest(folder, before.manifest)
         changed = updated_manifest(manifest, {"last_activity": iso(self._clock())})
-        self._seal(folder, changed)
-        shown = after or before
-        return Turn(before.key, changed, shown.context, shown.files)
+        self._write_manifest(folder, changed)
+        documents = after or before
+        return Turn(before.key, changed, documents.context, documents.files)
 
-    def _revision(self, after: Turn) -> Turn:
+    def _add_revision(self, after: Turn) -> Turn:
+        """Store a turn as the next revision."""
         base = self._layout.turn(after.key)
         fields = {"revision": turn_directory.newest_revision(base) + 1, "last_activity": iso(self._clock())}
         turn = Turn(after.key, updated_manifest(after.manifest, fields), after.context, after.files)
         with disk_errors(base):
             (base / REVISIONS).mkdir(exist_ok=True)
-        return self._placed(turn)
+        return self._place(turn)
 
-    def _placed(self, turn: Turn) -> Turn:
+    def _place(self, turn: Turn) -> Turn:
         folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn)])
-        self._remember(self._layout.turn(turn.key, turn.manifest.revision), turn.manifest)
+        self._remember_manifest(self._layout.turn(turn.key, turn.manifest.revision), turn.manifest)
         return turn
 
-    def _remember(self, folder: Path, manifest: Manifest) -> None:
-        self._sealed[folder] = (stamp_of(folder / MANIFEST), manifest)
-        if len(self._sealed) > _MOST_SEALED:
-            self._sealed.popitem(last=False)
+    def _remember_manifest(self, folder: Path, manifest: Manifest) -> None:
+        self._written_manifests[folder] = (stamp_of(folder / MANIFEST), manifest)
+        if len(self._written_manifests) > _MAX_CACHED_MANIFESTS:
+            self._written_manifests.popitem(last=False)
 
     def _newest_manifest(self, folder: TurnFolder) -> Manifest:
-        sealed, stamp = self._sealed.get(folder.path), stamp_of(folder.path / MANIFEST)
-        return sealed[1] if sealed and sealed[0] == stamp is not None else folder.manifest()
+        written, stamp = self._written_manifests.get(folder.path), stamp_of(folder.path / MANIFEST)
+        return written[1] if written and written[0] == stamp is not None else folder.manifest()
 
-    def _check_newest(self, folder: TurnFolder, known: Manifest) -> None:
-        if self._newest_manifest(folder) != known:
+    def _check_newest(self, folder: TurnFolder, expected: Manifest) -> None:
+        """Raises StoreError where another process changed the turn since it was loaded."""
+        if self._newest_manifest(folder) != expected:
             message = f"{folder.path / MANIFEST}: another process committed since this turn was loaded: expected it unchanged"
             raise StoreError(message, hint="load the turn again")
 
-    def _seal(self, folder: TurnFolder, manifest: Manifest, *, durable_name: bool = True) -> None:
-        """Write `turn.json`: the commit point. `durable_name`: wait until a power failure cannot bring the one before back."""
-        place = path_inside(self._layout.root, folder.path)
-        write_all(place, {MANIFEST: render_manifest(manifest).encode()}, durable_names=durable_name)
-        self._remember(folder.path, manifest)
+    def _write_manifest(self, folder: TurnFolder, manifest: Manifest, *, durable_name: bool = True) -> None:
+        """Write `turn.json`: the commit point. `durable_name`: wait until a power failure cannot restore the earlier one."""
+        path = path_inside(self._layout.root, folder.path)
+        write_all(path, {MANIFEST: render_manifest(manifest).encode()}, durable_names=durable_name)
+        self._remember_manifest(folder.path, manifest)
         release_replaced(folder.path)
         remove_strays(folder.path, now=self._clock().timestamp())
 

@@ -1,7 +1,7 @@
-"""One revision of a turn read from its folder and verified against its manifest. Changes nothing.
+"""Reads one revision of a turn from its folder and verifies it against its manifest. Changes nothing.
 
-What the manifest does not name has not happened: sections and files that a cut-off commit left are dropped. What it names
-must be there, byte for byte; where a cut-off commit had already replaced it, the bytes kept beside it take its place.
+Sections and files that the manifest does not name are ignored: an interrupted commit left them. What it names must exist, byte for byte;
+where an interrupted commit has replaced it, the bytes kept in `.kept` are read instead.
 """
 
 import time
@@ -22,31 +22,33 @@ from pandora_dagster.stores.turns.manifests import read_manifest
 
 T = TypeVar("T")
 Stamp = tuple[int, int, int, int]
-_SETTLED_NS = 100_000_000
-"""A file that changed less than this ago is not remembered: the next change could leave the same times (a tick is some milliseconds)."""
+_MIN_FILE_AGE_NS = 100_000_000
+"""A file that changed more recently is not cached: its next change could leave the same times, which advance in some milliseconds."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
     """Inode, size and times of a file; None where it cannot be read."""
     try:
-        about = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 class DocumentCache(Generic[T]):
-    """Values read from files, by path: read again once the stat of the file has changed. Bounded by the characters that it holds. For
-    several threads."""
+    """Values that were read from files, by path, valid while the stamp of the file is the same. Thread-safe.
 
-    def __init__(self, most_characters: int = 8_000_000) -> None:
-        self._most = most_characters
-        self._held = 0
+    `max_characters` bounds the sum of the sizes; the least recently used values are dropped first.
+    """
+
+    def __init__(self, max_characters: int = 8_000_000) -> None:
+        self._max_characters = max_characters
+        self._characters = 0
         self._entries: OrderedDict[Path, tuple[Stamp, T, int]] = OrderedDict()
         self._lock = Lock()
 
     def find(self, path: Path) -> T | None:
-        """The value, where the file is as it was when it was read."""
+        """The value of a file that has not changed since it was read, else None."""
         with self._lock:
             entry = self._entries.get(path)
             if entry is None:
@@ -58,27 +60,27 @@ class DocumentCache(Generic[T]):
             return entry[1]
 
     def store(self, path: Path, stamp: Stamp | None, value: T, size: int) -> None:
-        """Remember a value of `size` characters. `stamp`: of the file before it was read."""
-        if stamp is None or size > self._most or time.time_ns() - max(stamp[2:]) < _SETTLED_NS:
+        """Cache a value of `size` characters. `stamp`: that of the file before it was read."""
+        if stamp is None or size > self._max_characters or time.time_ns() - max(stamp[2:]) < _MIN_FILE_AGE_NS:
             return
         with self._lock:
             if path in self._entries:
                 self._remove(path)
             self._entries[path] = (stamp, value, size)
-            self._held += size
-            while self._held > self._most:
+            self._characters += size
+            while self._characters > self._max_characters:
                 self._remove(next(iter(self._entries)))
 
     def _remove(self, path: Path) -> None:
-        self._held -= self._entries.pop(path)[2]
+        self._characters -= self._entries.pop(path)[2]
 
 
-_TRIES = 5
+_MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFolder:
-    """The folder of one revision. `texts` and `manifests`: what the store has read already."""
+    """The folder of one revision. `texts` and `manifests`: the caches of the store."""
 
     root: Path
     path: Path
@@ -88,13 +90,14 @@ class TurnFolder:
     manifests: DocumentCache[Manifest] = field(default_factory=DocumentCache[Manifest])
 
     def manifest(self) -> Manifest:
+        """The manifest of the revision; raises DocumentError."""
         path = document_path_inside(self.root, self.path / MANIFEST)
-        if (known := self.manifests.find(path)) is not None:
-            return known
+        if (cached := self.manifests.find(path)) is not None:
+            return cached
         stamp = stamp_of(path)
-        found = read_manifest(path, self.key, self.revision)
-        self.manifests.store(path, stamp, found, stamp[1] if stamp else 0)
-        return found
+        manifest = read_manifest(path, self.key, self.revision)
+        self.manifests.store(path, stamp, manifest, stamp[1] if stamp else 0)
+        return manifest
 
     def turn(self, only: Collection[str] | None = None) -> Turn:
         """The revision as of its last commit; raises DocumentError with the file, what it is, what was expected.
@@ -102,11 +105,11 @@ class TurnFolder:
         `only`: the documents to read beside context.md; None for all.
         """
         manifest = self.manifest()
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 return self._read(manifest, only)
             except DocumentError:
-                # A commit by another process while we read looks like damage, unless the manifest is still the same.
+                # A commit by another process meanwhile looks like damage; it is damage where the manifest is still the same.
                 newer = self.manifest()
                 if newer == manifest:
                     raise
@@ -114,42 +117,44 @@ class TurnFolder:
         return self._read(manifest, only)
 
     def _read(self, manifest: Manifest, only: Collection[str] | None) -> Turn:
-        context = self._context(manifest)
-        named = {name: expected for name, expected in named_files(manifest).items() if only is None or name in only}
-        files = {name: self._file(document_name(name), expected) for name, expected in named.items()}
+        context = self._read_context(manifest)
+        hashes = {name: expected for name, expected in named_files(manifest).items() if only is None or name in only}
+        files = {name: self._read_document(document_name(name), expected) for name, expected in hashes.items()}
         return Turn(self.key, manifest, context, files)
 
-    def _text(self, path: Path, *, may_be_empty: bool) -> str:
-        if (known := self.texts.find(path)) is not None:
-            return known
+    def _read_text(self, path: Path, *, may_be_empty: bool) -> str:
+        if (cached := self.texts.find(path)) is not None:
+            return cached
         stamp = stamp_of(path)
         text = read_text(path, may_be_empty=may_be_empty)
         self.texts.store(path, stamp, text, len(text))
         return text
 
-    def _file(self, name: str, expected: str) -> str:
+    def _read_document(self, name: str, expected: str) -> str:
+        """A document with the sha256 `expected`, from the folder or from `.kept`; raises DocumentError."""
         try:
-            text = self._text(document_path_inside(self.root, self.path / name), may_be_empty=True)
+            text = self._read_text(document_path_inside(self.root, self.path / name), may_be_empty=True)
         except DocumentError:
-            if (kept := self._kept(expected)) is not None:
+            if (kept := self._read_kept(expected)) is not None:
                 return kept
             raise
         if sha(text) == expected:
             return text
-        if (kept := self._kept(expected)) is not None:
+        if (kept := self._read_kept(expected)) is not None:
             return kept
         raise DocumentError(f"{self.path / name}: {_damage(text, expected)}: expected sha256 {expected[:12]} as in {MANIFEST}")
 
-    def _context(self, manifest: Manifest) -> str:
+    def _read_context(self, manifest: Manifest) -> str:
         path = document_path_inside(self.root, self.path / CONTEXT)
         try:
-            return _as_committed(self._text(path, may_be_empty=False), manifest, str(path))
+            return _as_committed(self._read_text(path, may_be_empty=False), manifest, str(path))
         except DocumentError:
-            if (kept := self._kept(manifest.context_sha)) is not None:
+            if (kept := self._read_kept(manifest.context_sha)) is not None:
                 return kept
             raise
 
-    def _kept(self, expected: str) -> str | None:
+    def _read_kept(self, expected: str) -> str | None:
+        """The kept document with the sha256 `expected`, None where there is none."""
         path = self.path / KEPT / expected
         if len(expected) != 64 or not expected.isalnum() or not path.is_file():
             return None
@@ -168,30 +173,32 @@ def section_hashes(context: ContextDocument) -> dict[str, str]:
 
 
 def _as_committed(text: str, manifest: Manifest, where: str) -> str:
+    """context.md without the sections that the manifest does not name; raises DocumentError where it contradicts the manifest."""
     if sha(text) == manifest.context_sha:
         parse_context(text, where=where)
         return text
     document = parse_context(text, where=where)
-    found = section_hashes(document)
-    if missing := sorted(set(manifest.sections) - set(found)):
+    hashes = section_hashes(document)
+    if missing := sorted(set(manifest.sections) - set(hashes)):
         raise DocumentError(f"{where}: section {', '.join(missing)} is missing: expected it as in {MANIFEST}")
     for number, expected in manifest.sections.items():
-        if found[number] != expected:
-            damage = _damage(_text(document, number), expected)
+        if hashes[number] != expected:
+            damage = _damage(_section_text(document, number), expected)
             raise DocumentError(f"{where}: section {number}: {damage}: expected sha256 {expected[:12]} as in {MANIFEST}")
-    named = tuple(s for s in document.sections if str(s.number) in manifest.sections)
-    left = ContextDocument(document.preamble, named).render()
-    if sha(left) != manifest.context_sha:
+    committed_sections = tuple(s for s in document.sections if str(s.number) in manifest.sections)
+    committed = ContextDocument(document.preamble, committed_sections).render()
+    if sha(committed) != manifest.context_sha:
         raise DocumentError(f"{where}: text outside its sections was changed: expected sha256 {manifest.context_sha[:12]} as in {MANIFEST}")
-    return left
+    return committed
 
 
-def _text(document: ContextDocument, number: str) -> str:
-    found = document.section(int(number))
-    return found.text if found else ""
+def _section_text(document: ContextDocument, number: str) -> str:
+    section = document.section(int(number))
+    return section.text if section else ""
 
 
 def _damage(text: str, expected: str) -> str:
+    """How a text differs from the one with the sha256 `expected`, for messages."""
     if not text:
         return "empty"
     if sha(text.replace("\r\n", "\n")) == expected:

@@ -69,7 +69,7 @@ def test_a_commit_reads_back_as_it_was_returned(turns):
 def test_section_0_is_never_altered(turns):
     """A commit whose context.md says something else in section 0 is refused and changes nothing."""
     turn = begun(turns)
-    with pytest.raises(DocumentError, match="section 0 was altered"):
+    with pytest.raises(DocumentError, match="section 0 was changed"):
         turns.commit(turn, phase=None, context=new_context("other words").render())
     assert turns.load(turn.key) == turn
 

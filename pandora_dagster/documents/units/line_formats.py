@@ -267,12 +267,13 @@ def _table(lines: Sequence[Line], at: int) -> RunEnd:
 
 
 def _columns(lines: Sequence[Line], at: int) -> RunEnd:
-    """Lines with as many wide gaps each, as commands print tables."""
+    """Lines with as many wide gaps each, as commands print tables. Of an indented block, which is literal text, all lines have them."""
     gaps = len(_GAP.findall(lines[at].text[:400]))
     if not gaps or lines[at].text.lstrip().startswith("|"):
         return at, False
     end = _end(lines, at, lambda line: len(_GAP.findall(line.text[:400])) >= min(gaps, 2))
-    return end, end - at >= (2 if gaps > 1 else _FEWEST_ROWS)
+    is_whole = not lines[at].indent or end == len(lines) or lines[end].is_blank
+    return end, is_whole and end - at >= (2 if gaps > 1 else _FEWEST_ROWS)
 
 
 def _may_be_row(line: Line, mark: str, count: int) -> bool:

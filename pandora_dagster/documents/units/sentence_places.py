@@ -8,8 +8,8 @@ from pandora_dagster.language.sentences import sentence_spans
 
 _LONGEST = 2_000
 """Characters of a sentence without any end beyond which it is divided at white space, so that it can be shown at all."""
-_NO_SENTENCE = re.compile(r"\W*\w{0,3}[.)]\W*")
-"""`1.`, `(a)`: the number of what follows."""
+_NO_SENTENCE = re.compile(r"\W*\w{0,3}[.)\]]\W*")
+"""`1.`, `(a)`, `.. [4]`: the number of what follows."""
 _ASKS = re.compile(r"[?？][\s\"”’»)]*$")
 _ANSWER = re.compile(
     r"[\"“„«]?(?:[-–—] |(?:yes|no|none|nope|ja|nein|doch|oui|non|si|sí|no|nee|sim|não|tak|nie|はい|いいえ|да|нет)\b)", re.IGNORECASE

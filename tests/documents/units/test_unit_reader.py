@@ -254,3 +254,14 @@ def test_a_table_needs_the_line_that_introduces_it(text: str) -> None:
     """A table of Markdown and printed columns alike."""
     units = read_units(text)
     assert units[0].text.endswith(":") and all(0 in unit.needs or unit.needs[-1] == 1 for unit in units[1:])
+
+
+def test_the_number_of_a_footnote_is_no_unit() -> None:
+    """`.. [4]` belongs to the title behind it."""
+    assert [u.text for u in read_units(".. [4] `File names in pages\n   <https://files.example/names>`__\n")][0].startswith(".. [4] `File")
+
+
+def test_columns_in_a_part_of_literal_text_are_no_table() -> None:
+    """Lines of an indented block with narrower gaps belong to it as well."""
+    text = "These clauses match::\n\n    == 1.1        # Equal\n    == 1.1a1      # Not equal\n    == 1.1.post1  # Not equal\n\nThat is all.\n"
+    assert [(u.kind, u.text.count("\n")) for u in read_units(text)][1] == (UnitKind.CODE, 2)

@@ -37,7 +37,7 @@ from pandora_dagster.runtime.token_counter import TokenCounter  # noqa: E402
 
 TABLE = ROOT / "pandora_dagster" / "compression" / "salience" / "salience_table.json"
 REGULARIZATION = 0.02
-POWER = 1.5
+POWER = 1.25
 KINDS = {"message": UnitKind.SENTENCE, "quote": UnitKind.SENTENCE, "record": UnitKind.ROW, "header": UnitKind.HEADING}
 OWN = ("_own_", "/own/")
 

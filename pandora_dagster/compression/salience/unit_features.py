@@ -38,11 +38,9 @@ class _Document:
     vectors: list[dict[str, float]]
     centre: dict[str, float]
     title: int
-    speakers: Counter[str]
     row_rarity: dict[int, float]
     messages: tuple[list[int], Counter[int]]
     runs: tuple[list[int], Counter[int]]
-    sections: tuple[list[int], Counter[int]]
 
 
 def unit_features(reading: TextReading) -> list[Features]:
@@ -83,11 +81,9 @@ def _document(reading: TextReading, places: list[int]) -> _Document:
         vectors,
         _unit_vector(centre),
         next((i for i, u in enumerate(units) if u.kind is UnitKind.HEADING), 0),
-        Counter(u.speaker.lower() for u in units),
         _row_rarity(units, found),
         _spans(units, lambda a, b: a.message != b.message or a.speaker != b.speaker),
         _spans(units, lambda a, b: a.message != b.message or a.kind != b.kind or b.kind is UnitKind.HEADING),
-        _spans(units, lambda _, b: b.kind is UnitKind.HEADING),
     )
 
 
@@ -136,13 +132,12 @@ def _position(d: _Document, i: int) -> Features:
     last = max(1, len(d.units) - 1)
     place = i / last
     talk = bool(d.units[i].speaker)
-    (section, sections), (message, messages), (run, runs) = d.sections, d.messages, d.runs
+    (message, messages), (run, runs) = d.messages, d.runs
     return {
         "start": math.exp(-8 * place),
         "end": math.exp(-8 * (1 - place)),
         "place": place,
         "talk_place": talk * place,
-        "section_place": (i - section[i]) / sections[section[i]],
         "message_place": (i - message[i]) / messages[message[i]] if talk else 0.0,
         "first_of_run": i == run[i],
         "last_of_run": i == run[i] + runs[run[i]] - 1,
@@ -155,18 +150,12 @@ def _length(d: _Document, i: int) -> Features:
     return {
         "log_length": math.log(len(_PIECE.findall(text)) or 1),
         "relative_length": math.log((len(d.tokens[i]) + 1) / (d.mean_tokens + 1)),
-        "content_share": len(d.tokens[i]) / max(1, len(_WORD.findall(text))),
     }
 
 
 def _values(d: _Document, i: int) -> Features:
-    kinds = Counter(t.kind for t in d.tokens[i])
-    size = len(_PIECE.findall(d.units[i].text)) or 1
-    found: Features = {}
-    for kind in (TokenKind.VALUE, TokenKind.CODE, TokenKind.NAME):
-        found[f"has_{kind.value}"] = kinds[kind] > 0
-        found[f"{kind.value}_share"] = kinds[kind] / size
-    return found
+    kinds = {t.kind for t in d.tokens[i]}
+    return {f"has_{kind.value}": kind in kinds for kind in (TokenKind.VALUE, TokenKind.CODE, TokenKind.NAME)}
 
 
 def _cues(d: _Document, i: int) -> Features:
@@ -174,20 +163,16 @@ def _cues(d: _Document, i: int) -> Features:
 
 
 def _talk(d: _Document, i: int) -> Features:
-    message, messages = d.messages
-    opened = message[i]
+    opened = d.messages[0][i]
     before = range(max(0, opened - 2), opened)
     asks = Cue.QUESTION in d.cues[i]
     role = d.units[i].speaker.lower()
     return {
         "question": asks,
         "answer": not asks and (_asks(d, i - 1) or (i - opened < 2 and any(_asks(d, j) for j in before))),
-        "new_speaker": bool(d.units[i].speaker) and i == opened,
-        "log_turn": math.log(messages[opened]) if d.units[i].speaker else 0.0,
         "by_user": role.startswith(("user", "customer", "human", "patient", "caller")),
         "by_assistant": role.startswith(("assistant", "agent", "ai", "doctor", "support")),
         "by_tool": role.startswith(("tool", "system", "function")),
-        "speaker_share": d.speakers[role] / len(d.units) if role else 0.0,
     }
 
 
@@ -197,14 +182,12 @@ def _asks(d: _Document, i: int) -> bool:
 
 def _similarity(d: _Document, i: int) -> Features:
     vector = d.vectors[i]
-    head = d.sections[0][i]
     alike: dict[int, float] = defaultdict(float)
     for key, value in vector.items():
         if len(d.holders[key]) <= _NEAR:
             for j in d.holders[key]:
                 alike[j] += value * d.vectors[j][key]
     return {
-        "to_heading": _cosine(vector, d.vectors[head]) if d.units[head].kind is UnitKind.HEADING and head != i else 0.0,
         "to_title": _cosine(vector, d.vectors[d.title]) if i != d.title else 0.0,
         "to_centre": _cosine(vector, d.centre),
         "similar_before": max((s for j, s in alike.items() if j < i), default=0.0),

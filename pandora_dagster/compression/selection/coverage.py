@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pandora_dagster.compression.selection.term_weights import Term
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
-MARK_TOKENS = 2
-"""What one more gap in the text costs."""
-
+_REPEATED_SHARE = 0.6
+"""What a term still counts in the next unit that says it."""
+_MAX_MENTIONS = 3
+"""Kept units with a term from which it counts nothing."""
 _TIE = 0.02
 """What new terms, weighted by salience, count beside the relevance to a query."""
 
@@ -29,8 +30,6 @@ class Candidates:
     """To a query: decides then, and what is new only between equals."""
     always: frozenset[int] = frozenset()
     """Units that are kept before any other."""
-    again: float = 0.6
-    """What a term still counts where it is said once more."""
     offset: float = 2.0
     """Tokens added to every cost, against very short units."""
 
@@ -94,18 +93,12 @@ class CoverageChoice:
         return [self._own[k] for k in (at - 1, at + 1) if 0 <= k < len(self._own)]
 
     def _cost(self, i: int) -> int:
-        """Tokens of the unit and of what it needs; a gap more, or one less where it fills one."""
-        tokens = sum(self._given.costs[k] for k in self._needs[i] if k not in self._kept)
-        beside = sum(k in self._kept for k in self._neighbours(i))
-        return max(1, tokens + MARK_TOKENS * (1 - beside))
+        """Tokens of the unit and of what it needs."""
+        return max(1, sum(self._given.costs[k] for k in self._needs[i] if k not in self._kept))
 
     def _gain(self, i: int) -> float:
         given, covered = self._given, self._covered
-        new = 0.0
-        for term, weight in given.terms[i].items():
-            seen = covered[term]
-            if seen < 3:
-                new += weight * given.again**seen
+        new = sum(weight * _REPEATED_SHARE ** covered[t] for t, weight in given.terms[i].items() if covered[t] < _MAX_MENTIONS)
         cost = self._cost(i)
         if given.relevance is not None:
             own = max(1, given.costs[i])

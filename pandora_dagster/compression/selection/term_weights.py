@@ -24,13 +24,11 @@ class TermWeights:
     """The constants of the coverage, chosen by `benchmarks/fit_salience.py` on labelled documents."""
 
     word: float = 0.5
-    name: float = 1.5
-    value: float = 3.0
+    name: float = 1.0
+    value: float = 6.0
     code: float = 2.0
     repeated: float = 0.5
     """What a word gains by being said often, for each e-fold."""
-    common: float = 4.0
-    """What a word loses for each share of the units that hold it, beyond one in twenty."""
     mentioned: float = 0.8
     """Share of a record's value that depends on somebody mentioning it."""
     superseded: float = 0.4
@@ -42,7 +40,7 @@ def weighted_terms(reading: TextReading, weights: TermWeights) -> list[dict[Term
     found = [frozenset((t.kind, t.key) for t in held) for held in reading.tokens]
     spoken = [u.kind is not UnitKind.SPEAKER for u in reading.units]
     holders = Counter(term for terms, counts in zip(found, spoken, strict=True) if counts for term in terms)
-    worth = {term: _worth(term, count, len(found), weights) for term, count in holders.items()}
+    worth = {term: _worth(term, count, weights) for term, count in holders.items()}
     said = mentions(reading)
     old = {place: weights.superseded for place in _superseded(reading)}
     result: list[dict[Term, float]] = []
@@ -60,13 +58,12 @@ def weighted_terms(reading: TextReading, weights: TermWeights) -> list[dict[Term
     return result
 
 
-def _worth(term: Term, count: int, units: int, weights: TermWeights) -> float:
+def _worth(term: Term, count: int, weights: TermWeights) -> float:
     kind = term[0]
     if kind in _HARD:
         return (weights.value if kind is TokenKind.VALUE else weights.code) / (1 + 0.15 * (count - 1))
-    share = max(0.0, count / max(1, units) - 0.05)
     base = weights.word if kind is TokenKind.WORD else weights.name
-    return base * (1 + weights.repeated * math.log(count)) * (1 - min(0.9, weights.common * share))
+    return base * (1 + weights.repeated * math.log(count))
 
 
 def mentions(reading: TextReading) -> dict[str, float]:

@@ -75,9 +75,12 @@ def mentions(reading: TextReading) -> dict[str, float]:
             continue
         part = 1.0 if unit.kind is UnitKind.CALL or not is_assistant(unit) else 0.7
         for token in held:
-            age = (last - unit.message) / _HALF_LIFE
-            found[token.key] = max(found.get(token.key, 0.0), part * (_OLDEST + (1 - _OLDEST) * 0.5**age))
+            found[token.key] = max(found.get(token.key, 0.0), part * _recency(unit, last))
     return found
+
+
+def _recency(unit: Unit, last: int) -> float:
+    return _OLDEST + (1 - _OLDEST) * 0.5 ** ((last - unit.message) / _HALF_LIFE)
 
 
 def first_terms(reading: TextReading) -> dict[Term, float]:
@@ -90,12 +93,14 @@ def first_terms(reading: TextReading) -> dict[Term, float]:
     asked: dict[Term, float] = {}
     spoken: dict[Term, float] = {}
     rows = _rows(reading)
+    last = max(u.message for u in reading.units)
     speakers = {t.key for u, held in zip(reading.units, reading.tokens, strict=True) if u.kind is UnitKind.SPEAKER for t in held}
     for unit, held in zip(reading.units, reading.tokens, strict=True):
         hard = [(t.kind, t.key) for t in held if t.kind is not TokenKind.WORD and t.key not in speakers]
         spoken |= dict.fromkeys(hard, 1.0)
         if unit.message and (unit.kind in (UnitKind.ROW, UnitKind.CALL) or is_tool(unit)):
-            known = {term: said[term[1]] for term in hard if term[0] in _HARD and term[1] in said}
+            own = 0.0 if unit.kind in (UnitKind.ROW, UnitKind.CALL) else _recency(unit, last)
+            known = {t: max(own, said.get(t[1], 0.0)) for t in hard if t[0] in _HARD and (own or t[1] in said)}
             records |= known
             if unit.kind is UnitKind.ROW:
                 codes = [(term, weight) for term, weight in known.items() if term[0] is TokenKind.CODE]

@@ -30,7 +30,7 @@ from pandora_dagster.compression.salience.salience import LinearModel, SalienceT
 from pandora_dagster.compression.salience.text_reading import TextReading, tokenized  # noqa: E402
 from pandora_dagster.compression.salience.unit_features import LENGTH_FEATURES, unit_features  # noqa: E402
 from pandora_dagster.compression.selection.coverage import Candidates, CoverageChoice  # noqa: E402
-from pandora_dagster.compression.selection.term_weights import TermWeights, weighted_terms  # noqa: E402
+from pandora_dagster.compression.selection.term_weights import weighted_terms  # noqa: E402
 from pandora_dagster.documents.units.unit import Unit, UnitKind  # noqa: E402
 from pandora_dagster.language.detection import language_of  # noqa: E402
 from pandora_dagster.runtime.token_counter import TokenCounter  # noqa: E402
@@ -90,7 +90,7 @@ def load(folder: Path, counter: TokenCounter) -> list[Document]:
         names = [n for n in rows[0] if n not in LENGTH_FEATURES]
         own = np.array([not u.is_context for u in units])
         tokens = np.array([counter.count(u.text) + 1 for u in units])
-        gain = np.array([sum(terms.values()) for terms in weighted_terms(reading, TermWeights())])
+        gain = np.array([sum(terms.values()) for terms in weighted_terms(reading)])
         controls = np.column_stack([np.log(gain + 1), np.log(tokens)])
         public = not (str(raw["origin"]).lower().startswith("own") or any(mark in raw["id"] for mark in OWN))
         found.append(
@@ -139,7 +139,7 @@ def selected(documents: Sequence[Document], table: SalienceTable | None) -> dict
     """Share of the needed units (by the root of their tokens) that the selection holds; None: coverage alone."""
     found: dict[str, list[float]] = defaultdict(list)
     for d in documents:
-        terms = weighted_terms(d.reading, TermWeights())
+        terms = weighted_terms(d.reading)
         factors = reading_salience(d.reading, table) if table else [1.0] * len(d.need)
         for name, part, least in (("most at 1/6", 6, 2), ("most at 1/3", 3, 2), ("needed at 1/3", 3, 1)):
             choice = CoverageChoice(Candidates(d.reading.units, terms, [int(t) for t in d.tokens], factors))

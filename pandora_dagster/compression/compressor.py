@@ -6,19 +6,19 @@ mark is where something is left out. There is no text only where not one unit fi
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.salience.salience import reading_salience
 from pandora_dagster.compression.salience.text_reading import TextReading, read_text, tokenized
-from pandora_dagster.compression.selection.budget_selection import Selection, select
+from pandora_dagster.compression.selection.budget_selection import BudgetSelector, Selection
 from pandora_dagster.compression.selection.coverage import Candidates
 from pandora_dagster.compression.selection.omission_marks import omissions_by_unit, without_marks
 from pandora_dagster.compression.selection.passage_relevance import relevance
-from pandora_dagster.compression.selection.term_weights import Term, TermWeights, first_terms, weighted_terms
-from pandora_dagster.compression.selection.unnamed_values import has_tools, last_line, unnamed_values
+from pandora_dagster.compression.selection.term_weights import Term, has_tools, mandatory_terms, weighted_terms
+from pandora_dagster.compression.selection.unnamed_codes import last_line, unnamed_codes
 from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.summary_check import check_summary
 from pandora_dagster.compression.verification.verifier import Verification, verify
@@ -29,7 +29,6 @@ from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.errors import InputError
-from pandora_dagster.language.tokens import Token, TokenKind
 
 REFERENCE = "whole text: "
 """Begins the line that leads to the stored original."""
@@ -37,9 +36,12 @@ _STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
 """Contents whose original stays where their name says: their details may rest on a reference to it."""
 
 _META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
-_FIRST = 0.9
-"""Share of the target that the values of a talk may take first."""
-_LAST_LINE = 0.1
+_MANDATORY_SHARE, _LAST_LINE_SHARE = 0.9, 0.1
+"""Shares of the target that the values of a talk may take before anything else, and codes in a last line."""
+_MARK_TOKENS = 8
+"""Tokens of the count of what is left out, at most."""
+_REFERENCE_SHARE = 0.25
+"""Share of the target that the reference to the original may take."""
 
 
 @dataclass(frozen=True)
@@ -109,22 +111,24 @@ def compress(request: CompressionRequest, counter: TokenMeasure, *, ledger: Ledg
     result = CompressedText(text, tokens, tokens, None, request, counter, original_ledger=ledger)
     if tokens <= target and (not request.is_repeated or result.verification.no_fact_changed):
         return result
-    made, smallest = _Compression(redact(request.source), request.query.strip(), counter).within(target, _last_line(request, counter))
-    if made:
-        return replace(result, text=made, tokens=counter.count(made))
+    shortened, smallest_target = _Compression(redact(request.source), request.query.strip(), counter).fit(
+        target, _reference(request, counter)
+    )
+    if shortened:
+        return replace(result, text=shortened, tokens=counter.count(shortened))
     name = request.name or content_type_of(request).value
     halted = f"compress: {name}: not one unit fits in {target} tokens"
-    return replace(result, text=None, tokens=0, halted=halted, smallest_target=smallest)
+    return replace(result, text=None, tokens=0, halted=halted, smallest_target=smallest_target)
 
 
-def _last_line(request: CompressionRequest, counter: TokenMeasure) -> str:
-    """The reference to the original, where it leaves room for more than itself."""
+def _reference(request: CompressionRequest, counter: TokenMeasure) -> str:
+    """The line that leads to the original, where it leaves enough tokens for the text."""
     line = reference_line(request.name, content_type_of(request))
-    return line if line and 4 * counter.count(line) <= request.target else ""
+    return line if line and counter.count(line) <= _REFERENCE_SHARE * request.target else ""
 
 
 class _Compression:
-    """One text on its way to a budget. Section 0 of a context.md stays byte for byte, its headings stay."""
+    """One text that is fitted to a target. Section 0 of a context.md stays byte for byte, its headings stay."""
 
     def __init__(self, text: str, query: str, counter: TokenMeasure) -> None:
         self._counter = counter
@@ -134,12 +138,12 @@ class _Compression:
         self._head = document.preamble + first.text if first and document.sections[0] is first else ""
         self._body, self._earlier = without_marks(text[len(self._head) :])
 
-    def within(self, target: int, last_line: str) -> tuple[str, int]:
+    def fit(self, target: int, last_line: str) -> tuple[str, int]:
         """The text; "" where not one unit fits, and a target with which one does."""
         tail = f"\n{last_line}" if last_line else ""
-        left = target - self._counter.count(self._head) - self._counter.count(tail)
-        if left < 1:
-            return "", target - left + 1
+        body_target = target - self._counter.count(self._head) - self._counter.count(tail)
+        if body_target < 1:
+            return "", target - body_target + 1
         reading = read_text(self._body)
         always = frozenset[int]()
         if self._head:
@@ -147,51 +151,46 @@ class _Compression:
             reading = tokenized(units, reading.language)
         costs = [self._counter.count(u.text) + 1 for u in reading.units]
         for units in (reading.units, tuple(replace(u, needs=()) for u in reading.units)):
-            made = self._selected(replace(reading, units=units), costs, left, always)
-            text = f"{self._head}{made.text}{tail}"
-            if made.text and self._counter.count(text) <= target:
+            body = self._select(replace(reading, units=units), costs, body_target, always)
+            text = f"{self._head}{body}{tail}"
+            if body and self._counter.count(text) <= target:
                 return text, target
-        return "", target - left + min((c for c, u in zip(costs, reading.units, strict=True) if not u.is_context), default=1) + 8
+        cheapest_unit = min((c for c, u in zip(costs, reading.units, strict=True) if not u.is_context), default=1)
+        return "", target - body_target + cheapest_unit + _MARK_TOKENS
 
-    def _selected(self, reading: TextReading, costs: Sequence[int], target: int, always: frozenset[int]) -> Selection:
+    def _select(self, reading: TextReading, costs: Sequence[int], target: int, always: frozenset[int]) -> str:
         relevant = relevance(reading, self._query, costs) if self._query else None
         candidates = Candidates(
             reading.units,
-            weighted_terms(reading, TermWeights()),
+            weighted_terms(reading),
             costs,
             reading_salience(reading),
             relevance=relevant if relevant and any(relevant) else None,
             always=always,
         )
-        self._first = {} if relevant else first_terms(reading)
-        earlier = omissions_by_unit(reading.units, self._earlier)
+        mandatory = {} if relevant else mandatory_terms(reading)
+        selector = BudgetSelector(candidates, self._counter, omissions_by_unit(reading.units, self._earlier))
 
-        def within(tokens: int) -> Selection:
-            return select(candidates, tokens, self._counter, forced=self._first, forced_share=_FIRST, earlier=earlier)
+        def select(tokens: int) -> Selection:
+            return selector.select(tokens, mandatory=mandatory, mandatory_share=_MANDATORY_SHARE)
 
-        made = within(target)
-        return self._with_last_line(reading, made, within, target) if self._first and made.text else made
+        selection = select(target)
+        return self._with_codes(reading, selection, mandatory, select, target) if mandatory and has_tools(reading) else selection.text
 
-    def _with_last_line(self, reading: TextReading, made: Selection, within: Callable[[int], Selection], target: int) -> Selection:
-        """Values that found no place in whole units are named in a last line, at most a tenth of the target: with tools as many as it
-        holds, else only where it holds them all."""
-        tools = has_tools(reading)
-        most = int(target * _LAST_LINE)
-        wanted = {t: self._first.get(t, 0.1) for held in reading.tokens for t in _codes(held)} if tools else self._first
-        values = unnamed_values(reading, made.kept, wanted)
-        line = last_line(values, most, self._counter.count, is_whole=not tools)
-        if not line:
-            return made
-        shorter = within(target - self._counter.count(line) - 1)
-        values = unnamed_values(reading, shorter.kept, wanted)
-        left = min(most, target - self._counter.count(shorter.text + "\n"))
-        line = last_line(values, left, self._counter.count, is_whole=not tools)
+    def _with_codes(
+        self, reading: TextReading, selection: Selection, mandatory: Mapping[Term, float], select: Callable[[int], Selection], target: int
+    ) -> str:
+        """The text of a talk with tools; the codes that found no place in it are named in a last line, at most a tenth of the target."""
+        count = self._counter.count
+        max_tokens = int(target * _LAST_LINE_SHARE)
+        line = last_line(unnamed_codes(reading, selection.kept, mandatory), max_tokens, count)
+        if not line or not selection.text:
+            return selection.text
+        shorter = select(target - count(line) - 1)
+        max_tokens = min(max_tokens, target - count(shorter.text + "\n"))
+        line = last_line(unnamed_codes(reading, shorter.kept, mandatory), max_tokens, count)
         text = f"{shorter.text}\n{line}"
-        return Selection(text, shorter.kept) if line and shorter.text and self._counter.count(text) <= target else made
-
-
-def _codes(held: Sequence[Token]) -> list[Term]:
-    return [(t.kind, t.key) for t in held if t.kind is TokenKind.CODE]
+        return text if line and shorter.text and count(text) <= target else selection.text
 
 
 def _with_meta_blocks(text: str, units: Sequence[Unit]) -> tuple[tuple[Unit, ...], frozenset[int]]:

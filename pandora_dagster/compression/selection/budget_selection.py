@@ -1,7 +1,11 @@
-"""The best text of a reading that a budget holds."""
+"""The units of a text that fit a number of tokens, and their text.
+
+The coverage choice estimates what each unit takes; here the written text is counted. The longest prefix of the choice whose text fits is
+kept; then single units that fit into the tokens left over are added.
+"""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -11,66 +15,61 @@ from pandora_dagster.compression.selection.rendering import render
 from pandora_dagster.compression.selection.term_weights import Term
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 
-_TRIES = 12
-"""Units that are tried one by one for the tokens that a choice leaves over."""
+_MAX_TRIES = 12
+"""Units that are tried one by one for the tokens left over: each try writes and counts the whole text."""
+_OVERSHOOT, _OVERSHOOT_TOKENS = 1.15, 8
+"""How far a choice goes over the target, so that its estimates may be too high."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Units that are kept, and their text."""
+    """Units that are kept, and their text; both empty where not one fits."""
 
     text: str
     kept: frozenset[int]
 
 
-def select(
-    candidates: Candidates,
-    target: int,
-    counter: TokenMeasure,
-    *,
-    forced: dict[Term, float] | None = None,
-    forced_share: float = 0.0,
-    earlier: dict[int, list[Omission]] | None = None,
-) -> Selection:
-    """The longest prefix of the choice whose text fits, then what else still fits. Empty where not one unit does."""
-    order = CoverageChoice(candidates, forced=forced).fill(int(target * 1.15) + 8, forced_share=forced_share)
-    write = _Writer(candidates, counter, earlier or {})
-    return write.filled(longest_prefix(order, target, lambda kept: counter.count(write.text(kept))), target)
+class BudgetSelector:
+    """Selects units of one text for any number of tokens. `earlier`: what earlier compressions left out before each unit."""
 
-
-def longest_prefix(order: Sequence[Iterable[int]], target: int, tokens: Callable[[frozenset[int]], int]) -> frozenset[int]:
-    """The units of the longest prefix of a choice that takes at most `target` tokens."""
-
-    def units(number: int) -> frozenset[int]:
-        return frozenset(chain.from_iterable(order[:number]))
-
-    return units(bisect_right(range(1, len(order) + 1), target, key=lambda number: tokens(units(number))))
-
-
-class _Writer:
-    def __init__(self, candidates: Candidates, counter: TokenMeasure, earlier: dict[int, list[Omission]]) -> None:
-        self._given = candidates
+    def __init__(self, candidates: Candidates, counter: TokenMeasure, earlier: Mapping[int, Sequence[Omission]]) -> None:
+        self._candidates = candidates
         self._count = counter.count
         self._earlier = earlier
 
-    def text(self, kept: frozenset[int]) -> str:
-        return render(self._given.units, kept, self._earlier)
+    def select(self, target: int, *, mandatory: Mapping[Term, float] | None = None, mandatory_share: float = 0.0) -> Selection:
+        """The longest prefix of the choice whose text has at most `target` tokens, then what else still fits."""
+        choice = CoverageChoice(self._candidates, mandatory=mandatory)
+        order = choice.fill(int(target * _OVERSHOOT) + _OVERSHOOT_TOKENS, mandatory_share=mandatory_share)
+        kept = longest_prefix(order, target, lambda units: self._count(self._render(units)))
+        return self._fill_up(Selection(self._render(kept) if kept else "", kept), target)
 
-    def filled(self, kept: frozenset[int], target: int) -> Selection:
-        """With what still fits, best first: a choice estimates what it takes, here the text itself is counted."""
-        text = self.text(kept) if kept else ""
-        left = target - self._count(text)
-        tries = _TRIES
-        while tries > 0 and left > 0:
-            used = sum(self._given.costs[k] for k in kept)
-            found = CoverageChoice(replace(self._given, always=kept)).fill(used + left)
-            added = 0
-            for needs in found[bool(kept) :][:tries]:
-                tries -= 1
-                more = kept | frozenset(needs)
-                made = self.text(more)
-                if (tokens := self._count(made)) <= target:
-                    kept, text, left, added = more, made, target - tokens, added + 1
-            if not added:
+    def _render(self, kept: frozenset[int]) -> str:
+        return render(self._candidates.units, kept, self._earlier)
+
+    def _fill_up(self, selection: Selection, target: int) -> Selection:
+        """The selection with further units in the tokens that its text leaves over, best first."""
+        left_tokens = target - self._count(selection.text)
+        tries = _MAX_TRIES
+        while tries > 0 and left_tokens > 0:
+            kept = selection.kept
+            used_tokens = sum(self._candidates.costs[i] for i in kept)
+            further = CoverageChoice(replace(self._candidates, always=kept)).fill(used_tokens + left_tokens)[bool(kept) :][:tries]
+            tries -= len(further)
+            for added in further:
+                wider = selection.kept | frozenset(added)
+                text = self._render(wider)
+                if (tokens := self._count(text)) <= target:
+                    selection, left_tokens = Selection(text, wider), target - tokens
+            if selection.kept == kept:
                 break
-        return Selection(text, kept)
+        return selection
+
+
+def longest_prefix(order: Sequence[Iterable[int]], target: int, count: Callable[[frozenset[int]], int]) -> frozenset[int]:
+    """The units of the longest prefix of a choice whose text has at most `target` tokens, as `count` counts them."""
+
+    def units_of(length: int) -> frozenset[int]:
+        return frozenset(chain.from_iterable(order[:length]))
+
+    return units_of(bisect_right(range(1, len(order) + 1), target, key=lambda length: count(units_of(length))))

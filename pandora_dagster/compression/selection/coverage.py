@@ -1,8 +1,13 @@
-"""Budgeted coverage: the next unit is the one with most new weight per token, counting what it needs and does not have yet."""
+"""Budgeted coverage: the order in which units are kept, the one with most new weight per token next.
+
+In: units with their terms, costs in tokens and salience. Each step takes the unit with the highest gain: the weights of its terms that are
+new, times its salience, over the tokens of the unit and of what it needs and does not have yet. With a query the relevance of the unit
+takes the place of its weights. Out: tuples of unit numbers in the order of the choice, each a unit with what it needs.
+"""
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.compression.selection.term_weights import Term
@@ -12,124 +17,124 @@ _REPEATED_SHARE = 0.6
 """What a term still counts in the next unit that says it."""
 _MAX_MENTIONS = 3
 """Kept units with a term from which it counts nothing."""
-_TIE = 0.02
-"""What new terms, weighted by salience, count beside the relevance to a query."""
+_COST_OFFSET_TOKENS = 2.0
+"""Tokens added to every cost, against very short units."""
+_NOVELTY_SHARE = 0.02
+"""What new terms, weighted by salience, count beside the relevance to a query: they decide between equals."""
+_STALE = 0.999
+"""Share of its gain in the heap from which a unit's gain counts as unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Units to choose from, with their terms, costs and factors."""
+    """Units to choose from, with what the choice depends on, each by the number of the unit."""
 
     units: Sequence[Unit]
-    terms: Sequence[dict[Term, float]]
+    terms: Sequence[Mapping[Term, float]]
     costs: Sequence[int]
-    """Tokens of each unit."""
-    factors: Sequence[float]
-    """Salience of each unit."""
+    """Tokens."""
+    salience: Sequence[float]
     relevance: Sequence[float] | None = None
-    """To a query: decides then, and what is new only between equals."""
+    """To a query; None without one."""
     always: frozenset[int] = frozenset()
     """Units that are kept before any other."""
-    offset: float = 2.0
-    """Tokens added to every cost, against very short units."""
 
 
 class CoverageChoice:
-    """Lazy greedy over the gain per token. Linear in units but for the heap."""
+    """One choice of units by lazy greedy: a gain in the heap is an upper bound, counted again when it comes to the top."""
 
-    def __init__(self, candidates: Candidates, *, forced: dict[Term, float] | None = None) -> None:
-        self._given = candidates
+    def __init__(self, candidates: Candidates, *, mandatory: Mapping[Term, float] | None = None) -> None:
+        """`mandatory`: weights of terms that come first, up to a share of the target."""
+        self._candidates = candidates
         self._needs = [closure(candidates.units, i) for i in range(len(candidates.units))]
         labels = introductions(candidates.units)
-        self._own = [i for i, u in enumerate(candidates.units) if not u.is_context and i not in labels]
-        self._place = {unit: n for n, unit in enumerate(self._own)}
-        self._forced = forced or {}
+        self._eligible = [i for i, u in enumerate(candidates.units) if not u.is_context and i not in labels]
+        self._dependents: defaultdict[int, list[int]] = defaultdict(list)
+        for i in self._eligible:
+            for n in self._needs[i]:
+                self._dependents[n].append(i)
+        self._mandatory = mandatory or {}
         self._covered: Counter[Term] = Counter()
         self._kept: set[int] = set()
-        self.used = 0
-        self.order: list[tuple[int, ...]] = []
-        """What was chosen, best first: each unit with what it needs."""
+        self._used_tokens = 0
+        self._order: list[tuple[int, ...]] = []
 
-    def fill(self, target: int, *, forced_share: float = 0.0) -> list[tuple[int, ...]]:
-        """Chooses until the target is reached; terms that are forced come first, up to a share of the target."""
-        if always := self._given.always:
-            self.used += sum(self._given.costs[k] for k in always)
+    def fill(self, target: int, *, mandatory_share: float = 0.0) -> list[tuple[int, ...]]:
+        """Choose until `target` tokens are reached; the mandatory terms have `mandatory_share` of them at most."""
+        if always := self._candidates.always:
+            self._used_tokens += sum(self._candidates.costs[i] for i in always)
             self._kept |= always
-            self.order.append(tuple(sorted(always)))
-        if forced_share and self._forced:
-            self._run(self._forced_gain, forced_share * target)
-        self._run(self._gain, float(target))
-        return self.order
+            self._order.append(tuple(sorted(always)))
+        if self._mandatory:
+            self._take_best(self._mandatory_gain, mandatory_share * target)
+        self._take_best(self._gain, float(target))
+        return self._order
 
-    def _run(self, score: Callable[[int], float], limit: float) -> None:
-        heap = [(-s, i) for i in self._own if i not in self._kept and (s := score(i)) > 0]
+    def _take_best(self, gain: Callable[[int], float], max_tokens: float) -> None:
+        heap = [(-value, i) for i in self._eligible if i not in self._kept and (value := gain(i)) > 0]
         heapq.heapify(heap)
         while heap:
-            value, i = heapq.heappop(heap)
+            bound, i = heapq.heappop(heap)
             if i in self._kept:
                 continue
-            if (now := score(i)) < -value * 0.999:
-                if now > 0:
-                    heapq.heappush(heap, (-now, i))
+            if (value := gain(i)) < -bound * _STALE:
+                if value > 0:
+                    heapq.heappush(heap, (-value, i))
                 continue
-            cost = self._cost(i)
-            if self.used + cost > limit:
-                continue
-            self._take(i, cost)
-            for near in self._neighbours(i):
-                if near not in self._kept and (s := score(near)) > 0:
-                    heapq.heappush(heap, (-s, near))
+            if self._used_tokens + self._cost(i) <= max_tokens:
+                for cheaper in self._take(i):
+                    if cheaper not in self._kept and (value := gain(cheaper)) > 0:
+                        heapq.heappush(heap, (-value, cheaper))
 
-    def _take(self, i: int, cost: int) -> None:
-        self.used += cost
-        for k in self._needs[i]:
-            if k not in self._kept:
-                self._covered.update(self._given.terms[k].keys())
-        self._kept.update(self._needs[i])
-        self.order.append(self._needs[i])
-
-    def _neighbours(self, i: int) -> list[int]:
-        at = self._place[i]
-        return [self._own[k] for k in (at - 1, at + 1) if 0 <= k < len(self._own)]
+    def _take(self, i: int) -> set[int]:
+        """Keep a unit with what it needs; the units that need some of that too are returned."""
+        added = [n for n in self._needs[i] if n not in self._kept]
+        self._used_tokens += self._cost(i)
+        for n in added:
+            self._covered.update(self._candidates.terms[n].keys())
+        self._kept.update(added)
+        self._order.append(self._needs[i])
+        return {dependent for n in added for dependent in self._dependents[n]}
 
     def _cost(self, i: int) -> int:
-        """Tokens of the unit and of what it needs."""
-        return max(1, sum(self._given.costs[k] for k in self._needs[i] if k not in self._kept))
+        """Tokens of the unit and of what it needs and does not have yet."""
+        return max(1, sum(self._candidates.costs[n] for n in self._needs[i] if n not in self._kept))
 
     def _gain(self, i: int) -> float:
-        given, covered = self._given, self._covered
-        new = sum(weight * _REPEATED_SHARE ** covered[t] for t, weight in given.terms[i].items() if covered[t] < _MAX_MENTIONS)
-        cost = self._cost(i)
-        if given.relevance is not None:
-            own = max(1, given.costs[i])
-            return (given.relevance[i] + _TIE * new * given.factors[i] / own) * own / cost
-        return new * given.factors[i] / (cost + given.offset)
+        candidates, covered = self._candidates, self._covered
+        weights = candidates.terms[i].items()
+        new_weight = sum(weight * _REPEATED_SHARE ** covered[t] for t, weight in weights if covered[t] < _MAX_MENTIONS)
+        value = new_weight * candidates.salience[i]
+        if candidates.relevance is not None:
+            own_tokens = max(1, candidates.costs[i])
+            return (candidates.relevance[i] + _NOVELTY_SHARE * value / own_tokens) * own_tokens / self._cost(i)
+        return value / (self._cost(i) + _COST_OFFSET_TOKENS)
 
-    def _forced_gain(self, i: int) -> float:
-        new = sum(self._forced[t] for t in self._given.terms[i] if t in self._forced and not self._covered[t])
-        return new / (self._cost(i) + self._given.offset)
+    def _mandatory_gain(self, i: int) -> float:
+        new_weight = sum(self._mandatory.get(t, 0.0) for t in self._candidates.terms[i] if not self._covered[t])
+        return new_weight / (self._cost(i) + _COST_OFFSET_TOKENS)
 
 
 def introductions(units: Sequence[Unit]) -> frozenset[int]:
     """Units that only lead to others (`Our standards prohibit:`): they are kept with one of those, never alone."""
-    needed = {k for u in units for k in u.needs}
-    return frozenset(k for k in needed if units[k].text.rstrip("*_ ").endswith((":", "\uff1a")))
+    needed = {n for u in units for n in u.needs}
+    return frozenset(n for n in needed if units[n].text.rstrip("*_ ").endswith((":", "\uff1a")))
 
 
 def closure(units: Sequence[Unit], index: int) -> tuple[int, ...]:
     """A unit with all that it needs, and what those need. Of its headings that is the nearest one, and those above with a number: a
     version, a date, a paragraph."""
     found: dict[int, None] = {}
-    stack = [index]
-    while stack:
-        at = stack.pop()
+    waiting = [index]
+    while waiting:
+        at = waiting.pop()
         if at not in found:
             found[at] = None
             nearest = max((n for n in units[at].needs if units[n].kind is UnitKind.HEADING), default=-1)
             is_heading = units[at].kind is UnitKind.HEADING
-            stack += [n for n in units[at].needs if (n == nearest and not is_heading) or _travels(units[n])]
+            waiting += [n for n in units[at].needs if (n == nearest and not is_heading) or _is_always_needed(units[n])]
     return tuple(found)
 
 
-def _travels(unit: Unit) -> bool:
+def _is_always_needed(unit: Unit) -> bool:
     return unit.kind is not UnitKind.HEADING or any(map(str.isdigit, unit.text))

@@ -1,6 +1,6 @@
 """The text of the units that are kept, each on lines of its own: in order, tables under their header, marks where units are left out."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pandora_dagster.compression.selection.omission_marks import Omission, omission_mark
 from pandora_dagster.documents.units.unit import Unit, UnitKind
@@ -12,7 +12,7 @@ _BETWEEN_COUNTS = 1_000
 """Characters from one count to the next, so that counts take about a fiftieth of a text."""
 
 
-def render(units: Sequence[Unit], kept: Collection[int], earlier: dict[int, list[Omission]] | None = None) -> str:
+def render(units: Sequence[Unit], kept: Collection[int], earlier: Mapping[int, Sequence[Omission]] | None = None) -> str:
     """The kept units as text. `earlier`: what earlier compressions left out before each unit."""
     page = _Page(earlier or {})
     for unit in table_order(units):
@@ -38,7 +38,7 @@ def _labels(before: Unit, unit: Unit) -> bool:
 class _Page:
     """Lines as they are written, and how much was left out before each."""
 
-    def __init__(self, earlier: dict[int, list[Omission]]) -> None:
+    def __init__(self, earlier: Mapping[int, Sequence[Omission]]) -> None:
         self._lines: list[str] = []
         self._gaps: dict[int, int] = {}
         """Line -> units left out before it."""

@@ -1,159 +1,172 @@
-"""Weights of the words, names, values and codes of each unit."""
+"""What the units of a text say, as terms with weights, and which terms a talk has to keep before others.
+
+A term is a kind and a key: `(VALUE, "9 €")`, `(WORD, "ferri")`. Its weight depends on its kind and on how many units have it: a word that
+is said often is what the text is about, an exact value that is everywhere distinguishes nothing. In a unit a term counts less where a later
+message of a talk replaces the value, and where nobody mentions the record that holds it.
+"""
 
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pandora_dagster.compression.salience.text_reading import TextReading
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.language.tokens import Token, TokenKind
 
 Term = tuple[TokenKind, str]
-Slot = tuple[str, str]
-RECORDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK, UnitKind.HEADER))
-"""Kinds whose words are data: no speaker says them."""
-_HALF_LIFE = 6
+_Slot = tuple[str, str]
+"""What a value is of: the word before it, and its unit."""
+RECORD_KINDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK, UnitKind.HEADER))
+"""Kinds of units whose words are data: no speaker says them."""
+EXACT_KINDS = frozenset((TokenKind.VALUE, TokenKind.CODE))
+"""Kinds of tokens that are only right letter by letter."""
+_BASE_WEIGHTS = {TokenKind.WORD: 0.5, TokenKind.NAME: 1.0, TokenKind.VALUE: 6.0, TokenKind.CODE: 2.0}
+"""Compared on labelled documents: shares of the needed units that a text of one sixth and one third holds."""
+_FREQUENCY_GAIN = 0.5
+"""What a word or name gains, as a share of its weight, for each e-fold of the units that have it."""
+_FREQUENCY_LOSS = 0.15
+"""What a value or code loses in the same way for each further unit."""
+_MENTIONED_SHARE = 0.8
+"""Share of a record's weight that depends on a mention."""
+_SUPERSEDED_SHARE = 0.4
+"""Share of its weight that a replaced value keeps."""
+_HALF_LIFE_MESSAGES = 6
 """Messages after which a mention weighs half: the record that is in hand comes before those of earlier requests."""
-_OLDEST = 0.05
-_HARD = frozenset((TokenKind.VALUE, TokenKind.CODE))
+_OLDEST_MENTION, _ASSISTANT_MENTION = 0.05, 0.7
+"""Weight of a mention that is long past, and of one by an assistant, where the newest one by a user or a call weighs 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class TermWeights:
-    """The constants of the coverage, chosen by `benchmarks/fit_salience.py` on labelled documents."""
-
-    word: float = 0.5
-    name: float = 1.0
-    value: float = 6.0
-    code: float = 2.0
-    repeated: float = 0.5
-    """What a word gains by being said often, for each e-fold."""
-    mentioned: float = 0.8
-    """Share of a record's value that depends on somebody mentioning it."""
-    superseded: float = 0.4
-    """Share that a value keeps where a later message gives another one for the same thing."""
+def weighted_terms(reading: TextReading) -> list[dict[Term, float]]:
+    """For each unit, the terms that it says with their weights."""
+    unit_terms = [frozenset((t.kind, t.key) for t in tokens) for tokens in reading.tokens]
+    holders = Counter(t for u, terms in zip(reading.units, unit_terms, strict=True) if u.kind is not UnitKind.SPEAKER for t in terms)
+    weights = {term: _text_weight(term, count) for term, count in holders.items()}
+    mentioned = mentions(reading)
+    superseded = frozenset(_superseded_values(reading))
+    return [_unit_weights(u, terms, weights, mentioned, superseded) for u, terms in zip(reading.units, unit_terms, strict=True)]
 
 
-def weighted_terms(reading: TextReading, weights: TermWeights) -> list[dict[Term, float]]:
-    """For each unit, the terms that it says with what each is worth."""
-    found = [frozenset((t.kind, t.key) for t in held) for held in reading.tokens]
-    spoken = [u.kind is not UnitKind.SPEAKER for u in reading.units]
-    holders = Counter(term for terms, counts in zip(found, spoken, strict=True) if counts for term in terms)
-    worth = {term: _worth(term, count, weights) for term, count in holders.items()}
-    said = mentions(reading)
-    old = {place: weights.superseded for place in _superseded(reading)}
-    result: list[dict[Term, float]] = []
-    for unit, terms in zip(reading.units, found, strict=True):
-        is_record = unit.kind in RECORDS and unit.kind is not UnitKind.HEADER
-        own: dict[Term, float] = {}
-        for term in sorted(terms):
-            scale = old.get((unit.order, term), 1.0)
-            if is_record and said and (term[0] in _HARD or unit.kind is UnitKind.ROW):
-                scale *= 1 + 2 * weights.mentioned * said[term[1]] if term[1] in said else 1 - weights.mentioned
-            own[term] = scale * worth.get(term, 0.0)
-            if unit.message and unit.kind is UnitKind.ROW and term[0] is TokenKind.CODE:
-                own[_in_record(term, unit)] = 0.0
-        result.append(own)
-    return result
+def _text_weight(term: Term, holders: int) -> float:
+    base = _BASE_WEIGHTS[term[0]]
+    if term[0] in EXACT_KINDS:
+        return base / (1 + _FREQUENCY_LOSS * (holders - 1))
+    return base * (1 + _FREQUENCY_GAIN * math.log(holders))
 
 
-def _worth(term: Term, count: int, weights: TermWeights) -> float:
-    kind = term[0]
-    if kind in _HARD:
-        return (weights.value if kind is TokenKind.VALUE else weights.code) / (1 + 0.15 * (count - 1))
-    base = weights.word if kind is TokenKind.WORD else weights.name
-    return base * (1 + weights.repeated * math.log(count))
+def _unit_weights(
+    unit: Unit, terms: frozenset[Term], weights: dict[Term, float], mentioned: dict[str, float], superseded: frozenset[tuple[int, Term]]
+) -> dict[Term, float]:
+    is_record = unit.kind in RECORD_KINDS and unit.kind is not UnitKind.HEADER
+    scaled: dict[Term, float] = {}
+    for term in sorted(terms):
+        kind, key = term
+        scale = _SUPERSEDED_SHARE if (unit.order, term) in superseded else 1.0
+        if is_record and mentioned and (kind in EXACT_KINDS or unit.kind is UnitKind.ROW):
+            scale *= 1 + 2 * _MENTIONED_SHARE * mentioned[key] if key in mentioned else 1 - _MENTIONED_SHARE
+        scaled[term] = scale * weights.get(term, 0.0)
+        if unit.message and unit.kind is UnitKind.ROW and kind is TokenKind.CODE:
+            scaled[_row_scoped_term(term, unit)] = 0.0
+    return scaled
 
 
 def mentions(reading: TextReading) -> dict[str, float]:
-    """Keys that people and calls mention, with the weight of the latest mention, 0.03 to 1; tools mention nothing."""
-    found: dict[str, float] = {}
-    last = max((u.message for u in reading.units), default=0)
-    for unit, held in zip(reading.units, reading.tokens, strict=True):
-        if unit.kind in RECORDS or is_tool(unit):
+    """The keys that people and calls mention, each with the weight of its newest mention, up to 1; tools mention nothing."""
+    newest: dict[str, float] = {}
+    last_message = max((u.message for u in reading.units), default=0)
+    for unit, tokens in zip(reading.units, reading.tokens, strict=True):
+        if unit.kind in RECORD_KINDS or is_tool(unit):
             continue
-        part = 1.0 if unit.kind is UnitKind.CALL or not is_assistant(unit) else 0.7
-        for token in held:
-            found[token.key] = max(found.get(token.key, 0.0), part * _recency(unit, last))
-    return found
+        weight = _recency(unit, last_message) * (_ASSISTANT_MENTION if is_assistant(unit) and unit.kind is not UnitKind.CALL else 1.0)
+        for token in tokens:
+            newest[token.key] = max(newest.get(token.key, 0.0), weight)
+    return newest
 
 
-def _recency(unit: Unit, last: int) -> float:
-    return _OLDEST + (1 - _OLDEST) * 0.5 ** ((last - unit.message) / _HALF_LIFE)
+def _recency(unit: Unit, last_message: int) -> float:
+    return _OLDEST_MENTION + (1 - _OLDEST_MENTION) * 0.5 ** ((last_message - unit.message) / _HALF_LIFE_MESSAGES)
 
 
-def first_terms(reading: TextReading) -> dict[Term, float]:
-    """What a talk has to keep before anything else, with its weight: values and codes of calls and results that people or calls mention,
-    which the next call needs, and what a user says; in a talk without tools all values, codes and names. {} for other texts."""
-    if not any(u.message for u in reading.units):
+def mandatory_terms(reading: TextReading) -> dict[Term, float]:
+    """What a talk keeps before anything else, with its weight; {} for other texts.
+
+    With tools: the values and codes of calls and results that people or calls mention, which the next call needs, those of the newest
+    results that are no table (`833.0`, an error), and what a user says exactly. Without tools: all values, codes and names.
+    """
+    last_message = max((u.message for u in reading.units), default=0)
+    if not last_message:
         return {}
-    said = mentions(reading)
-    records: dict[Term, float] = {}
-    asked: dict[Term, float] = {}
-    spoken: dict[Term, float] = {}
-    rows = _rows(reading)
-    last = max(u.message for u in reading.units)
-    speakers = {t.key for u, held in zip(reading.units, reading.tokens, strict=True) if u.kind is UnitKind.SPEAKER for t in held}
-    for unit, held in zip(reading.units, reading.tokens, strict=True):
-        hard = [(t.kind, t.key) for t in held if t.kind is not TokenKind.WORD and t.key not in speakers]
-        spoken |= dict.fromkeys(hard, 1.0)
-        if unit.message and (unit.kind in (UnitKind.ROW, UnitKind.CALL) or is_tool(unit)):
-            own = 0.0 if unit.kind in (UnitKind.ROW, UnitKind.CALL) else _recency(unit, last)
-            known = {t: max(own, said.get(t[1], 0.0)) for t in hard if t[0] in _HARD and (own or t[1] in said)}
-            records |= known
+    mentioned = mentions(reading)
+    row_counts = _row_counts(reading)
+    speakers = {t.key for u, tokens in zip(reading.units, reading.tokens, strict=True) if u.kind is UnitKind.SPEAKER for t in tokens}
+    of_tools: dict[Term, float] = {}
+    of_users: dict[Term, float] = {}
+    of_people: dict[Term, float] = {}
+    for unit, tokens in zip(reading.units, reading.tokens, strict=True):
+        terms = [(t.kind, t.key) for t in tokens if t.kind is not TokenKind.WORD and t.key not in speakers]
+        of_people |= dict.fromkeys(terms, 1.0)
+        if unit.kind in (UnitKind.ROW, UnitKind.CALL) or is_tool(unit):
+            own_weight = 0.0 if unit.kind in (UnitKind.ROW, UnitKind.CALL) else _recency(unit, last_message)
+            weights = {t: max(own_weight, mentioned.get(t[1], 0.0)) for t in terms if t[0] in EXACT_KINDS}
+            needed = {t: weight for t, weight in weights.items() if weight}
+            of_tools |= needed
             if unit.kind is UnitKind.ROW:
-                codes = [(term, weight) for term, weight in known.items() if term[0] is TokenKind.CODE]
-                records |= {_in_record(term, unit): weight / len(rows[term]) for term, weight in codes}
+                codes = [(t, weight) for t, weight in needed.items() if t[0] is TokenKind.CODE]
+                of_tools |= {_row_scoped_term(t, unit): weight / row_counts[t] for t, weight in codes}
         elif not is_assistant(unit):
-            asked |= {term: said[term[1]] for term in hard if term[1] in said}
-    return asked | records if records else spoken
+            of_users |= {t: mentioned[t[1]] for t in terms if t[1] in mentioned}
+    return of_users | of_tools if of_tools else of_people
 
 
-def _in_record(term: Term, unit: Unit) -> Term:
+def _row_scoped_term(code: Term, row: Unit) -> Term:
     """A code in one of its rows, with the values that belong to it: more than the code somewhere. Equal rows are one."""
-    return term[0], f"{term[1]} in {unit.text}"
+    return code[0], f"{code[1]} in {row.text}"
 
 
-def _rows(reading: TextReading) -> dict[Term, set[str]]:
-    """The different rows that hold each code."""
+def _row_counts(reading: TextReading) -> dict[Term, int]:
+    """The number of different rows that have each term."""
     rows: dict[Term, set[str]] = {}
-    for unit, held in zip(reading.units, reading.tokens, strict=True):
-        for token in held if unit.kind is UnitKind.ROW else ():
+    for unit, tokens in zip(reading.units, reading.tokens, strict=True):
+        for token in tokens if unit.kind is UnitKind.ROW else ():
             rows.setdefault((token.kind, token.key), set()).add(unit.text)
-    return rows
+    return {term: len(texts) for term, texts in rows.items()}
 
 
 def is_tool(unit: Unit) -> bool:
+    """Whether a unit is the result of a tool."""
     return unit.speaker.lower().startswith(("tool", "action", "function"))
 
 
 def is_assistant(unit: Unit) -> bool:
+    """Whether an assistant says a unit."""
     return unit.speaker.lower().startswith(("assistant", "agent", "ai"))
 
 
-def _superseded(reading: TextReading) -> Iterator[tuple[int, Term]]:
-    """Values of a talk that a later message replaces: the same word before it and the same unit, another number."""
-    later: dict[Slot, tuple[int, frozenset[str]]] = {}
-    for unit, held in zip(reversed(reading.units), reversed(reading.tokens), strict=True):
-        if not unit.message or unit.kind in RECORDS:
+def has_tools(reading: TextReading) -> bool:
+    """Whether a text is a talk with calls or results of tools."""
+    return any(u.kind is UnitKind.CALL or is_tool(u) for u in reading.units)
+
+
+def _superseded_values(reading: TextReading) -> Iterator[tuple[int, Term]]:
+    """The values of a talk that a later message replaces, with their units: the same word before and the same unit, another number."""
+    later: dict[_Slot, tuple[int, frozenset[str]]] = {}
+    for unit, tokens in zip(reversed(reading.units), reversed(reading.tokens), strict=True):
+        if not unit.message or unit.kind in RECORD_KINDS:
             continue
-        numbers: dict[Slot, set[str]] = {}
-        for slot, number, term in _slots(held):
+        numbers: dict[_Slot, set[str]] = {}
+        for slot, number, term in _slots(tokens):
             if slot in later and later[slot][0] > unit.message and number not in later[slot][1]:
                 yield unit.order, term
             numbers.setdefault(slot, set()).add(number)
-        for slot, own in numbers.items():
-            if slot not in later:
-                later[slot] = (unit.message, frozenset(own))
+        for slot, own_numbers in numbers.items():
+            later.setdefault(slot, (unit.message, frozenset(own_numbers)))
 
 
-def _slots(held: tuple[Token, ...]) -> Iterator[tuple[Slot, str, Term]]:
-    """(what it is a value of, its unit), the number, its term: "voiture 8", "kept at 5 %"."""
-    before = ""
-    for token in held:
+def _slots(tokens: tuple[Token, ...]) -> Iterator[tuple[_Slot, str, Term]]:
+    """The values of a unit: what each is of, its number and its term (`voiture 8`, `kept at 5 %`)."""
+    word_before = ""
+    for token in tokens:
         if token.kind is TokenKind.VALUE:
-            number, _, unit = token.key.partition(" ")
-            yield (before or unit, "" if unit.startswith("(") else unit), number, (token.kind, token.key)
+            number, _, measure = token.key.partition(" ")
+            yield (word_before or measure, "" if measure.startswith("(") else measure), number, (token.kind, token.key)
         elif token.kind in (TokenKind.WORD, TokenKind.NAME):
-            before = token.key
+            word_before = token.key

@@ -3,7 +3,7 @@
 import json
 
 from pandora_dagster.compression.salience.text_reading import read_text
-from pandora_dagster.compression.selection.term_weights import TermWeights, first_terms, mentions, weighted_terms
+from pandora_dagster.compression.selection.term_weights import mandatory_terms, mentions, weighted_terms
 
 _PARTS = [{"part": f"P-{n}01", "order": order, "price": 10.5 + n} for order in ("K-771", "K-882") for n in range(4)]
 _TALK = "\n".join(
@@ -20,11 +20,11 @@ _TALK = "\n".join(
 
 def test_each_different_row_of_a_mentioned_code_counts() -> None:
     reading = read_text(_TALK)
-    first = first_terms(reading)
+    first = mandatory_terms(reading)
     rows = {term: weight for term, weight in first.items() if " in " in term[1] and term[1].startswith("k-882")}
     assert len(rows) == 4
     assert len(set(rows.values())) == 1
-    held = [terms for terms in weighted_terms(reading, TermWeights()) if rows.keys() & terms.keys()]
+    held = [terms for terms in weighted_terms(reading) if rows.keys() & terms.keys()]
     assert len(held) == 4
 
 
@@ -35,5 +35,5 @@ def test_the_newest_mention_weighs_most() -> None:
 
 def test_equal_rows_are_one() -> None:
     twice = _TALK.replace("user: And", f"tool list_parts: {json.dumps(_PARTS)}\nuser: And")
-    first = first_terms(read_text(twice))
+    first = mandatory_terms(read_text(twice))
     assert sum(" in " in term[1] and term[1].startswith("k-882") for term in first) == 4

@@ -258,10 +258,13 @@ def test_a_table_needs_the_line_that_introduces_it(text: str) -> None:
 
 def test_the_number_of_a_footnote_is_no_unit() -> None:
     """`.. [4]` belongs to the title behind it."""
-    assert [u.text for u in read_units(".. [4] `File names in pages\n   <https://files.example/names>`__\n")][0].startswith(".. [4] `File")
+    text = ".. [4] `File names in pages\n   <https://files.example/names>`__\n"
+    assert read_units(text)[0].text.startswith(".. [4] `File")
 
 
 def test_columns_in_a_part_of_literal_text_are_no_table() -> None:
     """Lines of an indented block with narrower gaps belong to it as well."""
-    text = "These clauses match::\n\n    == 1.1        # Equal\n    == 1.1a1      # Not equal\n    == 1.1.post1  # Not equal\n\nThat is all.\n"
+    text = (
+        "These clauses match::\n\n    == 1.1        # Equal\n    == 1.1a1      # Not equal\n    == 1.1.post1  # Not equal\n\nThat is all.\n"
+    )
     assert [(u.kind, u.text.count("\n")) for u in read_units(text)][1] == (UnitKind.CODE, 2)

@@ -9,7 +9,7 @@ from pandora_dagster.compression.salience.salience import reading_salience
 from pandora_dagster.compression.salience.text_reading import tokenized
 from pandora_dagster.compression.selection.coverage import Candidates, CoverageChoice
 from pandora_dagster.compression.selection.passage_relevance import relevance
-from pandora_dagster.compression.selection.term_weights import TermWeights, weighted_terms
+from pandora_dagster.compression.selection.term_weights import weighted_terms
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -46,8 +46,6 @@ def _choose_numbers(text: str, pack: PromptPack, counter: TokenMeasure) -> str:
     units = tuple(Unit(n, UnitKind.SENTENCE, one.text, 0, 0, (), 0, "", 0, 0) for n, one in enumerate(shown))
     reading, costs = tokenized(units, language_of(text)), [one.tokens for one in shown]
     relevant = relevance(reading, pack.query, costs)
-    candidates = Candidates(
-        units, weighted_terms(reading, TermWeights()), costs, reading_salience(reading), relevance=relevant if any(relevant) else None
-    )
+    candidates = Candidates(units, weighted_terms(reading), costs, reading_salience(reading), relevance=relevant if any(relevant) else None)
     chosen = CoverageChoice(candidates).fill(target_tokens(pack, "target_tokens", counter.count(text)))
     return json.dumps({"keep": sorted(shown[n].number for needs in chosen for n in needs) or [one.number for one in shown[:1]]})

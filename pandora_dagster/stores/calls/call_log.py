@@ -73,6 +73,7 @@ class CallFiles:
         return user_ids(self.layout)
 
     def _paths_inside(self, paths: Iterable[Path], report: Callable[[str], None]) -> Iterator[Path]:
+        """The paths without links that lead out of the store, which are reported."""
         for path in paths:
             try:
                 yield path_inside(self.layout.root, path)

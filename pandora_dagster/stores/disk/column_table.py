@@ -26,14 +26,14 @@ class ColumnTable:
         """Add rows, each with the values of all columns; with `unique` only those whose value in that column is not in the table."""
         if column_values := list(zip(*rows, strict=True)):
             new = f" ANTI JOIN {self.name} USING ({unique})" if unique else ""
-            selection = f"SELECT {', '.join(self.columns)} FROM ({self._unnested(self.columns)}){new}"  # noqa: S608 - names of columns
+            selection = f"SELECT {', '.join(self.columns)} FROM ({self._rows_sql(self.columns)}){new}"  # noqa: S608 - names of columns
             db.execute(f"INSERT INTO {self.name} ({', '.join(self.columns)}) {selection}", column_values)
 
     def delete(self, db: duckdb.DuckDBPyConnection, **values: Sequence[object]) -> None:
         """Delete the rows with one of the values of a column; for several columns, with all the values at one position of the lists."""
-        db.execute(f"DELETE FROM {self.name} WHERE ({', '.join(values)}) IN ({self._unnested(values)})", list(values.values()))  # noqa: S608
+        db.execute(f"DELETE FROM {self.name} WHERE ({', '.join(values)}) IN ({self._rows_sql(values)})", list(values.values()))  # noqa: S608
 
-    def _unnested(self, columns: Iterable[str]) -> str:
+    def _rows_sql(self, columns: Iterable[str]) -> str:
         """SQL that selects rows from one list parameter for each column."""
         return f"SELECT {', '.join(f'unnest(?::{self.columns[column]}[]) AS {column}' for column in columns)}"
 

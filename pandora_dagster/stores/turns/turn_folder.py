@@ -76,6 +76,8 @@ class DocumentCache(Generic[T]):
 
 
 _MAX_ATTEMPTS = 5
+"""Times that a turn is read again because another process committed meanwhile."""
+_SHA256_DIGITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class TurnFolder:
     def _read_kept(self, expected: str) -> str | None:
         """The kept document with the sha256 `expected`, None where there is none."""
         path = self.path / KEPT / expected
-        if len(expected) != 64 or not expected.isalnum() or not path.is_file():
+        if len(expected) != _SHA256_DIGITS or not expected.isalnum() or not path.is_file():
             return None
         text = read_text(document_path_inside(self.root, path), may_be_empty=True)
         return text if sha(text) == expected else None

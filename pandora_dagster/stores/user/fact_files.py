@@ -107,6 +107,7 @@ class _LedgerFiles(Generic[L]):
         self.files = RecordFiles(root, pattern, ledger_type, expected="a ledger of facts", hint=_HINT, lock_seconds=lock_seconds)
 
     def find(self, *key: str) -> L | None:
+        """The ledger, None where there is none; raises DocumentError for a damaged one."""
         ledger = self.files.find(*key)
         ids = [fact.id for fact in ledger.facts] if ledger else []
         if len(set(ids)) < len(ids):

@@ -67,7 +67,7 @@ class SessionFiles:
 
 
 class ContinuationFiles:
-    """The Continuations port over `users/<user>/continuations/<first digits>/<hash>.<session>.json`; who deletes a file has its place."""
+    """The Continuations port over `users/<user>/continuations/<first digits>/<hash>.<session>.json`; deleting a file claims it."""
 
     def __init__(self, storage: StorageRoot) -> None:
         pattern, names = "users/{user}/continuations/{part}/{conversation}.{session}.json", {"conversation": "[0-9a-f]+"}

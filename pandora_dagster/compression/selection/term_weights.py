@@ -2,7 +2,7 @@
 
 A term is a kind and a key: `(VALUE, "9 €")`, `(WORD, "ferri")`. Its weight depends on its kind and on how many units have it: a word that
 is said often is what the text is about, an exact value that is everywhere distinguishes nothing. In a unit a term counts less where a later
-message of a talk replaces the value, and where nobody mentions the record that holds it.
+message of a talk replaces the value, and where no message mentions the record that holds it.
 """
 
 import math
@@ -100,10 +100,10 @@ def mandatory_terms(reading: TextReading) -> dict[Term, float]:
     speakers = {t.key for u, tokens in zip(reading.units, reading.tokens, strict=True) if u.kind is UnitKind.SPEAKER for t in tokens}
     of_tools: dict[Term, float] = {}
     of_users: dict[Term, float] = {}
-    of_people: dict[Term, float] = {}
+    of_conversation: dict[Term, float] = {}
     for unit, tokens in zip(reading.units, reading.tokens, strict=True):
         terms = [(t.kind, t.key) for t in tokens if t.kind is not TokenKind.WORD and t.key not in speakers]
-        of_people |= dict.fromkeys(terms, 1.0)
+        of_conversation |= dict.fromkeys(terms, 1.0)
         if unit.kind in (UnitKind.ROW, UnitKind.CALL) or is_tool(unit):
             own_weight = 0.0 if unit.kind in (UnitKind.ROW, UnitKind.CALL) else _recency(unit, last_message)
             weights = {t: max(own_weight, mentioned.get(t[1], 0.0)) for t in terms if t[0] in EXACT_KINDS}
@@ -114,7 +114,7 @@ def mandatory_terms(reading: TextReading) -> dict[Term, float]:
                 of_tools |= {_row_scoped_term(t, unit): weight / row_counts[t] for t, weight in codes}
         elif not is_assistant(unit):
             of_users |= {t: mentioned[t[1]] for t in terms if t[1] in mentioned}
-    return of_users | of_tools if of_tools else of_people
+    return of_users | of_tools if of_tools else of_conversation
 
 
 def _row_scoped_term(code: Term, row: Unit) -> Term:

@@ -64,7 +64,7 @@ class RecipeTestFiles:
         key = user, *recipe_key(recipe), sha256(self._files.encode(test)).hexdigest()
         with ErasureIntents(self._root).beginning(user):
             if not path_inside(self._root, Layout(self._root).user(user)).is_dir():
-                raise InputError(f"user {user}: is deleted: expected a user who has turns")
+                raise InputError(f"user {user}: was deleted: expected a user who has turns")
             if not self._files.exists(*key):
                 self._files.put(test, *key)
         return Path(self._files.locate(*key))

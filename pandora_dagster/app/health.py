@@ -194,7 +194,7 @@ class HealthService:
 
     @property
     def models_verified(self) -> bool:
-        """Whether no server is left to be asked for its model."""
+        """Whether this process has verified the model names; true without servers."""
         return not self.servers or self.runtime.name in self.servers.verified
 
     async def verify_models(self) -> None:

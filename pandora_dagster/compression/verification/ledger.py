@@ -1,4 +1,4 @@
-"""Takes the ledger of a text from its units: every value with what it is of, every name and code, every rule, decision and error.
+"""Takes the ledger of a text from its units: every value with its subject, every name and code, every rule, decision and error.
 
 Headings, and capital letters at the beginning of a sentence, are no facts. Pure, linear in the text.
 """
@@ -32,7 +32,7 @@ _RULES = frozenset((Cue.FORCE, Cue.EXCEPTION))
 
 @dataclass(frozen=True)
 class Ledger:
-    """The facts of `text` in order, and its units. The contract of every later compression is with this one."""
+    """The facts of `text` in order, and its units. Every later compression of the text is verified against them."""
 
     index: UnitIndex
     facts: tuple[Fact, ...]

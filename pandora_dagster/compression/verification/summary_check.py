@@ -1,4 +1,4 @@
-"""Whether a condensed text is one at all: no reply, refusal, echo, heap of words or bare list of values.
+"""Checks that a condensed text is a summary at all, and no reply, refusal, echo, heap of words or bare list of values.
 
 Judges by what the source has, not by phrases: a first or last sentence whose words the source does not have is said to the reader.
 """
@@ -17,7 +17,7 @@ from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.detection import language_of
 
 _LEAST, _LEAST_AT_ENDS = 0.5, 0.4
-"""Share of the words of content that the source has: of all statements, and of the first and the last one."""
+"""Least share of the content words that the source must have: of all statements, and of the first and the last one."""
 _FEWEST = 3
 """Words of content from which a statement can be judged by their share."""
 _VALUES_ALLOWED = 0.10
@@ -81,7 +81,7 @@ class _Candidate:
         return sum(f.key in self._original.everywhere for f in content) / len(content) if content else 1.0
 
     def bare_values(self, tokens: int, counter: TokenMeasure) -> str:
-        """Lines of values without words that say what they are, beyond a tenth of the text."""
+        """The reason if more than a tenth of the text is values without words that say what they are; else ""."""
         bare = sum(counter.count(self._shortened.units[a.order].text) for a in self._own if self._is_bare(a))
         if tokens <= _SHORTEST or bare <= _VALUES_ALLOWED * tokens:
             return ""
@@ -96,7 +96,7 @@ class _Candidate:
         return bool(hard) and len(words) * 4 <= len(hard)
 
     def heap(self) -> str:
-        """A run of words nearly without small words, where the source has such words."""
+        """The reason if a run of words has nearly no function words, although the source has them; else ""."""
         sample = [f for u in self._original.content[:400] for f in self._original.forms(u.order)]
         if sum(not f.is_content for f in sample) < _GLUE * len(sample):
             return ""

@@ -79,7 +79,7 @@ def scan_json(text: str, start: int, limit: int = -1) -> tuple[JsonValue | None,
 
 
 def _put(container: _Container, member: JsonValue) -> bool:
-    """Whether the member has its place: a name that comes twice in a record has none."""
+    """Add a member to its container; False where its record has a member of this name already."""
     held = container.value.value
     if isinstance(held, list):
         held.append(member)

@@ -108,7 +108,7 @@ class LineReader:
             self.builder.add_line(UnitKind.ROW, line, (header,))
 
     def _columns(self, lines: Sequence[Line], needs: Sequence[int]) -> None:
-        """The first line is the header where it alone has no digit."""
+        """The first line is the header where it has no digit and the second has one."""
         has_header = not any(map(str.isdigit, lines[0].text)) and any(map(str.isdigit, lines[1].text))
         if has_header:
             needs = (self.builder.add_line(UnitKind.HEADER, lines[0], needs),)
@@ -116,7 +116,7 @@ class LineReader:
             self.builder.add_line(UnitKind.ROW, line, needs)
 
     def _listing(self, lines: Sequence[Line]) -> None:
-        """What a header says holds, such as the tool: the message before it in a shortened text is another one's."""
+        """Add rows under their `# ` headers, without speaker: the message before a listing in a shortened text need not be its own."""
         header: tuple[int, ...] = ()
         speaker, self.builder.speaker = self.builder.speaker, ""
         with self.builder.without_context():

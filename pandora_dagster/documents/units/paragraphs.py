@@ -28,7 +28,7 @@ _TITLE = re.compile(r"\s*(?:#\d|§|\d|[^\W\d_a-zà-öø-ÿ])")
 
 
 def unwrapped(lines: Sequence[Line], layout: LineLayout, language: str) -> list[list[Line]]:
-    """Groups of lines that are one paragraph.
+    """The lines in groups, each of which is one paragraph.
 
     A line goes on where the first word of the next one would not have fitted or is small, where a bracket is open, or behind a word such as
     `the`, which ends no sentence.
@@ -78,7 +78,7 @@ def _indent(text: str) -> int:
 
 
 def is_title(line: Line) -> bool:
-    """Whether a line may be the title of what follows: short, without an end, beginning like one."""
+    """Whether a line may be a title: short, without punctuation at its end, beginning with a capital letter, a digit or §."""
     text = line.text.strip()
     return 1 < len(text) <= _LONGEST_TITLE and bool(_TITLE.match(text)) and text[-1] not in ".!?:;,。！？；，…" and not _LABELED.match(text)
 
@@ -94,7 +94,7 @@ def is_labeled(group: Sequence[Line]) -> bool:
 
 
 def underlined_headings(lines: Sequence[Line]) -> Iterator[tuple[int, int, str]]:
-    """First line, number of lines and sign of each title that has a line of signs as long as itself below, perhaps above too."""
+    """Each title that is underlined with signs, perhaps overlined too: first line, number of lines, and the sign, twice if overlined."""
     at = 0
     fenced = False
     while at + 1 < len(lines):

@@ -28,9 +28,9 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "similarity": 1.0,
     }
 )
-"""What was said on the very days that the question names precedes what shares all its words."""
+"""Signal -> its weight. `turn_on_named_day` exceeds `words`: what was said on a day that the question names comes first."""
 K1, B = 0.9, 0.75
-"""Of messages: a word that is repeated says little more."""
+"""BM25 parameters; K1 is low because a word that a message repeats says little more."""
 WINDOW = MappingProxyType({distance: 0.5 ** abs(distance) for distance in range(-3, 4)})
 """Distance in the session -> how much of a neighbour's words counts as the message's own."""
 _TURN_TERM_WEIGHT = 0.3
@@ -38,14 +38,14 @@ _TURN_TERM_WEIGHT = 0.3
 _REFERRED_DATE_WEIGHT = 1.5
 """A date that a message itself points to (`last week`), beside 1 for the date of its turn."""
 _FULL_DEVIATIONS = 4.0
-"""Standard deviations of a cosine that earn the whole weight."""
+"""Standard deviations above the mean cosine at which `similarity` is 1."""
 _SCORE_DIGITS = 9
-"""Of a score: sums of the same numbers in another order differ behind them, and equals must stay equals."""
+"""Decimals of a score: sums of the same numbers in another order differ beyond them, and equal scores must stay equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageUnit:
-    """One message, or (place 0) what a turn holds besides its messages."""
+    """One message, or one turn for what it holds besides its messages (summary, tool results)."""
 
     doc: int
     session: str
@@ -69,7 +69,7 @@ class MessageUnit:
 
 @dataclass(frozen=True, slots=True)
 class TermMatches:
-    """Where the terms of a question are: term -> document -> how often. `rarity` is each term's idf."""
+    """Where the terms of a question are: term -> document number -> how often. `rarity` is each term's idf."""
 
     places: Mapping[str, Mapping[int, int]]
     rarity: Mapping[str, float]

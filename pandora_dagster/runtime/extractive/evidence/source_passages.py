@@ -47,7 +47,7 @@ class Passage:
     place: int = 0
     turn: int | None = None
     rank: int = 0
-    """Place of its turn among those that RETRIEVAL chose, best first."""
+    """Rank of its turn among the turns that retrieval chose; 0 is the best."""
     speaker: str = ""
     date: str = ""
     tool: str = ""
@@ -55,7 +55,7 @@ class Passage:
     own: bool = False
     """Whether a user said it, where the document says so."""
     is_page: bool = False
-    """Whether it is the record of a visited page."""
+    """Whether it is from a visited page."""
 
     @property
     def is_record(self) -> bool:
@@ -144,7 +144,7 @@ def _speaker(unit: Unit) -> str:
 
 
 def _sections(text: str) -> Iterator[tuple[int, str]]:
-    """The sections of a quoted turn by their titles; text without one is of no section."""
+    """The sections of a quoted turn by their titles; text outside them counts as section 5, the answer."""
     parts = split_at_heads(_SECTION.finditer(text), text)
     lead = text[: parts[0][0].start()] if parts else text
     if not parts or lead.strip():

@@ -235,7 +235,18 @@ def _expected() -> dict[str, Answer]:
         text = text.replace(old, new)
     answers = json.loads(text)
     hashes = {command: json.loads(json.dumps(answers[command]).replace(*pair)) for command, pair in _REWORDED.items() if answers}
-    return answers | hashes
+    shown = {command: _migrated(answer) for command, answer in answers.items() if command.startswith("pandora show ")}
+    return answers | hashes | shown
+
+
+def _migrated(value: Any) -> Any:
+    """A shown manifest of format 2 in format 3, which adds the metadata of a client: none in an older turn."""
+    if isinstance(value, list):
+        return [_migrated(held) for held in value]
+    if not isinstance(value, dict):
+        return value
+    fields = {name: _migrated(held) for name, held in value.items()}
+    return {**fields, "format_version": 3, "metadata": {}} if fields.get("format_version") == 2 else fields
 
 
 EXPECTED = _expected()

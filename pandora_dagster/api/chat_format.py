@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandora_dagster.api.answer_delivery import DeliveredText
 from pandora_dagster.api.api_errors import ApiError
 from pandora_dagster.api.request_fields import (
+    CHAT_REFUSED,
     RequestBody,
     Stop,
     TokenLimit,
@@ -24,10 +25,9 @@ from pandora_dagster.api.turn_request import MODELS, AnswerLimits, ChatAnswer, T
 from pandora_dagster.contracts.ids import TurnKey, UserId
 
 REFUSED: Mapping[str, str] = {
-    "tools": "the tools of a client are not called: expected none; recipes name the tools that a turn may call",
+    **CHAT_REFUSED,
     "functions": "the functions of a client are not called: expected none; recipes name the tools that a turn may call",
     "logprobs": "an answer has no probabilities of tokens: expected false",
-    "top_logprobs": "an answer has no probabilities of tokens: expected 0",
     "audio": "an answer is text: expected no audio",
     "web_search_options": "the search of the client's web is not offered: expected none; recipes name the tools that a turn may call",
 }

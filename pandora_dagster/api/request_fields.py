@@ -14,6 +14,11 @@ from pandora_dagster.errors import BadIdError
 _MAX_SHOWN_CHARACTERS = 60
 """Characters of a client's value that an error message shows."""
 _MAX_STOPS, _MAX_METADATA = 4, 16
+CHAT_REFUSED: Mapping[str, str] = {
+    "tools": "the tools of a client are not called: expected none; recipes name the tools that a turn may call",
+    "top_logprobs": "an answer has no probabilities of tokens: expected 0",
+}
+"""Fields that both chat APIs refuse -> why."""
 B = TypeVar("B", bound="RequestBody")
 
 

@@ -10,6 +10,7 @@ from pandora_dagster.api.answer_delivery import DeliveredText
 from pandora_dagster.api.api_errors import ApiError
 from pandora_dagster.api.chat_format import sse_event
 from pandora_dagster.api.request_fields import (
+    CHAT_REFUSED,
     RequestBody,
     TokenLimit,
     check_model,
@@ -26,8 +27,7 @@ from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.errors import BadIdError
 
 REFUSED: Mapping[str, str] = {
-    "tools": "the tools of a client are not called: expected none; recipes name the tools that a turn may call",
-    "top_logprobs": "an answer has no probabilities of tokens: expected 0",
+    **CHAT_REFUSED,
     "background": "a response is answered in its request: expected false",
     "conversation": "conversations are not kept under ids of their own: expected previous_response_id or the header X-Pandora-Session",
     "prompt": "prompts of a client's account are not stored here: expected instructions",

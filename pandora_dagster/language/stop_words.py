@@ -7,7 +7,7 @@ import stopwordsiso  # pyright: ignore[reportMissingTypeStubs]
 _ENGLISH_FUNCTION_WORDS = """
 a about above after again against all also am an and any are aren as at be because been before being below between both but by can
 cannot could couldn did didn do does doesn doing don done down during each either else etc ever few for from further get gets getting
-go goes going gone got had hadn has hasn have haven having he hence her here hers herself him himself his how however i if in into is
+going got had hadn has hasn have haven having he hence her here hers herself him himself his how however i if in into is
 isn it its itself just let like ll m many may me might mine more most much must mustn my myself neither no nor not now of off ok okay
 on once one only onto or other ought our ours ourselves out over own per please quite rather re really s same shall shan she should
 shouldn since so some such t than thanks that the their theirs them themselves then there these they this those though through thus to

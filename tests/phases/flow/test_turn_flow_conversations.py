@@ -45,6 +45,14 @@ def test_follow_ups_keep_to_their_thing_and_deny_what_nobody_said(anna):
     assert _answer(anna, "Is it still in stock?") == "I found nothing about this."
 
 
+def test_what_was_just_said_is_quoted_for_a_question_of_common_words(anna):
+    """`go` is a word of matter: beside older turns about desks, the statement that shares it answers."""
+    anna.ask("My budget for desk and chair is 700 euros, and the desk must not be wider than 140 cm.", session="old")
+    anna.ask(DESK, session="old")
+    anna.ask("The desk goes to the second floor.")
+    assert "second floor" in _answer(anna, "Where does the desk go?")
+
+
 def test_another_number_is_another_thing(anna):
     """Desk of room 7, none of room 9."""
     anna.ask("The desk of room 7 is birch.")

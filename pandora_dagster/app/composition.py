@@ -39,7 +39,6 @@ from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE, phase_effect
 from pandora_dagster.phases.gather.memory_source import MemorySource
 from pandora_dagster.phases.gather.note_source import NoteSource
 from pandora_dagster.phases.gather.research_source import ResearchSource
-from pandora_dagster.phases.gather.retrieval_scope import may_cross_sessions
 from pandora_dagster.phases.gather.visit_source import VisitSource
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, RecipeOverride
 from pandora_dagster.retrieval.term_overlap import TermOverlap
@@ -248,8 +247,7 @@ def _phase_dependencies(
     """The ports that phases work with, tools included."""
     scores = TermOverlap(stores.index.reader).scores
     web = stores.sources
-    crosses_sessions = partial(may_cross_sessions, settings.policy, stores.facts)
-    tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now, crosses_sessions)
+    tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now)
     return PhaseDependencies(
         recipes,
         execution,
@@ -264,8 +262,6 @@ def _phase_dependencies(
         tools,
         scores,
         runtime,
-        settings.policy,
-        settings.stage,
         facts=stores.facts,
         sources=stores.sources,
         context_sources=(MemorySource(stores.memory), ResearchSource(web), VisitSource(web, stores.index), NoteSource(stores.notes)),

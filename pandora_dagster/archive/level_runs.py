@@ -82,7 +82,6 @@ class LevelContext:
             site=CallSite(phase, subject.user, subject.session, priority=Priority.BATCH),
             documents=documents,
             variables={"max_tokens": str(limit)},
-            policy=self.deps.policy,
         )
         return await self.deps.execution.call(request)
 

@@ -162,6 +162,10 @@ def common(
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     context.obj = StoreOptions(root, runtime)
+    from pandora_dagster.settings import process_environment, removed_settings
+
+    for notice in removed_settings(process_environment()):
+        print_note(f"pandora: {notice}")
 
 
 def run() -> None:

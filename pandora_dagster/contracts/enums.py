@@ -25,19 +25,17 @@ class Priority(IntEnum):
 
 
 class OutputFormat(StrEnum):
-    """The format of a recipe's answer: those of specification 000, section 13.1, and the micro-tags of specification 002."""
+    """The format of a recipe's answer (specification 000, section 13.1)."""
 
     JSON = "json"
     MARKDOWN = "markdown"
     YAML = "yaml"
     TEXT = "text"
-    TAGGED = "tagged"
-    """Markdown with `<thinking>`, `<draft>` and `<dispatch>` (`recipes.micro_tags`)."""
 
     @property
     def is_prose(self) -> bool:
         """Whether an answer is prose for users, not a value."""
-        return self in (OutputFormat.MARKDOWN, OutputFormat.TEXT, OutputFormat.TAGGED)
+        return self in (OutputFormat.MARKDOWN, OutputFormat.TEXT)
 
 
 class Mode(StrEnum):

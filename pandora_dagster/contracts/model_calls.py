@@ -11,7 +11,7 @@ from pandora_dagster.contracts.compression_results import GATE_NAME_MIGRATION, C
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat, Priority
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.images import ImagePart
-from pandora_dagster.contracts.strict_model import StrictModel
+from pandora_dagster.contracts.strict_model import StrictModel, removed_fields
 
 
 class AnswerListener(Protocol):
@@ -105,7 +105,6 @@ class CallRequest:
     sources: tuple[Source, ...] = ()
     """Sources that may be cited; the evidence gate resolves citations against them."""
     intent: str = ""
-    policy: str = "assistant"
     mode: Literal["chat", "code"] = "chat"
     layer: ModelLayer | None = None
     """Replaces the recipe's own layer."""
@@ -118,7 +117,7 @@ class CallRequest:
     images: tuple[ImagePart, ...] = ()
     """Sent beside the text to a layer whose model reads images; any other layer refuses the call."""
     listener: AnswerListener | None = None
-    """Receives the answer while it is streamed, if its format is prose for users: markdown, text or tagged."""
+    """Receives the answer while it is streamed, if its format is prose for users: markdown or text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +292,8 @@ class CallRecord(StrictModel):
     """Planned tokens of the pack by source: documents by name, everything else by kind (specification 002, section 8)."""
     routed: tuple[str, ...] = ()
     """Why the router chose the layer; empty where it did not choose."""
-    thinking: str = ""
-    """The model's reasoning in a tagged answer."""
+
+    _removed = removed_fields(thinking="")
 
     @property
     def grouping_layer(self) -> ModelLayer:
@@ -339,7 +338,7 @@ class CallResult:
 
     text: str
     parsed: Any
-    """dict for json and yaml, the text itself for markdown and text, for tagged a dict of text, thinking, draft and dispatch."""
+    """dict for json and yaml, the text itself for markdown and text."""
     record: CallRecord
     verdicts: tuple[GateVerdict, ...]
     compressions: "tuple[CompressionReport, ...]" = ()

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer, OutputFormat
 from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import Item, Source
-from pandora_dagster.contracts.strict_model import StrictModel
+from pandora_dagster.contracts.strict_model import StrictModel, removed_fields
 
 _FIELD_PATH = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\])(?:\.[A-Za-z_]\w*|\[\d+\])*")
 Text = Annotated[str, Field(min_length=1)]
@@ -30,7 +30,6 @@ class CallInput(StrictModel):
     """The words of the user; "" where those of a compression are too long to store."""
     mode: Mode = Mode.CHAT
     intent: str = ""
-    policy: str = "assistant"
     ambiguous: bool = False
     documents: Mapping[str, CaseDocument] = Field(default_factory=dict)
     """Document name in recipes -> document; a plain text is a document that is sent whole."""
@@ -120,10 +119,6 @@ SectionMark = Annotated[str, Field(pattern=r"^§[0-6]$")]
 PromptPath = Annotated[str, Field(pattern=r"^prompts/([a-z0-9_]+/)+[a-z0-9_]+\.md$")]
 
 
-TAGGED_SCHEMA_FAULT = "expected none, a tagged answer has the shape of its tags"
-"""The fault of an `output_schema` in a recipe with tagged answers."""
-
-
 class TokenBudget(StrictModel):
     """Tokens of one call: `prompt + input + output + response_reserve <= total` (specification 000, section 11.1)."""
 
@@ -156,7 +151,8 @@ class PromptWhen(StrictModel):
 
     mode: Mode | None = None
     intent: tuple[str, ...] | None = None
-    policy: tuple[str, ...] | None = None
+
+    _removed = removed_fields(policy=None)
 
 
 class PromptFile(StrictModel):
@@ -231,8 +227,6 @@ class Recipe(StrictModel):
     def _require_prompt_and_input(self) -> "Recipe":
         if (self.system_prompt is None) == (not self.prompt_files):
             raise ValueError("expected exactly one of system_prompt and prompt_files")
-        if self.output_format is OutputFormat.TAGGED and self.output_schema is not None:
-            raise ValueError(TAGGED_SCHEMA_FAULT)
         if not self.input_docs and not self.input_sections:
             raise ValueError("expected input_docs or input_sections")
         return self

@@ -1,9 +1,24 @@
 """The base of values that come from a file, a request or a model: immutable, and without fields that are not declared."""
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class StrictModel(BaseModel):
     """A frozen model that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def removed_fields(**removed: Any) -> Any:
+    """A validator that drops fields which an earlier program stored with no effect: `removed` gives each with its only value."""
+
+    def drop(value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        fields: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType] - what a file holds
+        return {name: own for name, own in fields.items() if name not in removed or own != removed[name]}
+
+    return model_validator(mode="before")(drop)

@@ -129,10 +129,6 @@ class TurnRow(StrictModel):
     docs/decisions/20-files-of-a-user.md)."""
 
 
-MAX_SESSION_CANDIDATES = 200
-"""Candidates fetched where only turns of one session may be offered."""
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A turn that the index returns for a query; scores are comparable within one result only."""

@@ -36,7 +36,7 @@ class CallInputs:
 def gather_inputs(request: CallRequest, loaded: LoadedRecipe, tools: tuple[str, ...]) -> CallInputs:
     """Resolve everything that the recipe names; raises CallFaultError with all missing variable names at once."""
     recipe = loaded.recipe
-    prompt_texts = select_prompts(loaded, mode=request.mode, intent=request.intent, policy=request.policy)
+    prompt_texts = select_prompts(loaded, mode=request.mode, intent=request.intent)
     values = {**_call_variables(request, tools), **request.variables}
     _require_variables(recipe, prompt_texts, values)
     shown_variables = {name: fill_variables(text, values) for name, text in recipe.variables.items()}
@@ -60,7 +60,7 @@ def _variable_names(texts: Iterable[str]) -> list[str]:
 
 def _call_variables(request: CallRequest, tools: tuple[str, ...]) -> dict[str, str]:
     """The variables that every call has."""
-    common = {"mode": request.mode, "intent": request.intent, "policy": request.policy, "tools": ", ".join(tools)}
+    common = {"mode": request.mode, "intent": request.intent, "tools": ", ".join(tools)}
     return common | request.site.fields
 
 

@@ -18,7 +18,6 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.recipes.generated_files import check_registry, check_schema_file, referenced_prompts
-from pandora_dagster.recipes.micro_tags import read_tagged
 from pandora_dagster.recipes.output_schema import example_faults, grammar_faults
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.recipe_paths import prompt_files, stray_files
@@ -97,9 +96,9 @@ def unused_prompt_faults(loader: RecipeLoader, valid: Collection[LoadedRecipe], 
             yield f"{name}: used by no recipe: expected at least one, or the file in prompts/archive/"
 
 
-def static_prefix(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) -> str:
+def static_prefix(loaded: LoadedRecipe, *, mode: str, intent: str) -> str:
     """The constant beginning of the prompt pack in this case, as it is sent: policy, role prompt, IO schema."""
-    role = select_prompts(loaded, mode=mode, intent=intent, policy=policy)
+    role = select_prompts(loaded, mode=mode, intent=intent)
     return "\n\n".join([loaded.policy, *role, io_schema(loaded.recipe)])
 
 
@@ -161,8 +160,6 @@ def _example_answer_faults(loaded: LoadedRecipe) -> Iterator[str]:
             yield "prompt: no example: expected a line with the word Example and a fenced block after it"
         if loaded.recipe.output_format is OutputFormat.JSON:
             yield from (fault for text in examples for fault in _json_faults(loaded, text))
-        if loaded.recipe.output_format is OutputFormat.TAGGED and not all(read_tagged(text).text for text in examples):
-            yield "prompt: example: only tags: expected an answer for the user after them"
 
 
 def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:

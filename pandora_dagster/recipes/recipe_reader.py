@@ -15,7 +15,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from pandora_dagster.contracts.recipe_schema import ASSERTIONS, TAGGED_SCHEMA_FAULT, LoadedRecipe, PromptFile, Recipe, RecipeTest
+from pandora_dagster.contracts.recipe_schema import ASSERTIONS, LoadedRecipe, PromptFile, Recipe, RecipeTest
 from pandora_dagster.errors import RecipeValidationError
 from pandora_dagster.recipes.output_schema import schema_faults
 from pandora_dagster.recipes.recipe_paths import POLICY_PROMPT
@@ -95,8 +95,6 @@ def _choice_faults(source: YamlSource) -> Iterator[SourceFault]:
         )
     if not data.get("input_docs") and not data.get("input_sections"):
         yield SourceFault(1, f"input: none given: {_INPUT_CHOICE}")
-    if data.get("output_format") == "tagged" and data.get("output_schema") is not None:
-        yield SourceFault(source.line(("output_schema",)), f"output_schema: given for a tagged answer: {TAGGED_SCHEMA_FAULT}")
 
 
 def _output_faults(source: YamlSource) -> Iterator[SourceFault]:

@@ -15,40 +15,30 @@ _FORMAT_INSTRUCTIONS = {
     OutputFormat.YAML: "Answer with one YAML mapping only.",
     OutputFormat.MARKDOWN: "Answer in Markdown only.",
     OutputFormat.TEXT: "Answer in plain text only.",
-    OutputFormat.TAGGED: (
-        "Begin with <thinking>your notes, which nobody else reads</thinking>. Where the task asks for a text that the person may use as"
-        " it stands, put it into <draft></draft>; where it asks for an action, put the action's word or one JSON object into"
-        " <dispatch></dispatch>. Then answer in Markdown, without tags."
-    ),
 }
 _SHAPE_INTRODUCTION = "Its shape (`?`: optional):"
-KNOWN_VARIABLES = frozenset({"mode", "phase", "session_id", "turn_id", "user_id", "intent", "policy", "tools"})
+KNOWN_VARIABLES = frozenset({"mode", "phase", "session_id", "turn_id", "user_id", "intent", "tools"})
 """Variables that every call supplies; a recipe need not declare them (specification 000, section 12.3)."""
 
 
-def select_prompts(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) -> tuple[str, ...]:
+def select_prompts(loaded: LoadedRecipe, *, mode: str, intent: str) -> tuple[str, ...]:
     """The texts of the role prompt in this case, in order, without blocks whose `when` does not hold.
 
     See decision 28 (docs/decisions/28-prompt-blocks-by-case.md).
     """
-    return tuple(text for entry, text in loaded.prompts if entry.when is None or _holds(entry.when, mode, intent, policy))
+    return tuple(text for entry, text in loaded.prompts if entry.when is None or _holds(entry.when, mode, intent))
 
 
-def _holds(when: PromptWhen, mode: str, intent: str, policy: str) -> bool:
-    return (
-        (when.mode is None or when.mode == mode)
-        and (when.intent is None or intent in when.intent)
-        and (when.policy is None or policy in when.policy)
-    )
+def _holds(when: PromptWhen, mode: str, intent: str) -> bool:
+    return (when.mode is None or when.mode == mode) and (when.intent is None or intent in when.intent)
 
 
 def prompt_cases(loaded: LoadedRecipe) -> tuple[dict[str, str], ...]:
-    """Every mode, intent and policy in which the recipe's prompt differs, as arguments for `select_prompts`."""
+    """Every mode and intent in which the recipe's prompt differs, as arguments for `select_prompts`."""
     whens = [entry.when for entry, _ in loaded.prompts if entry.when]
     modes = [str(loaded.recipe.mode)] if loaded.recipe.mode else ["chat", "code"]
     intents = {"", *(intent for when in whens for intent in when.intent or ())}
-    policies = {"", *(policy for when in whens for policy in when.policy or ())}
-    return tuple({"mode": m, "intent": i, "policy": p} for m, i, p in product(modes, sorted(intents), sorted(policies)))
+    return tuple({"mode": m, "intent": i} for m, i in product(modes, sorted(intents)))
 
 
 def io_schema(recipe: Recipe) -> str:

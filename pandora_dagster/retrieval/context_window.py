@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy
+from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, buffer_size
 
 Form = Literal["whole", "summary", "rolled up", "left out"]
 """`rolled up`: one rolling summary replaces all these turns."""
@@ -59,13 +59,13 @@ def choose_window(
     turns: Sequence[SessionTurn],
     *,
     policy: RetrievalPolicy,
-    kind: str,
+    intent: str,
     budget_tokens: int,
     counter: TokenMeasure,
     summary_tokens: int = 0,
     retrieved_tokens: int = 0,
 ) -> ContextWindow:
-    """How each earlier turn of a session goes; `turns` oldest first, `kind` the stage or intent, `retrieved_tokens` what retrieval asks.
+    """How each earlier turn of a session goes; `turns` oldest first, `intent` the query's, `retrieved_tokens` what retrieval asks.
 
     Protected turns come first, each at least in its smaller form, whatever the budget; then the rolling summary of `summary_tokens`, 0 for
     none, for the turns that it covers. Of what they leave, older history takes up to 60 %, or more where retrieval asks for less than its
@@ -73,19 +73,19 @@ def choose_window(
     in reach, however far back: its triggers bound them.
     """
     newest, window = list(reversed(turns)), ContextWindow(counter, {turn.number: "left out" for turn in turns})
-    protected = policy.protected(kind, has_summary=summary_tokens > 0)
+    protected = policy.protected(intent, has_summary=summary_tokens > 0)
     for turn in newest[:protected]:
         _protect(window, turn)
     left_tokens = max(0, budget_tokens - window.tokens)
     has_summary = (
-        0 < summary_tokens <= left_tokens and policy.buffer(kind) > policy.minimal and _roll_up(window, newest[protected:], summary_tokens)
+        0 < summary_tokens <= left_tokens and buffer_size(intent) > policy.minimal and _roll_up(window, newest[protected:], summary_tokens)
     )
     left_tokens -= summary_tokens if has_summary else 0
-    reach = policy.reach(kind, has_summary=has_summary)
+    reach = policy.reach(intent, has_summary=has_summary)
     if has_summary:
         reach = max(reach, sum(not t.covered for t in newest))
     token_limit = window.tokens + left_tokens - min(retrieved_tokens, left_tokens - int(left_tokens * policy.older_share))
-    for turn in newest[: policy.buffer(kind)]:
+    for turn in newest[: buffer_size(intent)]:
         _offer(window, turn, "whole", "one of the newest turns", token_limit)
     for turn in newest[protected:reach]:
         _offer(window, turn, "summary", "an older turn of the session", token_limit)
@@ -121,19 +121,3 @@ def _offer(window: ContextWindow, turn: SessionTurn, form: Form, why: str, room:
         window.put(turn, form, why)
     else:
         window.reasons[turn.number] = "no room" if own == "left out" else "protected; no room for it whole"
-
-
-def limit_turns(
-    policy: RetrievalPolicy, numbers: Sequence[int], *, here: frozenset[int], first: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Retrieved turns within the policy's limits, best first, and those left out. `here`: turns of this session, `first` its first."""
-    limits = {"here": policy.current_session, "before": policy.pre_session, "beside": policy.cross_session}
-    counts: dict[str, int] = dict.fromkeys(limits, 0)
-    chosen: list[int] = []
-    for number in numbers:
-        kind = "here" if number in here else "before" if number < first else "beside"
-        limit = limits[kind]
-        if limit is None or counts[kind] < limit:
-            counts[kind] += 1
-            chosen.append(number)
-    return tuple(chosen), tuple(n for n in numbers if n not in chosen)

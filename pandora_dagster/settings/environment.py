@@ -9,7 +9,7 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from pandora_dagster.errors import ConfigurationError
-from pandora_dagster.settings.settings_model import Settings, Variable, variables
+from pandora_dagster.settings.settings_model import REMOVED_SETTINGS, Settings, Variable, variables
 from pandora_dagster.shipped import shipped_folder
 
 _PREFIX = "PANDORA_"
@@ -56,6 +56,11 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shippe
     return settings
 
 
+def removed_settings(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """A line for each variable that is set and that no longer has an effect."""
+    return tuple(f"{name} has no effect any more (CHANGELOG.md)" for name in sorted(REMOVED_SETTINGS & environ.keys()) if environ[name])
+
+
 def _describe_fault(variable: Variable, value: str) -> str:
     return f"{variable.name}: {value[:_MAX_SHOWN_CHARACTERS]!r}: expected {variable.expected}"
 
@@ -63,7 +68,7 @@ def _describe_fault(variable: Variable, value: str) -> str:
 def _unknown_setting_faults(environ: Mapping[str, str], settings: Iterable[Variable]) -> Iterable[str]:
     """Variables with the prefix that are no setting. Messages leave their values out: they may be credentials."""
     names = {v.name.removeprefix(_PREFIX): v.name for v in settings}
-    for name in sorted(environ):
+    for name in sorted(environ.keys() - REMOVED_SETTINGS):
         if name.startswith(_PREFIX) and not name.endswith(_CREDENTIAL_SUFFIX) and name not in names.values():
             close = get_close_matches(name.removeprefix(_PREFIX), names, n=1)
             expected = "a name of docs/reference/settings.md, or a credential whose name ends in _KEY"

@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import BadIdError
-from pandora_dagster.retrieval.retrieval_policy import POLICIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,10 @@ _EXPECTED_TOKENS = "a whole number of tokens from {} to 1000000"
 _EXPECTED_FOLDER = "a folder that you may use, or a path where one can be made"
 _EXPECTED_SWITCH = "true or false"
 _TextLayer = Literal["NERVES", "REFLEX", "MIND", "VOICE"]
+
+
+REMOVED_SETTINGS = frozenset({"PANDORA_POLICY", "PANDORA_STAGE"})
+"""Variables of earlier versions, which no longer have an effect."""
 
 
 class Settings(BaseModel):
@@ -106,13 +109,6 @@ class Settings(BaseModel):
     keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
         Field(90, description="Days after which stored packs and raw answers are deleted; each `ask` checks it.")
     )
-    policy: Annotated[Literal["assistant", "mediation"], Variable("PANDORA_POLICY", "assistant or mediation")] = Field(
-        "assistant",
-        description="Which turns of a session a call receives: by the intent of the query, or by the stages of a mediation.",
-    )
-    stage: Annotated[
-        str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(POLICIES["mediation"].buffers), "none")
-    ] = Field("", description="The present stage of a mediation: it determines how many turns a call receives in full.")
     embeddings: Annotated[Literal["off", "local", "runtime"], Variable("PANDORA_EMBEDDINGS", "off, local or runtime")] = Field(
         "off",
         description="The embedding model that search uses in addition to words: none, a small local model (the extra `embeddings`), or "
@@ -191,13 +187,6 @@ class Settings(BaseModel):
         if budget is not None and reserve >= budget:
             raise ValueError(f"{reserve} leaves no tokens of {budget}")
         return reserve
-
-    @field_validator("stage")
-    @classmethod
-    def _check_stage(cls, stage: str, info: ValidationInfo) -> str:
-        if stage and (info.data.get("policy") != "mediation" or stage not in POLICIES["mediation"].buffers):
-            raise ValueError(f"{stage} is no stage of {info.data.get('policy')}")
-        return stage
 
     @property
     def zone(self) -> ZoneInfo:

@@ -1,15 +1,13 @@
-"""`doc.search`: a search in the user's own earlier turns, as far back as the policy allows. Writes nothing."""
+"""`doc.search`: a search in the user's own earlier turns. Writes nothing."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import Source
 from pandora_dagster.contracts.ports.measurement import TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
-from pandora_dagster.contracts.turns import MAX_SESSION_CANDIDATES, Candidate
 from pandora_dagster.documents.citations import escape_source_marks
 from pandora_dagster.documents.turn_row import ROW_FILES
 from pandora_dagster.retrieval.turn_excerpts import Excerpt, excerpt
@@ -40,8 +38,6 @@ class DocSearch:
     index: TurnIndex
     counter: TokenMeasure
     scores: TextScorer
-    crosses_sessions: Callable[[UserId], bool]
-    """Whether turns of the user's other sessions may be used (decision 33, docs/decisions/33-looking-back.md)."""
     spec: ToolSpec = DOC_SEARCH
 
     async def run(self, run: ToolRun) -> ToolOutcome:
@@ -50,7 +46,7 @@ class DocSearch:
         sources: list[Source] = []
         raw_results: list[dict[str, object]] = []
         remaining_tokens = BUDGET_TOKENS
-        for candidate in self._find_turns(user, query, run.turn):
+        for candidate in self.index.candidates(user, query, limit=MAX_TURNS, before=run.turn.number):
             key = TurnKey(user, candidate.row.number)
             turn_excerpt = self._load_excerpt(key, query, remaining_tokens)
             if not turn_excerpt.text:
@@ -70,14 +66,6 @@ class DocSearch:
                 }
             )
         return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw_results, ensure_ascii=False, indent=1), tuple(sources))
-
-    def _find_turns(self, user: UserId, query: str, turn: TurnKey) -> tuple[Candidate, ...]:
-        """The best earlier turns; only those of the turn's session where other sessions may not be used."""
-        if self.crosses_sessions(user):
-            return self.index.candidates(user, query, limit=MAX_TURNS, before=turn.number)
-        session = self.turns.manifest(turn).session_id
-        candidates = self.index.candidates(user, query, limit=MAX_SESSION_CANDIDATES, before=turn.number)
-        return tuple(c for c in candidates if c.row.session_id == session)[:MAX_TURNS]
 
     def _load_excerpt(self, key: TurnKey, query: str, remaining_tokens: int) -> Excerpt:
         turn = self.turns.load(key, only=ROW_FILES)

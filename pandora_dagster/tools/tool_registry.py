@@ -1,8 +1,5 @@
 """The tools that the Coordinator may call: the only list of them, for turns that run them and for checks of recipes that name them."""
 
-from collections.abc import Callable
-
-from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.measurement import Clock, TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.tool import Tool
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
@@ -20,11 +17,10 @@ def build_tools(
     counter: TokenMeasure,
     scores: TextScorer,
     clock: Clock,
-    crosses_sessions: Callable[[UserId], bool],
 ) -> dict[str, Tool]:
-    """Every tool by its name. `crosses_sessions`: whether the turns of a user's other sessions may be searched."""
+    """Every tool by its name."""
     tools: tuple[Tool, ...] = (
-        DocSearch(turns, index, counter, scores, crosses_sessions),
+        DocSearch(turns, index, counter, scores),
         MemoryQuery(memory, counter, scores),
         MemoryCreate(memory, clock),
     )

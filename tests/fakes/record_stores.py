@@ -28,7 +28,7 @@ class MemoryCallLog:
     indexed: list[tuple[TurnKey, int]] = field(default_factory=list)
 
     def append(self, record: CallRecord) -> None:
-        self.records.append(record.model_copy(update={"error": redact(record.error), "thinking": redact(record.thinking)}))
+        self.records.append(record.model_copy(update={"error": redact(record.error)}))
 
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
         records = self.of_turn(key, revision)

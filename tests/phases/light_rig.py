@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar
 
 from pandora_dagster.app.application import CompressionStack
@@ -24,7 +24,6 @@ from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
 from pandora_dagster.phases.gather.memory_source import MemorySource
 from pandora_dagster.phases.gather.note_source import NoteSource
 from pandora_dagster.phases.gather.research_source import ResearchSource
-from pandora_dagster.phases.gather.retrieval_scope import may_cross_sessions
 from pandora_dagster.phases.gather.visit_source import VisitSource
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.retrieval.term_overlap import TermOverlap
@@ -139,8 +138,7 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
     facts, notes, lineage = MemoryFactStore(), MemoryNoteStore(), MemoryLineageWriter()
     scores = TermOverlap(_READER).scores
     sources = MemorySourceStore()
-    crosses_sessions = partial(may_cross_sessions, settings.policy, facts)
-    tools = build_tools(turns, index, memory, counter, scores, utc_now, crosses_sessions)
+    tools = build_tools(turns, index, memory, counter, scores, utc_now)
     execution, compression = open_executor(
         settings,
         recipes=recipes,
@@ -166,8 +164,6 @@ def open_light_app(runtime: ModelRuntime, **environment: str) -> LightApp:
         tools,
         scores,
         runtime.name,
-        settings.policy,
-        settings.stage,
         facts=facts,
         sources=sources,
         context_sources=(MemorySource(memory), ResearchSource(sources), VisitSource(sources, index), NoteSource(notes)),

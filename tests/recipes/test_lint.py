@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.errors import RecipeValidationError
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
 from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
@@ -153,27 +152,3 @@ def test_a_file_that_is_never_loaded_is_a_fault(loader: RecipeLoader, put: Put, 
     put("recipes/archive/old.yaml", recipe)
     put(f"recipes/{stray}", recipe)
     assert check_all(loader, set(), counter).faults == (f"recipes/{stray}: never loaded: expected {{category}}/{{name}}.yaml",)
-
-
-TAGGED = """\
-name: gate
-description: Ask back or go on.
-model_layer: VOICE
-token_budget: {total: 2000, prompt: 600, input: 900, output: 400}
-prompt_files: [prompts/pipeline/gate.md]
-input_sections: ["§0"]
-output_format: tagged
-tests: [{name: a greeting, query: Hi, documents: {context.md: "## 0. User Query\\n\\nHi"}, facts: [Hello]}]
-"""
-PROMPT_OF_TAGS = "# The gate\n\nSay yes or ask.\n\nIf evidence is missing: ask.\n\nExample: a greeting\n\n```\n{}\n```\n"
-
-
-@pytest.mark.parametrize(("example", "faults"), [("<thinking>n</thinking>Hello.", 0), ("<thinking>n</thinking>", 1)])
-def test_an_example_with_tags_has_an_answer(loader: RecipeLoader, put: Put, counter: TokenCounter, example: str, faults: int) -> None:
-    """An answer of tags alone would be asked for again; and a tagged answer has no schema of its own."""
-    put(GATE, TAGGED)
-    put(PROMPT, PROMPT_OF_TAGS.format(example))
-    assert len(found := check_recipe(loader.load_with_tests("pipeline/gate"), counter)) == faults, found
-    put(GATE, TAGGED + "output_schema: {type: object}\n")
-    with pytest.raises(RecipeValidationError, match="a tagged answer has the shape of its tags"):
-        loader.load_with_tests("pipeline/gate")

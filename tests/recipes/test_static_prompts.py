@@ -19,13 +19,13 @@ BLOCKS = """prompt_files:
   - path: prompts/pipeline/buy.md
     when: {intent: [commerce, query]}
   - path: prompts/pipeline/mediate.md
-    when: {mode: chat, policy: [mediation]}
+    when: {mode: chat, intent: [greeting]}
 """
 
 
 @pytest.fixture
 def blocks(loader: RecipeLoader, put: Put, recipe: str) -> RecipeLoader:
-    """A recipe with prompt blocks by mode, intent and policy."""
+    """A recipe with prompt blocks by mode and intent."""
     for name in ("gate", "code", "buy", "mediate"):
         put(f"prompts/pipeline/{name}.md", name)
     put("recipes/pipeline/gate.yaml", recipe.replace("prompt_files:\n  - prompts/pipeline/gate.md\n", BLOCKS))
@@ -33,26 +33,26 @@ def blocks(loader: RecipeLoader, put: Put, recipe: str) -> RecipeLoader:
 
 
 @pytest.mark.parametrize(
-    ("mode", "intent", "policy", "chosen"),
+    ("mode", "intent", "chosen"),
     [
-        ("chat", "", "assistant", ("gate",)),
-        ("code", "", "assistant", ("gate", "code")),
-        ("chat", "commerce", "assistant", ("gate", "buy")),
-        ("code", "query", "mediation", ("gate", "code", "buy")),
-        ("chat", "greeting", "mediation", ("gate", "mediate")),
+        ("chat", "", ("gate",)),
+        ("code", "", ("gate", "code")),
+        ("chat", "commerce", ("gate", "buy")),
+        ("code", "query", ("gate", "code", "buy")),
+        ("chat", "greeting", ("gate", "mediate")),
     ],
 )
-def test_blocks_are_chosen_by_case(blocks: RecipeLoader, mode: str, intent: str, policy: str, chosen: tuple[str, ...]) -> None:
+def test_blocks_are_chosen_by_case(blocks: RecipeLoader, mode: str, intent: str, chosen: tuple[str, ...]) -> None:
     """A block is part of the prompt when every condition it names holds (DECISIONS 28)."""
-    assert select_prompts(blocks.load("pipeline/gate"), mode=mode, intent=intent, policy=policy) == chosen
+    assert select_prompts(blocks.load("pipeline/gate"), mode=mode, intent=intent) == chosen
 
 
 def test_cases_cover_every_combination(blocks: RecipeLoader) -> None:
-    """Two modes, two intents or none, one policy or none: twelve cases, all six prompts among them."""
+    """Two modes, three intents or none: eight cases, all five prompts among them."""
     loaded = blocks.load("pipeline/gate")
     found = prompt_cases(loaded)
-    assert len(found) == 2 * 3 * 2
-    assert len({select_prompts(loaded, **case) for case in found}) == 6
+    assert len(found) == 2 * 4
+    assert len({select_prompts(loaded, **case) for case in found}) == 5
 
 
 def test_fill_puts_values_in() -> None:

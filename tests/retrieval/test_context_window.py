@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.retrieval.context_window import SessionTurn, choose_window, limit_turns
-from pandora_dagster.retrieval.retrieval_policy import POLICIES
+from pandora_dagster.retrieval.context_window import SessionTurn, choose_window
+from pandora_dagster.retrieval.retrieval_policy import BUFFERS, RetrievalPolicy
 
-ASSISTANT, MEDIATION = POLICIES["assistant"], POLICIES["mediation"]
+POLICY = RetrievalPolicy()
 
 
 class Words:
@@ -23,9 +23,9 @@ def turns(count, *, whole=20, summary=3):
     return [SessionTurn(n, "w " * whole, "s " * summary) for n in range(1, count + 1)]
 
 
-def made(given, *, policy=ASSISTANT, kind="query", budget=1_000, rolled=0, retrieved=0):
+def made(given, *, policy=POLICY, kind="query", budget=1_000, rolled=0, retrieved=0):
     return choose_window(
-        given, policy=policy, kind=kind, budget_tokens=budget, counter=Words(), summary_tokens=rolled, retrieved_tokens=retrieved
+        given, policy=policy, intent=kind, budget_tokens=budget, counter=Words(), summary_tokens=rolled, retrieved_tokens=retrieved
     )
 
 
@@ -37,17 +37,15 @@ def covered(given, count):
 _TURNS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.booleans()), max_size=20).map(
     lambda raw: [SessionTurn(n, "w " * whole, "s " * summary, chosen) for n, (whole, summary, chosen) in enumerate(raw, 1)]
 )
-_KINDS = st.sampled_from(sorted({*ASSISTANT.buffers, *MEDIATION.buffers, "unknown"}))
+_KINDS = st.sampled_from(sorted({*BUFFERS, "unknown"}))
 
 
-@given(
-    _TURNS, st.sampled_from([ASSISTANT, MEDIATION]), _KINDS, st.integers(0, 300), st.tuples(*[st.integers(0, 20)] * 2), st.integers(0, 200)
-)
+@given(_TURNS, _KINDS, st.integers(0, 300), st.tuples(*[st.integers(0, 20)] * 2), st.integers(0, 200))
 @settings(max_examples=150, deadline=None)
-def test_every_turn_goes_one_way_in_order_within_the_budget(given_turns, policy, kind, budget, rolling, retrieved) -> None:
+def test_every_turn_goes_one_way_in_order_within_the_budget(given_turns, kind, budget, rolling, retrieved) -> None:
     """Each turn is in one group with a reason, in order; the sent forms are the given ones and fit, unless protected turns can not."""
     count, tokens = rolling
-    result = made(covered(given_turns, count), policy=policy, kind=kind, budget=budget, rolled=tokens, retrieved=retrieved)
+    result = made(covered(given_turns, count), kind=kind, budget=budget, rolled=tokens, retrieved=retrieved)
     assert list(result.forms) == [t.number for t in given_turns]
     assert set(result.reasons) == {t.number for t in given_turns} and all(result.reasons.values())
     own = {t.number: t for t in given_turns if not t.chosen}
@@ -55,7 +53,7 @@ def test_every_turn_goes_one_way_in_order_within_the_budget(given_turns, policy,
         len(own[n].summary.split()) for n in result.numbers("summary")
     )
     sent += tokens if result.numbers("rolled up") else 0
-    newest = given_turns[max(0, len(given_turns) - policy.protected(kind, has_summary=tokens > 0)) :]
+    newest = given_turns[max(0, len(given_turns) - POLICY.protected(kind, has_summary=tokens > 0)) :]
     least = sum(min(len(text.split()) for text in (t.whole, t.summary) if text) for t in newest if not t.chosen and (t.whole or t.summary))
     assert sent == result.tokens and result.tokens <= max(budget, least)
 
@@ -65,7 +63,7 @@ def test_every_turn_goes_one_way_in_order_within_the_budget(given_turns, policy,
 def test_a_protected_turn_is_never_dropped(given_turns, kind, budget, rolled) -> None:
     """Whatever the budget: the newest six, or all that a minimal buffer sends, are there where any form of them is."""
     result = made(covered(given_turns, len(given_turns)), kind=kind, budget=budget, rolled=rolled, retrieved=1_000)
-    count = min(6, ASSISTANT.reach(kind, has_summary=False))
+    count = min(6, POLICY.reach(kind, has_summary=False))
     protected = [t.number for t in given_turns[len(given_turns) - min(count, len(given_turns)) :] if t.whole or t.summary or t.chosen]
     assert not set(protected) & {*result.numbers("left out"), *result.numbers("rolled up")}
 
@@ -73,20 +71,14 @@ def test_a_protected_turn_is_never_dropped(given_turns, kind, budget, rolled) ->
 @pytest.mark.parametrize(
     ("policy", "kind", "has_summary", "whole", "sent"),
     [
-        (ASSISTANT, "commerce", False, 5, 12),
-        (ASSISTANT, "query", True, 5, 8),
-        (ASSISTANT, "recall", False, 5, 12),
-        (ASSISTANT, "preference", False, 4, 12),
-        (ASSISTANT, "navigation", False, 2, 2),
-        (ASSISTANT, "greeting", False, 0, 0),
-        (MEDIATION, "witnessing", False, 5, 12),
-        (MEDIATION, "perspective", True, 4, 8),
-        (MEDIATION, "need_mapping", False, 4, 12),
-        (MEDIATION, "repair", False, 5, 12),
-        (MEDIATION, "avoid_recall", False, 0, 0),
-        (MEDIATION, "stage_enforcement", True, 2, 2),
-        (MEDIATION, "unknown", False, 4, 12),
-        (replace(ASSISTANT, messages=14), "query", False, 5, 7),
+        (POLICY, "commerce", False, 5, 12),
+        (POLICY, "query", True, 5, 8),
+        (POLICY, "recall", False, 5, 12),
+        (POLICY, "preference", False, 4, 12),
+        (POLICY, "navigation", False, 2, 2),
+        (POLICY, "greeting", False, 0, 0),
+        (POLICY, "unknown", False, 4, 12),
+        (replace(POLICY, messages=14), "query", False, 5, 7),
     ],
 )
 def test_the_tables_of_002(policy, kind, has_summary, whole, sent) -> None:
@@ -139,11 +131,3 @@ def test_a_chosen_turn_is_whole_at_no_cost_of_the_history() -> None:
     given_turns = [replace(t, chosen=t.number in (1, 20)) for t in turns(20)]
     result = made(given_turns, budget=18)
     assert result.numbers("whole") == (1, 20) and result.reasons[1] == "chosen for the query" and result.tokens == 15 + 3
-
-
-def test_retrieved_turns_keep_to_their_limits() -> None:
-    """Best first: 5 of this session, 10 from before it, 10 of others since; `assistant` sets no counts."""
-    numbers = (*range(101, 109), *range(1, 13), *range(201, 212))
-    kept, left = limit_turns(MEDIATION, numbers, here=frozenset(range(101, 109)), first=101)
-    assert kept == (*range(101, 106), *range(1, 11), *range(201, 211)) and left == (106, 107, 108, 11, 12, 211)
-    assert limit_turns(ASSISTANT, numbers, here=frozenset(), first=1) == (numbers, ())

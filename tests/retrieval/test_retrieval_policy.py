@@ -1,9 +1,8 @@
-"""The tables of the policies, and when a conversation is summarised."""
+"""When a conversation is summarised."""
 
 import pytest
 
-from pandora_dagster.errors import InputError
-from pandora_dagster.retrieval.retrieval_policy import SummaryTriggers, retrieval_policy
+from pandora_dagster.retrieval.retrieval_policy import SummaryTriggers
 
 
 @pytest.mark.parametrize(
@@ -20,9 +19,3 @@ from pandora_dagster.retrieval.retrieval_policy import SummaryTriggers, retrieva
 def test_when_a_conversation_is_summarised(messages, tokens, summarised, due) -> None:
     """30 messages or 3,500 tokens, again every 20, the newest 15 kept."""
     assert SummaryTriggers().due(messages=messages, tokens=tokens, summarised=summarised) is due
-
-
-def test_a_policy_nobody_declared_is_refused() -> None:
-    """The error names those that exist."""
-    with pytest.raises(InputError, match="policy 'x': expected one of assistant, mediation"):
-        retrieval_policy("x")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.errors import ConfigurationError
-from pandora_dagster.settings import Settings, load_settings, process_environment, set_process_variables, settings_table
+from pandora_dagster.settings import Settings, load_settings, process_environment, removed_settings, set_process_variables, settings_table
 
 
 @pytest.fixture
@@ -65,8 +65,6 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         "PANDORA_FIRST_DAY": "2025-03-01",
         "PANDORA_KEEP_PACKS": "false",
         "PANDORA_KEEP_PACKS_DAYS": "7",
-        "PANDORA_POLICY": "mediation",
-        "PANDORA_STAGE": "repair",
         "PANDORA_EMBEDDINGS": "runtime",
         "PANDORA_INDEX_LOCK_WAIT": "2.5",
         "PANDORA_ARCHIVE_AFTER_DAYS": "7",
@@ -99,8 +97,6 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         first_day=date(2025, 3, 1),
         keep_packs=False,
         keep_packs_days=7,
-        policy="mediation",
-        stage="repair",
         embeddings="runtime",
         index_lock_wait_s=2.5,
         archive_after_days=7,
@@ -130,11 +126,15 @@ def test_a_stores_own_runtime_file_comes_first(tmp_path: Path, shipped: Path) ->
     assert loaded(tmp_path, PANDORA_ROOT="store", PANDORA_RUNTIME_FILE="named.yaml").runtime_file == named
 
 
-@pytest.mark.parametrize(("policy", "stage"), [("", "repair"), ("mediation", "query"), ("assistant", "witnessing")])
-def test_a_stage_is_one_of_its_policy(tmp_path: Path, policy: str, stage: str) -> None:
-    """The stages are those of the mediation; the assistant goes by the intent of each query."""
-    (fault,) = faults(tmp_path, PANDORA_POLICY=policy, PANDORA_STAGE=stage)
-    assert fault.startswith(f"PANDORA_STAGE: '{stage}': expected a stage of PANDORA_POLICY=mediation: witnessing, ")
+def test_a_removed_setting_is_named_and_changes_nothing(tmp_path: Path) -> None:
+    """An environment of an earlier version works, and one line for each variable says that it has no effect."""
+    environ = {"PANDORA_POLICY": "mediation", "PANDORA_STAGE": "repair"}
+    assert loaded(tmp_path, **environ) == loaded(tmp_path)
+    assert removed_settings(environ) == (
+        "PANDORA_POLICY has no effect any more (CHANGELOG.md)",
+        "PANDORA_STAGE has no effect any more (CHANGELOG.md)",
+    )
+    assert removed_settings({"PANDORA_POLICY": ""}) == ()
 
 
 def test_empty_is_not_set(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ RECIPES = open_recipes()
 NAMES = RECIPES.names()
 NAMED = ("Query", "Reflection", "Gathered Context", "Task Plan", "Tool Results", "Response", "Validation")
 SAID = "".join(f"## {n}. {name}\n\nThe chair Mesh One costs 248.00 euros. [1]\n\n" for n, name in enumerate(NAMED))
-GIVEN = {"mode", "intent", "policy", "phase", "user_id", "session_id", "turn_id", "tools"}
+GIVEN = {"mode", "intent", "phase", "user_id", "session_id", "turn_id", "tools"}
 """What every call has; the other names of a prompt are reported by its phase."""
 A_FAULT_OF_THE_ANSWER = {"schema_violation", "missing_evidence", "low_confidence", "timeout"}
 Outcome = CallResult | HaltError

@@ -7,10 +7,7 @@ import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.ports.tool import ToolRun
-from pandora_dagster.contracts.turns import MAX_SESSION_CANDIDATES
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.steps.session_facts import give_consent
-from pandora_dagster.settings import load_settings
 from pandora_dagster.tools.document_search import BUDGET_TOKENS, MAX_TURNS
 from tests.phases.rig import open_rig
 
@@ -60,41 +57,6 @@ def test_the_result_stays_within_its_budget(rig):
     assert 0 < len(found.sources) <= MAX_TURNS
     assert rig.app.dependencies.counter.count(found.text) <= BUDGET_TOKENS + 20 * MAX_TURNS
     assert any(entry["left_out"] for entry in json.loads(found.raw))
-
-
-@pytest.fixture
-def mediation(tmp_path, monkeypatch):
-    """A house that mediates: sessions tell each other nothing without consent."""
-    monkeypatch.setattr("tests.phases.rig.load_settings", lambda given: load_settings(given | {"PANDORA_POLICY": "mediation"}))
-    made = open_rig(tmp_path / "store")
-    yield made
-    made.app.close()
-
-
-def test_a_mediation_searches_other_sessions_only_with_consent(mediation):
-    """What another session heard stays there until the user consents, and again once they withdraw."""
-    other = mediation.ask("the walnut desk is cracked", session="s1")
-    own = mediation.ask("the walnut desk is sold", session="s2")
-    here = mediation.start("which desk?", session="s2")
-
-    def found():
-        return {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources}
-
-    assert found() == {own.turn_id}
-    give_consent(mediation.app.dependencies, user_id("anna"))
-    assert found() == {own.turn_id, other.turn_id}
-    mediation.app.dependencies.facts.withdraw(user_id("anna"))
-    assert found() == {own.turn_id}
-
-
-def test_better_matches_of_other_sessions_do_not_crowd_out_the_own_session(mediation):
-    """The own session's turn is found behind more other ones than one search gives."""
-    own = mediation.ask("a desk by the window, with the drawers that we spoke of", session="s2")
-    for _ in range(MAX_TURNS + 2):
-        mediation.ask("walnut desk", session="s1")
-    here = mediation.start("which desk?", session="s2")
-    assert MAX_SESSION_CANDIDATES > MAX_TURNS + 2
-    assert {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources} == {own.turn_id}
 
 
 def test_a_damaged_turn_is_named(rig):

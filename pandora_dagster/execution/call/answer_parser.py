@@ -13,7 +13,6 @@ from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.documents.citations import cited_labels
 from pandora_dagster.documents.model_json import FENCED, read_json
 from pandora_dagster.errors import BadAnswerError
-from pandora_dagster.recipes.micro_tags import read_tagged
 
 _OUTER_FENCE = re.compile(r"\A```(?:markdown|md)[ \t]*\n(.*)\n```\Z", re.DOTALL | re.IGNORECASE)
 _FENCE_LINE = re.compile(r"^[ \t]*```[ \t]*(\S*)", re.MULTILINE)
@@ -33,8 +32,7 @@ _INCOMPLETE_REASONS = {"length": "it ran into the output limit", "abort": "the s
 def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = "stop", mapping: bool = True) -> Any:
     """The value of a raw answer, by its format.
 
-    json and yaml: a dict, or any value where `mapping` is False; markdown and text: the text; tagged: the parts of
-    `micro_tags.TaggedAnswer`.
+    json and yaml: a dict, or any value where `mapping` is False; markdown and text: the text.
 
     Raises BadAnswerError. A repaired JSON answer still has to pass its schema, since repair guesses.
     """
@@ -45,8 +43,6 @@ def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = 
     answer = text.strip()
     if not answer:
         raise BadAnswerError("answer: empty: expected " + _expected_form(output_format, mapping))
-    if output_format is OutputFormat.TAGGED:
-        return _read_tagged(answer)
     if is_refusal(answer):
         raise BadAnswerError("answer: a refusal: expected " + _expected_form(output_format, mapping))
     if output_format in (OutputFormat.MARKDOWN, OutputFormat.TEXT):
@@ -99,15 +95,6 @@ def _has_aliases(text: str) -> bool:
     """Whether the text has aliases, by which a short answer can expand without limit; no recipe needs them."""
     tokens = cast("Iterator[yaml.Token]", yaml.scan(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType]
     return any(isinstance(token, (yaml.AliasToken, yaml.AnchorToken)) for token in tokens)
-
-
-def _read_tagged(text: str) -> dict[str, Any]:
-    parts = read_tagged(text)
-    if not parts.text:
-        raise BadAnswerError("answer: no text for the user, only tags: expected the answer after them")
-    if is_refusal(parts.text):
-        raise BadAnswerError("answer: a refusal: expected " + _expected_form(OutputFormat.TAGGED, mapping=True))
-    return parts.as_parsed()
 
 
 def _remove_outer_fence(text: str) -> str:

@@ -49,7 +49,6 @@ class CallAccount:
     queue_ms: float = 0.0
     cost: float = 0.0
     routed: tuple[str, ...] = ()
-    thinking: str = ""
 
     def begin_attempt(self, contents: PackContents, pack: PromptPack, pack_ref: str, model: str) -> None:
         """Begin an attempt: reset what the attempt before it recorded about its answer."""
@@ -59,7 +58,7 @@ class CallAccount:
         self.left_out, self.tokens_saved = contents.left_out, contents.tokens_saved
         self.compressions = contents.compressions
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
-        self.schema_valid, self.confidence, self.answered, self.thinking = None, None, None, ""
+        self.schema_valid, self.confidence, self.answered = None, None, None
         self.gates.clear()
         self.context_sizes = part_sizes(pack)
 
@@ -110,7 +109,6 @@ class CallAccount:
             cost=round(self.cost, 9),
             context_sizes=dict(self.context_sizes),
             routed=self.routed,
-            thinking=self.thinking,
         )
 
     def intervention_fields(self) -> Mapping[str, str]:

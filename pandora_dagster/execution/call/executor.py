@@ -264,7 +264,7 @@ class Executor:
             account.record_verdict(verdict)
         is_schema_checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
         account.schema_valid = account.gates["schema_validation"] if is_schema_checked else None
-        account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
+        account.confidence = confidence_of(judged.parsed)
         if recipe.output_format.is_prose and call.request.sources:
             account.answered = not states_only_absence(judged.text)
         if judged.fault and call.request.manual_answer:

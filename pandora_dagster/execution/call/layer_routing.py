@@ -13,7 +13,7 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import CallRequest
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
-_CONDITIONS = ("policy", "mode", "intents", "words", "query_over", "ambiguous")
+_CONDITIONS = ("mode", "intents", "words", "query_over", "ambiguous")
 
 
 class Factor(BaseModel):
@@ -22,8 +22,6 @@ class Factor(BaseModel):
     model_config = _STRICT
     name: Annotated[str, Field(min_length=1, max_length=60)]
     score: Annotated[int, Field(ge=-100, le=100, strict=True)]
-    policy: str | None = None
-    """The value of PANDORA_POLICY."""
     mode: Literal["chat", "code"] | None = None
     intents: tuple[str, ...] | None = None
     """Intents of the query analysis."""
@@ -44,8 +42,7 @@ class Factor(BaseModel):
         """Whether the factor applies to the request."""
         query_words = {word.casefold() for word in re.findall(r"\w+", request.query)}
         return (
-            self.policy in (None, request.policy)
-            and self.mode in (None, request.mode)
+            self.mode in (None, request.mode)
             and (self.intents is None or request.intent in self.intents)
             and (self.words is None or any(word.casefold() in query_words for word in self.words))
             and (self.query_over is None or len(request.query) > self.query_over)

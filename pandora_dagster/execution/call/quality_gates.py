@@ -164,12 +164,6 @@ class AnswerJudgement:
     parsed: Any
     verdicts: tuple[GateVerdict, ...]
     fault: CallFault | None = None
-    tagged: bool = False
-
-    @property
-    def thinking(self) -> str:
-        """The text in the thinking tags of a tagged answer."""
-        return str(cast("dict[str, object]", self.parsed)["thinking"]) if self.tagged else ""
 
     @property
     def low_confidence(self) -> GateVerdict | None:
@@ -187,11 +181,9 @@ def judge_answer(answer: ModelAnswer, recipe: Recipe, sources: Sequence[Source],
         return AnswerJudgement(
             answer.text, None, (schema_verdict, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error))
         )
-    tagged = recipe.output_format is OutputFormat.TAGGED
-    content: object = parsed["text"] if tagged else parsed
-    verdicts = tuple(_gate_verdicts(content, recipe, sources, intent))
-    text = content if isinstance(content, str) and recipe.output_format is not OutputFormat.JSON else answer.text
-    return AnswerJudgement(text, parsed, (*verdicts, in_time), _first_fault(verdicts), tagged)
+    verdicts = tuple(_gate_verdicts(parsed, recipe, sources, intent))
+    text = parsed if isinstance(parsed, str) and recipe.output_format is not OutputFormat.JSON else answer.text
+    return AnswerJudgement(text, parsed, (*verdicts, in_time), _first_fault(verdicts))
 
 
 def _wants_mapping(recipe: Recipe) -> bool:

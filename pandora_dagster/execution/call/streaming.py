@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.model_calls import AnswerListener
-from pandora_dagster.recipes.micro_tags import TaggedAnswerReader
 
 _OUTER_FENCE = re.compile(
     r"```(?:m(?:a(?:r(?:k(?:d(?:o(?:w(?:n[ \t]*)?)?)?)?)?)?|d[ \t]*)?)?\Z|```(?:markdown|md)[ \t]*\n|`{1,2}\Z", re.IGNORECASE
@@ -22,7 +21,6 @@ class CallStream:
     def __init__(self, listener: AnswerListener | None, output_format: OutputFormat) -> None:
         self._listener = listener if output_format.is_prose else None
         self._format = output_format
-        self._tag_reader: TaggedAnswerReader | None = None
         self._sent: list[str] = []
         self._buffer = ""
 
@@ -30,7 +28,7 @@ class CallStream:
         """The callback for the words of a new attempt; None without a listener."""
         if self._listener is None:
             return None
-        self._tag_reader, self._buffer = TaggedAnswerReader() if self._format is OutputFormat.TAGGED else None, ""
+        self._buffer = ""
         return self._receive
 
     def withdraw(self, reason: str) -> None:
@@ -52,7 +50,7 @@ class CallStream:
 
     def _receive(self, piece: str) -> None:
         """Send a piece. White space at both ends is not part of the answer: it is buffered until more text follows."""
-        text = self._buffer + (self._tag_reader.feed(piece) if self._tag_reader else piece)
+        text = self._buffer + piece
         if not self._sent:
             text = text.lstrip()
         if not self._sent and self._format is OutputFormat.MARKDOWN and _OUTER_FENCE.match(text):

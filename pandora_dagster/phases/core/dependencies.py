@@ -36,14 +36,10 @@ class PhaseDependencies:
     """Relevance of each text for a query."""
     runtime: str
     """Name of the runtime in use: `extractive` or `sglang`."""
-    policy: str = "assistant"
-    """Which prompt blocks and windows apply (decisions 27 and 28 in docs/decisions)."""
     sources: SourceStore = field(kw_only=True)
     """Cached research and visited pages."""
     context_sources: tuple[ContextSource[Any], ...] = field(kw_only=True)
     """What the Context Gatherer offers beside earlier turns, in this order. A new source is registered here."""
-    stage: str = ""
-    """The policy's stage that a conversation is in; "" for the intent of each query."""
     facts: FactStore = field(kw_only=True)
     """Notable facts of sessions, and with consent the user's profile."""
     vectors: VectorIndex | None = None

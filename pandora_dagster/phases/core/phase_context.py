@@ -108,7 +108,6 @@ class PhaseContext:
             sources=sources,
             intent=analysis.intent if analysis else "",
             ambiguous=bool(analysis and analysis.reference_resolution.status == "unresolved"),
-            policy=self.deps.policy,
             mode=self.mode,
             halt_on_low_confidence=halt_on_low_confidence,
             listener=self.deps.listener if is_streamed else None,

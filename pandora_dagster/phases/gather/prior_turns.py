@@ -17,7 +17,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import session_history
 from pandora_dagster.phases.gather.section2 import Background, LoadedSource, next_label
 from pandora_dagster.retrieval.context_window import ContextWindow, Form, SessionTurn, choose_window
-from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, retrieval_policy
+from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, buffer_size
 from pandora_dagster.retrieval.turn_excerpts import excerpt, full_excerpt
 
 _PROTECTED_PRIORITY, _SUMMARY_PRIORITY, _HISTORY_PRIORITY = 1e12, 1e11, 1e3
@@ -69,7 +69,7 @@ def context_path(turn_id: str) -> str:
 
 def protected_turns(ctx: PhaseContext, rows: Sequence[TurnRow]) -> frozenset[int]:
     """The turns among the session's `rows` that the policy never drops."""
-    count = retrieval_policy(ctx.deps.policy).protected(_policy_key(ctx), has_summary=False)
+    count = RetrievalPolicy().protected(ctx.analysis().intent, has_summary=False)
     return frozenset(row.number for row in rows[len(rows) - min(count, len(rows)) :])
 
 
@@ -83,15 +83,15 @@ async def session_window(
     first_label = next_label([source for loaded_source in loaded for source in loaded_source.cited])
     retrieved = [loaded_source for loaded_source in loaded if loaded_source.source.traits.document == turn_document.name]
     chosen = {record.turn.key.number for loaded_source in retrieved for record in loaded_source.records}
-    policy, policy_key = retrieval_policy(ctx.deps.policy), _policy_key(ctx)
-    buffer, rolling_summary = policy.buffer(policy_key), _rolling_summary(ctx)
+    policy, intent = RetrievalPolicy(), ctx.analysis().intent
+    buffer, rolling_summary = buffer_size(intent), _rolling_summary(ctx)
     forms = await _turn_forms(ctx, [r for r in rows[len(rows) - min(buffer, len(rows)) :] if r.number not in chosen], policy)
     covered = frozenset(rolling_summary.turns) if rolling_summary else frozenset[int]()
     other_items = [item for loaded_source in loaded if loaded_source not in retrieved for item in loaded_source.items]
     window = choose_window(
         [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
         policy=policy,
-        kind=policy_key,
+        intent=intent,
         budget_tokens=max(0, budget_tokens - _item_tokens(ctx, other_items)),
         counter=ctx.deps.counter,
         summary_tokens=rolling_summary.tokens + _HEADER_TOKENS if rolling_summary else 0,
@@ -116,11 +116,6 @@ async def session_window(
 
 def _item_tokens(ctx: PhaseContext, items: Iterable[Item]) -> int:
     return sum(ctx.deps.counter.count(item.text) for item in items)
-
-
-def _policy_key(ctx: PhaseContext) -> str:
-    """The key into the policy's table: the stage that the settings name, else the intent of the query."""
-    return ctx.deps.stage or ctx.analysis().intent
 
 
 def _rolling_summary(ctx: PhaseContext) -> ConversationSummary | None:

@@ -14,7 +14,6 @@ from pandora_dagster.phases.core.day_ranges import days_line
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_context import PhaseContext, json_line
 from pandora_dagster.phases.core.turn_indexing import current_row
-from pandora_dagster.phases.gather.retrieval_scope import crosses_sessions
 
 RECENT_TURNS = 20
 """How many turn summaries are offered by age alone (specification 004, section 4.1)."""
@@ -41,8 +40,7 @@ class TurnInclusion:
 def recent_turns(ctx: PhaseContext) -> tuple[TurnRow, ...]:
     """The user's turns before this one, newest last."""
     key = ctx.turn.key
-    session = None if crosses_sessions(ctx) else ctx.turn.manifest.session_id
-    rows = ctx.deps.index.rows(key.user, session=session, before=key.number, limit=RECENT_TURNS)
+    rows = ctx.deps.index.rows(key.user, session=None, before=key.number, limit=RECENT_TURNS)
     return tuple(r for row in rows if (r := current_row(ctx.deps, row)).summary)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import Item, Source
 from pandora_dagster.contracts.phase_outputs import GatheredContext, PriorTurn, RetrievalPlan
@@ -26,9 +27,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import retrieval_scope, session_history
 from pandora_dagster.phases.gather.prior_turns import context_path, item_priority, prior_turn_text, protected_turns, with_turn_header
 from pandora_dagster.phases.gather.source_text import UNLINKED, one_line
-from pandora_dagster.retrieval.context_window import limit_turns
 from pandora_dagster.retrieval.freshness import age_hours
-from pandora_dagster.retrieval.retrieval_policy import retrieval_policy
 from pandora_dagster.retrieval.turn_excerpts import PER_TURN_LIMIT
 
 _RELEVANCE_RANKS = {"high": 3, "medium": 2, "low": 1}
@@ -89,18 +88,14 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         return tuple((f"turn {n}", rank.relevance if rank else "", rank.reason if rank else "") for n, rank in ranks)
 
     def load(self, query: SourceQuery, plan: RetrievalPlan) -> tuple[tuple[RankedTurn, ...], tuple[str, ...]]:
-        """The chosen turns that the policy's counts let in (specification 002, section 5)."""
-        ctx = self.ctx
-        turns = [self._load_turn(TurnKey(ctx.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)]
-        here = frozenset(t.key.number for t in turns if t.manifest.session_id == ctx.turn.manifest.session_id)
-        first = self.rows[0].number if self.rows else ctx.turn.key.number
-        chosen, omitted = limit_turns(retrieval_policy(ctx.deps.policy), [t.key.number for t in turns], here=here, first=first)
-        protected = protected_turns(ctx, self.rows)
+        """The chosen turns; none of them is left out here."""
+        turns = [self._load_turn(TurnKey(self.ctx.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)]
+        protected = protected_turns(self.ctx, self.rows)
         ranked = [
             RankedTurn(t, item_priority(t.key.number, is_protected=True) if t.key.number in protected else _turn_priority(plan, t) - rank)
-            for rank, t in enumerate(t for t in turns if t.key.number in chosen)
+            for rank, t in enumerate(turns)
         ]
-        return tuple(ranked), tuple(f"turn {n}" for n in omitted)
+        return tuple(ranked), ()
 
     def cite(self, record: RankedTurn) -> Source:
         turn_id, summary = record.turn.key.turn_id, record.turn.manifest.summary
@@ -154,8 +149,8 @@ class PriorTurnSource(ContextSource[RankedTurn]):
             turn = self.ctx.deps.turns.load(key, only=ROW_FILES)
         except UnknownTurnError as error:
             raise DocumentError(f"{where}: {key} does not exist: expected one of those offered", missing=True) from error
-        if not retrieval_scope.may_load(self.ctx, turn):
-            raise DocumentError(f"{where}: {key} is of another session, and {key.user} has not consented: expected one of those offered")
+        if turn.manifest.state is TurnState.OPEN:
+            raise DocumentError(f"{where}: {key} still runs: expected one of those offered")
         return turn
 
 

@@ -22,7 +22,7 @@ from pandora_dagster.errors import DeferredError, DocumentError, UnknownTurnErro
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.gather import session_history
 from pandora_dagster.phases.gather.prior_turns import context_path
-from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, SummaryTriggers, retrieval_policy
+from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy, SummaryTriggers
 
 SUMMARIZER = "memory/conversation_summary"
 MAX_CALLS = 8
@@ -48,7 +48,7 @@ async def conversation_summary(ctx: PhaseContext) -> PhaseOutput:
     existing = ctx.deps.conversations.find(owner, session)
     if existing and existing.last_turn >= ctx.turn.key.number:
         return _not_due(existing, "it covers this turn: an earlier turn was run again")
-    policy = retrieval_policy(ctx.deps.policy)
+    policy = RetrievalPolicy()
     need = _summary_need(ctx, existing, policy.summary)
     if not need.due_count:
         return _not_due(existing, need.why)

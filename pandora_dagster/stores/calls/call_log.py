@@ -26,12 +26,12 @@ class CallFiles:
         self.layout = Layout(root)
 
     def append(self, record: CallRecord) -> tuple[Path, int, int]:
-        """Append a record, without credentials in its error and thinking; several processes may append at the same time.
+        """Append a record, without credentials in its error; several processes may append at the same time.
 
         Returns the file with its size before and after. Raises StoreError.
         """
         path = path_inside(self.layout.root, self._record_path(record))
-        redacted = record.model_copy(update={"error": redact(record.error), "thinking": redact(record.thinking)})
+        redacted = record.model_copy(update={"error": redact(record.error)})
         line = redacted.model_dump_json().encode() + b"\n"
         with disk_errors(path):
             try:

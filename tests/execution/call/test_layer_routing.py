@@ -15,7 +15,7 @@ POLICY = Routing.model_validate(
         "smaller": "REFLEX",
         "threshold": 4,
         "factors": [
-            {"name": "mediation", "score": 4, "policy": "mediation"},
+            {"name": "a preference", "score": 4, "intents": ["preference"]},
             {"name": "ambiguous", "score": 2, "ambiguous": True},
             {"name": "long", "score": 1, "query_over": 500},
             {"name": "about a purchase", "score": 1, "intents": ["commerce"], "mode": "chat"},
@@ -25,8 +25,8 @@ POLICY = Routing.model_validate(
 )
 CASES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
     ({}, "REFLEX", ("score 0 < 4: REFLEX",)),
-    ({"policy": "mediation"}, "MIND", ("mediation +4", "score 4 >= 4: MIND")),
-    ({"policy": "mediation", "query": "please rewrite it"}, "REFLEX", ("mediation +4", "mechanical -1", "score 3 < 4: REFLEX")),
+    ({"intent": "preference"}, "MIND", ("a preference +4", "score 4 >= 4: MIND")),
+    ({"intent": "preference", "query": "please rewrite it"}, "REFLEX", ("a preference +4", "mechanical -1", "score 3 < 4: REFLEX")),
     ({"query": "redrafted"}, "REFLEX", ("score 0 < 4: REFLEX",)),
     (
         {"ambiguous": True, "query": "x" * 501, "intent": "commerce"},
@@ -57,9 +57,9 @@ def test_without_a_policy_the_recipe_decides() -> None:
 def test_the_record_says_which_way_a_call_went_and_why(rig: Any) -> None:
     """The pack goes to the chosen layer."""
     made = rig(routing=POLICY)
-    record = made.call(policy="mediation").record
+    record = made.call(intent="preference").record
     assert made.runtime.packs[0].layer is record.model_layer is ModelLayer.MIND
-    assert record.routed == ("mediation +4", "score 4 >= 4: MIND")
+    assert record.routed == ("a preference +4", "score 4 >= 4: MIND")
     smaller = rig(routing=POLICY).call().record
     assert (smaller.model_layer, smaller.grouping_layer) == (ModelLayer.REFLEX, ModelLayer.MIND)
     assert rig().call().record.routed == ()

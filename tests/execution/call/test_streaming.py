@@ -14,7 +14,6 @@ from pandora_dagster.execution.call.answer_parser import read_answer
 from pandora_dagster.execution.call.streaming import CallStream
 
 WRITTEN = {"output_format": "markdown", "output_schema": None}
-TAGGED = {"output_format": "tagged", "output_schema": None}
 REASON = "answer: cites what was not given"
 
 
@@ -91,35 +90,9 @@ def test_nobody_listens_and_nothing_is_streamed(rig: Any, make_recipe: Any) -> N
     assert made.call().text == "so." and asked == [None]
 
 
-def test_tags_stay_with_their_readers(rig: Any, make_recipe: Any) -> None:
-    """The user hears text and draft; thinking stands in the record, the action comes to the caller."""
-    answer = "<thinking>\nMode: WITNESS\n</thinking>\n<draft>Let us talk.</draft>\n<dispatch>PAUSE</dispatch>\n\nI hear you."
-    listener = Listener()
-    made = rig(answer, recipe=make_recipe(**TAGGED))
-    result = made.call(listener=listener)
-    assert listener.shown == result.text and " ".join(result.text.split()) == "Let us talk. I hear you."
-    assert result.parsed["dispatch"] == {"action": "PAUSE"} and result.parsed["draft"] == "Let us talk."
-    assert result.record.thinking == "Mode: WITNESS" and "Mode" not in "".join(filter(None, listener.pieces))
-    assert len(listener.pieces) > 3 and made.stores.kept[result.record.answer_ref] == answer
-
-
-def test_an_answer_of_tags_alone_is_asked_for_again(rig: Any, make_recipe: Any) -> None:
-    listener = Listener()
-    result = rig("<thinking>hm</thinking>", "So be it.", recipe=make_recipe(**TAGGED)).call(listener=listener)
-    assert result.record.retries == 1 and result.text == "So be it." and listener.pieces.count(None) == 0
-
-
-def test_evidence_is_asked_of_what_the_user_reads(rig: Any, make_recipe: Any) -> None:
-    """What the model notes for itself cites nothing that matters."""
-    recipe = make_recipe(**TAGGED, quality_gates={"evidence_required": True, "max_retries": 0})
-    assert rig("<thinking>as [9] says</thinking>It is so.", recipe=recipe).call().passed
-
-
 @given(
-    st.lists(
-        st.sampled_from(["a", " ", "\n", "```", "markdown\n", "md", "`", "<thinking>", "</thinking>", "<draft>", "x [1]"]), max_size=9
-    ),
-    st.sampled_from([OutputFormat.MARKDOWN, OutputFormat.TEXT, OutputFormat.TAGGED]),
+    st.lists(st.sampled_from(["a", " ", "\n", "```", "markdown\n", "md", "`", "x [1]"]), max_size=9),
+    st.sampled_from([OutputFormat.MARKDOWN, OutputFormat.TEXT]),
     st.integers(1, 7),
 )
 def test_what_was_reported_is_the_result(parts: list[str], output_format: OutputFormat, size: int) -> None:
@@ -134,9 +107,8 @@ def test_what_was_reported_is_the_result(parts: list[str], output_format: Output
     assert hear
     for start in range(0, len(text), size):
         hear(text[start : start + size])
-    result = parsed["text"] if isinstance(parsed, dict) else parsed
-    hearing.finish(result)
-    assert listener.shown == result
+    hearing.finish(parsed)
+    assert listener.shown == parsed
 
 
 def test_a_listener_that_raises_stops_the_call(rig: Any, make_recipe: Any) -> None:

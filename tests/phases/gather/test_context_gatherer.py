@@ -8,7 +8,7 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.meta import subsection_metas
-from pandora_dagster.retrieval.retrieval_policy import POLICIES
+from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy
 from tests.phases.rig import plain, retrieval
 
 ANNA = user_id("anna")
@@ -25,7 +25,7 @@ def gathered(*turns, preferences=None, facts=("a fact",), relevance="high"):
 
 def test_the_last_turns_of_the_session_are_offered_whatever_they_say(rig):
     """Beside the best matches RETRIEVAL sees the newest turns of the session, and no turn of the future."""
-    newest = POLICIES["assistant"].protected_turns
+    newest = RetrievalPolicy().protected_turns
     for _ in range(newest + 2):
         key = rig.ask("zebra")
     rig.ask("entirely different words")

@@ -10,7 +10,6 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.user.sources import Provenance
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
-from pandora_dagster.phases.steps.session_facts import give_consent
 from pandora_dagster.shipped import shipped_folder
 from tests.phases.gather.test_context_gatherer import gathered
 from tests.phases.rig import ANALYSIS, SUMMARY, Rig, open_rig, plain
@@ -100,25 +99,3 @@ def test_pages_of_the_turn_that_is_referred_to_are_offered_among_many(rig, linke
     rig.say(query_analyzer=json.dumps(refers))
     rig.ask("which one was it?", session="new")
     assert "visit_zz" in headers(rig)
-
-
-@pytest.mark.stored
-def test_a_stage_s_threshold_leaves_the_weaker_matches_out(rig):
-    """002 section 4: of turns of other sessions that match less and less, a mediation's `repair` offers the better half, `witnessing`
-    about a third; those that the test asks itself stand first among them."""
-    for n in range(10):
-        text = f"zebra stripes {'and other words ' * n}"
-        messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "Noted."}]
-        result = {"id": f"other{n}", "user_id": "anna", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
-        rig.app.transfer.import_conversations([json.dumps(result).encode()], where="test")
-    give_consent(rig.app.dependencies, ANNA)
-    rig.say(query_analyzer=ANALYSIS.replace("the query", "zebra stripes"))
-
-    def offered(policy, stage):
-        deps = replace(rig.app.dependencies, policy=policy, stage=stage)
-        Rig(replace(rig.app, dependencies=deps), rig.runtime).ask("tell zebra stripes", session=f"{policy}-{stage or 'none'}")
-        lines = rig.runtime.of("retrieval")[-1].document("turn_summaries").splitlines()
-        return {n for line in lines if (n := json.loads(line)["turn_id"]) <= 10}
-
-    assert offered("assistant", "") == set(range(1, 11))
-    assert offered("mediation", "repair") == set(range(1, 6)) and offered("mediation", "witnessing") == {1, 2, 3}

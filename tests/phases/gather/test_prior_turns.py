@@ -2,16 +2,12 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
 from pandora_dagster.app import open_app
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.phases.flow import turn_flow
-from pandora_dagster.phases.flow.phase_table import phase_order
 from pandora_dagster.settings import load_settings
-from tests.phases.rig import retrieval
 from tests.phases.vocabulary import vocabulary
 
 TURNS = 40
@@ -111,17 +107,3 @@ def test_a_session_of_its_own_sees_no_other(rig):
         rig.ask(session="s1")
     rig.ask(session="s2")
     assert rig.runtime.of("context_synthesis")[-1].document("prior_turns") == ""
-
-
-def test_the_policy_of_the_application_counts_what_retrieval_may_add(rig):
-    """`mediation` lets retrieval add five turns of the session; the others stay out by name and in the report."""
-    for _ in range(7):
-        key = rig.ask()
-    rig.say(retrieval=retrieval(*range(1, key.number + 1)))
-    key = rig.start()
-    deps, report = replace(rig.app.dependencies, policy="mediation"), None
-    for name in phase_order()[: phase_order().index("gathered_context") + 1]:
-        report = rig.app.run(turn_flow.run_phase(name, key, deps, again=False))
-    document = rig.runtime.of("context_synthesis")[-1].document("prior_turns")
-    assert [int(n) for n, summary in _HEAD.findall(document) if not summary] == [1, 2, 3, 4, 5, 6, 7]
-    assert report.facts["left_out"] >= 2 and report_ways(report)[7] == "whole"

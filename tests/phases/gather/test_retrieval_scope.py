@@ -1,21 +1,15 @@
-"""How far a turn looks back: references to earlier talk, what a policy allows without consent, sessions that are linked."""
+"""How far a turn looks back: references to earlier talk, sessions that are linked."""
 
 import json
-from dataclasses import replace
 
 from pandora_dagster.contracts.ids import SessionId, user_id
-from pandora_dagster.phases.steps.session_facts import give_consent
-from tests.phases.rig import ANALYSIS, Rig, retrieval
+from tests.phases.rig import ANALYSIS, retrieval
 
 ANNA = user_id("anna")
 
 
 def linked(rig, session):
     return rig.app.dependencies.facts.session(ANNA, SessionId(session)).linked_sessions
-
-
-def with_policy(rig, policy):
-    return Rig(replace(rig.app, dependencies=replace(rig.app.dependencies, policy=policy)), rig.runtime)
 
 
 def offered(rig, role="retrieval", name="turn_summaries"):
@@ -34,21 +28,6 @@ def test_a_reference_to_earlier_talk_looks_deeper(rig):
     report = next(r for r in rig.run(key) if r.phase == "retrieval_plan")
     assert plain == 20 < len(offered(rig)) == 40
     assert (report.facts["retrieval_depth"], report.facts["depth_why"]) == ("full", "the query refers back: recall")
-
-
-def test_a_mediation_without_consent_sees_its_own_session_alone(rig):
-    """Candidates, recent turns and what RETRIEVAL may name; with consent other sessions are offered."""
-    rig.ask("zebra stripes", session="s1")
-    mediation = with_policy(rig, "mediation")
-    rig.say(query_analyzer=ANALYSIS.replace("the query", "zebra stripes"))
-    mediation.ask("zebra stripes", session="s2")
-    assert rig.runtime.of("retrieval")[-1].document("turn_summaries") == ""
-    assert rig.runtime.of("reflection")[-1].document("turn_summaries") == ""
-    rig.say(retrieval=retrieval(1))
-    assert "has not consented" in mediation.halted(mediation.ask("zebra stripes", session="s3")).message
-    give_consent(rig.app.dependencies, ANNA)
-    mediation.ask("zebra stripes", session="s4")
-    assert 1 in offered(rig)
 
 
 def test_a_session_whose_turn_was_cited_is_linked(rig):

@@ -231,20 +231,6 @@ def test_the_shipped_example_passes_its_schema(app):
     assert set(schema["properties"]) == set(schema["required"]) == set(ConversationDigest.model_fields)
 
 
-@pytest.mark.parametrize(
-    ("environment", "whole"),
-    [({}, 5), ({"PANDORA_POLICY": "mediation"}, 4), ({"PANDORA_POLICY": "mediation", "PANDORA_STAGE": "stage_enforcement"}, 2)],
-)
-def test_the_policy_is_a_setting(tmp_path, environment, whole):
-    """The intent of the query, any stage, or a named one decides how many of the newest turns go whole."""
-    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), **environment}), counter=vocabulary())
-    _, reports = asked(app, "Where do zebras sleep?")
-    plan = json.loads(app.turns.load(TurnKey(ANNA, 41)).files["retrieval_plan.json"])["relevant_turns"]
-    ways = report_ways(reports["gathered_context"])
-    assert sorted({n for n, how in ways.items() if how == "whole"} - set(plan)) == sorted(set(range(41 - whole, 41)) - set(plan))
-    app.close()
-
-
 def told_in(lines, answer="Noted."):
     messages = [m for line in lines for m in ({"role": "user", "content": line}, {"role": "assistant", "content": answer})]
     return json.dumps({"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}).encode()

@@ -302,7 +302,8 @@ def test_the_recipes_and_the_api_share_their_prompts() -> None:
     """What a recipe sends is what the API builds: the same files, the same caps, the same keys."""
     loader = open_recipes()
     summary, digest = loader.load("memory/l2_summary"), loader.load("memory/l3_digest")
-    assert [text.strip() for _, text in summary.prompts] == [_L2_SYSTEM, _L2_TEMPLATE.split("\n\n<document")[0]]
+    system, template, _ = [text.strip() for _, text in summary.prompts]  # the third holds worked calls for the recipe's base model
+    assert [system, template] == [_L2_SYSTEM, _L2_TEMPLATE.split("\n\n<document")[0]]
     assert [text.strip() for _, text in digest.prompts] == [_L3_TEMPLATE.split("\n\n<document")[0]]
     schema = digest.recipe.output_schema
     assert schema is not None and set(schema["required"]) == set(schema["properties"]) == _DIGEST_KEYS

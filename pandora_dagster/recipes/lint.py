@@ -4,8 +4,12 @@ Conventions of a prompt:
 
 - It has a line that begins with `If evidence is missing:`.
 - It has a line with the word `Example`, followed by a fenced block with an answer; a JSON answer matches the output schema. In a prompt
-  for a base model the answer is the line after `Answer:` instead.
-- It names every property of the output schema outside the fenced blocks.
+  for a base model (layer NERVES) the answer is the line after `Answer:` instead, and what precedes it is a call of the recipe,
+  in the frames in which its documents, variables and query are sent.
+- It names every property of the output schema outside the examples.
+- Its examples show every outcome of the output schema: each value of an enum of at most three, true and false, a value
+  where null is allowed.
+- It names only tools that exist.
 """
 
 import json
@@ -13,10 +17,12 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
+from pandora_dagster.contracts.model_calls import PartKind, frame_text
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
+from pandora_dagster.recipes.example_coverage import example_tools, missing_outcomes
 from pandora_dagster.recipes.generated_files import check_registry, check_schema_file, referenced_prompts
 from pandora_dagster.recipes.output_schema import example_faults, grammar_faults
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
@@ -26,6 +32,12 @@ from pandora_dagster.recipes.static_prompts import KNOWN_VARIABLES, io_schema, p
 
 _EXAMPLE = re.compile(r"^[^\n`]*\bExample\b[^\n]*\n.*?^(`{3,})\w*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _FRAMED_ANSWER = re.compile(r"^Answer:\n(.+)$", re.MULTILINE)
+_FRAME = re.compile(r'^<(variables|query|document)(?: name="([^"]*)")?>\n(.*?)\n?</\1>$', re.MULTILINE | re.DOTALL)
+_LISTED_TOOLS = re.compile(r"`tools` lists ([^.;\n]*(?:\.[a-z][^.;\n]*)*)")
+"""What an example says of the tools of its call: "`tools` lists doc.search and memory.create"."""
+_TOOL_NAME = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
+BASE_MODEL_LAYERS = frozenset({ModelLayer.NERVES})
+"""Layers whose model is a base model, which continues text and follows no instructions (decision 26)."""
 _FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _MISSING_EVIDENCE = re.compile(r"^If evidence is missing:", re.MULTILINE)
 
@@ -50,16 +62,16 @@ def check_all(loader: RecipeLoader, tools: Collection[str], counter: TokenMeasur
         except (RecipeValidationError, RecipeNotFoundError) as error:
             faults.extend(str(error).splitlines())
     for loaded in valid:
-        faults.extend(check_recipe(loaded, counter))
-        notices.extend(recipe_notices(loaded, tools))
+        faults.extend(check_recipe(loaded, counter, tools))
+        notices.extend(recipe_notices(loaded))
     broken = set(loader.names()) - {loaded.path for loaded in valid}
     faults += unused_prompt_faults(loader, valid, referenced_prompts(loader, broken))
     faults += check_registry(loader, counter, broken=broken)
     return LintReport(tuple(faults), tuple(notices))
 
 
-def check_recipe(loaded: LoadedRecipe, counter: TokenMeasure) -> tuple[str, ...]:
-    """Faults of one loaded recipe against the conventions."""
+def check_recipe(loaded: LoadedRecipe, counter: TokenMeasure, tools: Collection[str]) -> tuple[str, ...]:
+    """Faults of one loaded recipe against the conventions. `tools`: those that exist."""
     rules: tuple[Callable[[LoadedRecipe], Iterator[str]], ...] = (
         _query_faults,
         _variable_faults,
@@ -67,24 +79,21 @@ def check_recipe(loaded: LoadedRecipe, counter: TokenMeasure) -> tuple[str, ...]
         _mode_faults,
         _explanation_faults,
         _example_answer_faults,
+        _outcome_faults,
+        _base_model_faults,
         _evidence_faults,
         _grammar_faults,
         _test_faults,
     )
-    faults = [*_budget_faults(loaded, counter), *(fault for rule in rules for fault in rule(loaded))]
+    faults = [*_budget_faults(loaded, counter), *_tool_faults(loaded, tools), *(fault for rule in rules for fault in rule(loaded))]
     return tuple(f"recipes/{loaded.path}.yaml: {fault}" for fault in dict.fromkeys(faults))
 
 
-def recipe_notices(loaded: LoadedRecipe, tools: Collection[str]) -> tuple[str, ...]:
-    """Notices of one recipe: tools that do not exist (decision 23, docs/decisions/23-tools-that-do-not-exist.md), JSON without a schema.
-
-    `tools`: those that exist.
-    """
+def recipe_notices(loaded: LoadedRecipe) -> tuple[str, ...]:
+    """Notices of one recipe: JSON without a schema."""
     recipe = loaded.recipe
-    missing_tools = [f"tools_available: {tool} does not exist: it is never offered" for tool in recipe.tools_available if tool not in tools]
     lacks_schema = recipe.output_format in (OutputFormat.JSON, OutputFormat.YAML) and recipe.output_schema is None
-    missing_schema = ["output_schema: none: any JSON object passes"] if lacks_schema else []
-    return tuple(f"recipes/{loaded.path}.yaml: {notice}" for notice in [*missing_tools, *missing_schema])
+    return (f"recipes/{loaded.path}.yaml: output_schema: none: any JSON object passes",) if lacks_schema else ()
 
 
 def unused_prompt_faults(loader: RecipeLoader, valid: Collection[LoadedRecipe], referenced: Collection[str] = ()) -> Iterator[str]:
@@ -147,7 +156,7 @@ def _mode_faults(loaded: LoadedRecipe) -> Iterator[str]:
 def _explanation_faults(loaded: LoadedRecipe) -> Iterator[str]:
     """The prompt of each case names every property of the output schema."""
     for case in prompt_cases(loaded):
-        prose = _FENCED.sub("", _role_prompt(loaded, case))
+        prose = _FRAMED_ANSWER.sub("", _FENCED.sub("", _role_prompt(loaded, case)))
         for name in property_names(loaded.recipe.output_schema or {}):
             if not re.search(rf"\b{re.escape(name)}\b", prose):
                 yield f"prompt: {name} is not explained: expected every property of the output schema to be named"
@@ -160,6 +169,76 @@ def _example_answer_faults(loaded: LoadedRecipe) -> Iterator[str]:
             yield "prompt: no example: expected a line with the word Example and a fenced block after it"
         if loaded.recipe.output_format is OutputFormat.JSON:
             yield from (fault for text in examples for fault in _json_faults(loaded, text))
+
+
+def _outcome_faults(loaded: LoadedRecipe) -> Iterator[str]:
+    """The examples of a prompt together show each outcome that the output schema allows."""
+    for case in prompt_cases(loaded):
+        answers = [answer for text in example_answers(_role_prompt(loaded, case)) if (answer := _read_json(text)) is not None]
+        for outcome in missing_outcomes(loaded.recipe.output_schema or {}, answers):
+            yield f"prompt: no example shows {outcome}: expected one for every outcome"
+
+
+def _read_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None  # reported by `_json_faults`
+
+
+def _base_model_faults(loaded: LoadedRecipe) -> Iterator[str]:
+    """A base model gets at least two worked calls, each in the frame of a real one; another model gets none."""
+    layer, is_base = loaded.recipe.model_layer, loaded.recipe.model_layer in BASE_MODEL_LAYERS
+    for case in prompt_cases(loaded):
+        calls = framed_calls(_role_prompt(loaded, case))
+        if is_base and len(calls) < 2:
+            yield f"prompt: {len(calls)} worked calls that end in `Answer:`: expected two or more for the base model of {layer}"
+        elif calls and not is_base:
+            yield f"prompt: a worked call that ends in `Answer:`: expected fenced examples for the instructed model of {layer}"
+        for call in calls:
+            yield from _call_frame_faults(loaded, call)
+
+
+def _call_frame_faults(loaded: LoadedRecipe, call: str) -> Iterator[str]:
+    """A worked call has the recipe's variables, one or more of its documents in their order, and the query, as a pack frames them."""
+    recipe = loaded.recipe
+    blocks: list[tuple[PartKind, str, str]] = [(kind, name, text) for kind, name, text in _FRAME.findall(call)]  # pyright: ignore
+    if call != "\n\n".join(frame_text(*block) for block in blocks):
+        yield f"prompt: a worked call is not framed as it is sent: expected variables, documents and query, not {call[:40]!r}"
+    names = [name for kind, name, _ in blocks if kind == "document"]
+    if not names or names != [name for name in recipe.input_docs if name in names]:
+        expected = ", ".join(recipe.input_docs)
+        yield f"prompt: a worked call has the documents {', '.join(names) or 'none'}: expected of {expected}, in this order"
+    kinds = [kind for kind, _, _ in blocks if kind != "document"]
+    if kinds != (["variables"] if recipe.variables else []) + ["query"]:
+        yield f"prompt: a worked call has {', '.join(kinds) or 'neither variables nor query'}: expected what a call of the recipe has"
+    shown = {line.partition(":")[0] for kind, _, text in blocks if kind == "variables" for line in text.splitlines() if line[:1].strip()}
+    if shown != set(recipe.variables):
+        yield f"prompt: a worked call has the variables {', '.join(sorted(shown))}: expected {', '.join(recipe.variables)}"
+
+
+def framed_calls(prompt: str) -> tuple[str, ...]:
+    """The worked calls of a prompt for a base model: the text before each `Answer:`, from its first frame on."""
+    calls: list[str] = []
+    position = 0
+    for match in _FRAMED_ANSWER.finditer(prompt):
+        opening = _FRAME.search(prompt, position, match.start())
+        calls.append(prompt[opening.start() if opening else match.start() : match.start()].strip())
+        position = match.end()
+    return tuple(calls)
+
+
+def _tool_faults(loaded: LoadedRecipe, tools: Collection[str]) -> Iterator[str]:
+    """Recipe, prompt and examples name only tools that exist (decision 42)."""
+    for name in loaded.recipe.tools_available:
+        if name not in tools:
+            yield f"tools_available: {name} does not exist: expected one of {', '.join(sorted(tools))}"
+    for case in prompt_cases(loaded):
+        prompt = _role_prompt(loaded, case)
+        named = {name for listed in _LISTED_TOOLS.findall(prompt) for name in _TOOL_NAME.findall(listed)}
+        named |= {name for text in example_answers(prompt) for name in example_tools(_read_json(text))}
+        for name in sorted(named - set(tools)):
+            yield f"prompt: example: the tool {name} does not exist: expected one of {', '.join(sorted(tools))}"
 
 
 def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:

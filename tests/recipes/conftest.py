@@ -20,6 +20,10 @@ Example: a greeting
 ```json
 {"decision": "PROCEED", "confidence": 0.9}
 ```
+Example: one word
+```json
+{"decision": "CLARIFY", "confidence": 0.8}
+```
 """
 RECIPE = """name: gate
 description: PROCEED or CLARIFY gate

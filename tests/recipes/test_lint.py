@@ -13,6 +13,7 @@ from pandora_dagster.runtime.token_counter import TokenCounter
 Put = Callable[[str, str | bytes], Path]
 GATE = "recipes/pipeline/gate.yaml"
 PROMPT = "prompts/pipeline/gate.md"
+TOOLS = {"memory.query"}
 TWICE = "tests:\n  - {name: a greeting proceeds, query: Hi, documents: {context.md: x}, facts: [PROCEED]}\n"
 
 
@@ -24,7 +25,7 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
 
 def test_a_sound_recipe_has_no_fault(loader: RecipeLoader, counter: TokenCounter) -> None:
     """The small recipe follows every convention."""
-    assert check_recipe(loader.load_with_tests("pipeline/gate"), counter) == ()
+    assert check_recipe(loader.load_with_tests("pipeline/gate"), counter, TOOLS) == ()
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,15 @@ def test_a_sound_recipe_has_no_fault(loader: RecipeLoader, counter: TokenCounter
         (PROMPT, "0.9}", "0.9", "prompt: example is not JSON"),
         (PROMPT, "0.9}", '"high"}', "prompt: example: confidence: 'high' is not of type 'number'"),
         (PROMPT, '"PROCEED"', '"GO"', "prompt: example: decision: 'GO' is not one of"),
+        (PROMPT, '"CLARIFY"', '"PROCEED"', "prompt: no example shows decision CLARIFY"),
+        (
+            PROMPT,
+            "a greeting",
+            "a greeting; `tools` lists memory.query and file.write.",
+            "prompt: example: the tool file.write does not exist",
+        ),
+        (PROMPT, "Example: one word", "Example:\n\n<query>\nhm\n</query>\n\nAnswer:\n{}\n\nExample:", "prompt: a worked call that ends"),
+        (GATE, "model_layer: REFLEX", "model_layer: NERVES", "prompt: 0 worked calls that end in `Answer:`"),
         (PROMPT, ', "confidence": 0.9', "", "prompt: example: the whole answer: 'confidence' is a required property"),
         (
             GATE,
@@ -76,7 +86,7 @@ def test_a_broken_convention_is_named(
 ) -> None:
     """Each rule names the recipe, what is wrong and what was expected."""
     edit(tmp_path, name, old, new)
-    found = check_recipe(loader.load_with_tests("pipeline/gate"), counter)
+    found = check_recipe(loader.load_with_tests("pipeline/gate"), counter, TOOLS)
     assert any(f.startswith(f"{GATE}: {fault}") for f in found), found
     assert all("expected" in f for f in found)
 
@@ -85,7 +95,7 @@ def test_a_recipe_without_tests_is_reported(loader: RecipeLoader, tmp_path: Path
     """Nobody could say what it is for."""
     text = (tmp_path / GATE).read_text()
     (tmp_path / GATE).write_text(text[: text.index("tests:")])
-    assert [fault for fault in check_recipe(loader.load_with_tests("pipeline/gate"), counter) if "tests: none" in fault]
+    assert [fault for fault in check_recipe(loader.load_with_tests("pipeline/gate"), counter, TOOLS) if "tests: none" in fault]
 
 
 def test_an_example_for_a_base_model_stands_in_the_frames_of_a_pack() -> None:
@@ -94,11 +104,61 @@ def test_an_example_for_a_base_model_stands_in_the_frames_of_a_pack() -> None:
     assert example_answers(f"Example:\n\n{worked % 1}\n\n{worked % 2}\n") == ('{"keep": [1]}', '{"keep": [2]}')
 
 
+WORKED = """<variables>
+target_tokens: {n}
+</variables>
+
+<document name="notes">
+[1] (5) text
+</document>
+
+<query>
+
+</query>
+
+Answer:
+{{"keep": [1]}}"""
+BASE_PROMPT = f"Choose units; keep: their numbers. Example:\n\n{WORKED.format(n=9)}\n\n{WORKED.format(n=8)}\n\nIf evidence is missing: 1.\n"
+BASE = """name: gate
+description: Choose units
+content_type: generic
+model_layer: NERVES
+token_budget: {total: 1000, prompt: 500, input: 300, output: 100}
+prompt_files: [prompts/pipeline/gate.md]
+input_docs: [notes, tools]
+variables: {target_tokens: "{{target_tokens}}"}
+output_format: json
+output_schema: {type: object, properties: {keep: {type: array, items: {type: integer}}}}
+tests: [{name: a unit, documents: {notes: "[1] (5) text"}, variables: {target_tokens: "9"}, expect: [{field: keep, contains: 1}]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('"notes"', '"note"', "prompt: a worked call has the documents note: expected of notes, tools, in this order"),
+        ("target_tokens:", "tokens:", "prompt: a worked call has the variables tokens: expected target_tokens"),
+        ("<variables>\ntarget_tokens: 9\n</variables>\n\n", "", "prompt: a worked call has query: expected what a call"),
+        ("\n\n<query>\n\n</query>", "\n\nQuery: none", "prompt: a worked call is not framed as it is sent"),
+    ],
+)
+def test_an_example_for_a_base_model_is_a_call_as_it_is_sent(
+    loader: RecipeLoader, put: Put, counter: TokenCounter, old: str, new: str, fault: str
+) -> None:
+    """compress_prior_turn showed `turn_to_compress`, and its calls send `prior_turn_to_compress`."""
+    put(GATE, BASE)
+    put(PROMPT, BASE_PROMPT)
+    assert check_recipe(loader.load_with_tests("pipeline/gate"), counter, TOOLS) == ()
+    put(PROMPT, BASE_PROMPT.replace(old, new))
+    found = check_recipe(loader.load_with_tests("pipeline/gate"), counter, TOOLS)
+    assert any(f.startswith(f"{GATE}: {fault}") for f in found), found
+
+
 def test_rules_hold_in_every_case(loader: RecipeLoader, put: Put, tmp_path: Path, counter: TokenCounter) -> None:
     """The longest prompt must fit: a block for one intent counts as well."""
     put("prompts/pipeline/long.md", "word " * 600)
     edit(tmp_path, GATE, f"  - {PROMPT}\n", f"  - {PROMPT}\n  - path: prompts/pipeline/long.md\n    when: {{intent: [commerce]}}\n")
-    assert [f.split(": ")[1] for f in check_recipe(loader.load_with_tests("pipeline/gate"), counter)] == ["token_budget.prompt"]
+    assert [f.split(": ")[1] for f in check_recipe(loader.load_with_tests("pipeline/gate"), counter, TOOLS)] == ["token_budget.prompt"]
 
 
 def test_check_all_gathers_everything(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
@@ -106,8 +166,10 @@ def test_check_all_gathers_everything(loader: RecipeLoader, put: Put, recipe: st
     put("prompts/pipeline/alone.md", "Alone.")
     put(GATE, recipe + "tools_available: [memory.query, internet.research]\n")
     checked = check_all(loader, {"memory.query"}, counter)
-    assert [f.split(":")[0] for f in checked.faults] == ["recipes/schema.json", "prompts/pipeline/alone.md", "recipes/registry.yaml"]
-    assert checked.notices == (f"{GATE}: tools_available: internet.research does not exist: it is never offered",)
+    files = ["recipes/schema.json", GATE, "prompts/pipeline/alone.md", "recipes/registry.yaml"]
+    assert [f.split(":")[0] for f in checked.faults] == files
+    assert f"{GATE}: tools_available: internet.research does not exist: expected one of memory.query" in checked.faults
+    assert checked.notices == ()
     put("recipes/pipeline/broken.yaml", "name: broken\n")
     assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(loader, set(), counter).faults)
 

@@ -37,7 +37,7 @@ class Finding:
 
 MAX_REFLEX_LATENCY_MS = 100
 """Specification 000, section 3: "Sub-100ms, always hot"."""
-_EXPECTED_STATES = frozenset({ServerState.ASLEEP, ServerState.STARTING, ServerState.WAITS, ServerState.READY})
+_EXPECTED_COLD_STATES = frozenset({ServerState.ASLEEP, ServerState.STARTING, ServerState.WAITS, ServerState.READY})
 
 
 async def check_servers(
@@ -78,7 +78,7 @@ def _layer(status: LayerStatus, planned: int | None, largest: int, latency_ms: f
         says = f"{status.endpoint}: context {planned} is under the largest recipe budget {largest}"
         return Finding(part, False, says, f"{_more_context(status, planned)}, or expect the input of these calls to shrink.")
     slow = status.layer is ModelLayer.REFLEX and latency_ms is not None and latency_ms >= MAX_REFLEX_LATENCY_MS
-    remedy = "" if not slow else "It works, slowly: a smaller model, a free GPU or fewer calls at once make the gates quick again."
+    remedy = "" if not slow else "It works, slowly: a smaller model, a free GPU or fewer calls at once make its calls quick again."
     context = "" if status.context is None else f", context {status.context}"
     pace = "" if latency_ms is None else f", small calls {latency_ms:.0f} ms"
     against = f" against {MAX_REFLEX_LATENCY_MS} ms" if pace and status.layer is ModelLayer.REFLEX else ""
@@ -100,7 +100,7 @@ def _unreachable_layer(status: LayerStatus, endpoint: Endpoint, states: Mapping[
     if server is None:
         says = f"{endpoint}: is started by the first call" if launch.cold else status.message
         return Finding(part, False, f"{says}, and no pandora serve runs", "Start pandora serve.")
-    if launch.cold and server.state in _EXPECTED_STATES:
+    if launch.cold and server.state in _EXPECTED_COLD_STATES:
         return Finding(part, True, f"{endpoint}: {server.state}; the first call starts it")
     return Finding(part, False, f"{endpoint}: {server.state}: {server.says.partition(';')[0]}", "See serving above.")
 
@@ -111,8 +111,8 @@ def _calibration(status: LayerStatus, ratios: TokenRatios, calls: int) -> str:
     except PandoraError as error:
         return f"its token ratio cannot be read ({error}) and is measured again"
     if ratio is None:
-        return f"tokens not calibrated yet ({FIRST_RATIO:g} a planned one assumed)"
-    return f"{ratio:.2f} tokens a planned one, {calls} calls"
+        return f"token ratio not measured yet ({FIRST_RATIO:g} counted tokens per planned token assumed)"
+    return f"{ratio:.2f} counted tokens per planned token, {calls} calls"
 
 
 def _call_counts(calls: CallCounts) -> Mapping[tuple[str, str], int]:
@@ -148,7 +148,7 @@ def _largest_budgets(recipes: RecipeCatalog) -> Mapping[ModelLayer, int]:
     return largest
 
 
-_NOTE_REMEDY = "correct the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: it is never offered as it is"
+_NOTE_REMEDY = "correct the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: until then no turn can use it"
 
 
 @dataclass(frozen=True, slots=True)

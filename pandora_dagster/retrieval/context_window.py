@@ -1,4 +1,4 @@
-"""Which earlier turns of a session a call sees: whole, as their summaries, or not at all (002 sections 3 and 5).
+"""Which earlier turns of a session a call sees: whole, as their summaries, or not at all (specification 002, sections 3 and 5).
 
 Knows numbers, sizes and order; reads no turn, makes no summary. A turn goes in one of these forms or stays out: nothing is cut.
 """
@@ -69,8 +69,8 @@ def choose_window(
 
     Protected turns come first, each at least in its smaller form, whatever the budget; then the rolling summary of `summary_tokens`, 0 for
     none, for the turns that it covers. Of what they leave, older history takes up to 60 %, or more where retrieval asks for less than its
-    40 %: newest turns whole first, then summaries, whole items only (002 sections 3 and 5). Turns that the summary does not cover yet are
-    in reach, however far back: its triggers bound them.
+    40 %: newest turns whole first, then summaries, whole items only (specification 002, sections 3 and 5).
+    Turns that the summary does not cover yet are in reach, however far back: its triggers bound them.
     """
     newest, window = list(reversed(turns)), ContextWindow(counter, {turn.number: "left out" for turn in turns})
     protected = policy.protected(intent, has_summary=summary_tokens > 0)

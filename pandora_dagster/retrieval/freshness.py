@@ -22,7 +22,7 @@ def is_expired(expires_at: str, now: datetime) -> bool:
 
 
 def freshness_score(created_at: str, expires_at: str, now: datetime) -> float:
-    """1 - age/lifetime, 1 when new and 0 from its expiry on (DECISIONS 19)."""
+    """1 - age/lifetime, 1 when new and 0 from its expiry on (decision 19)."""
     born = parse_timestamp(created_at)
     life = (parse_timestamp(expires_at) - born).total_seconds()
     share = 1 - (now - born).total_seconds() / life if life > 0 else 0.0

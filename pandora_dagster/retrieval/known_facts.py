@@ -1,4 +1,4 @@
-"""The facts known of a user or stated in a session, and what a diff makes of them (002 section 4). Knows ids, limits, order."""
+"""The facts known of a user or stated in a session, with a diff applied (specification 002, section 4): their ids, limits and order."""
 
 import re
 from collections.abc import Sequence
@@ -137,7 +137,7 @@ def _apply_limit(changing: _LedgerChange[L], most: int) -> None:
 def merge_session_facts(
     profile: Profile, session: SessionFacts, replaced: dict[str, str], occasion: ChangeOrigin
 ) -> tuple[Profile, tuple[FactChange, ...]]:
-    """The profile with what the session's turn stated (002 section 4, simple merge): new facts added, changed ones changed.
+    """The profile with what the session's turn stated (specification 002, section 4, simple merge): new facts added, changed ones changed.
 
     Facts of other turns do not change: one that a consolidation left out does not come back. `replaced`: words of a new fact ->
     profile id that it contradicts. The result may be over its limit: `applied` comes last.

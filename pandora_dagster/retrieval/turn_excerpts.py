@@ -1,4 +1,4 @@
-"""A turn over its per-item limit, as whole units chosen by a query (001 section 5). No unit is cut."""
+"""A turn over its per-item limit, as whole units chosen by a query (specification 001, section 5). No unit is cut."""
 
 import re
 from collections import Counter
@@ -47,7 +47,7 @@ def _attributed_messages(messages: Sequence[Message]) -> str:
 
 
 PER_TURN_LIMIT = 1_500
-"""Tokens of one loaded turn (004 section 4.2)."""
+"""Tokens of one loaded turn (specification 004, section 4.2)."""
 _PARAGRAPH = re.compile(r"\n{2,}")
 _SECTION_BONUS = {0: 2.0, 5: 1.0}
 """Section -> bonus: the words of the user and the answer say what the turn was about."""

@@ -58,9 +58,9 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert all(finding.ok for finding in found.values())
     assert (
         ": tiny, context 32768, small calls " in found["layer MIND"].says
-        and "1.25 tokens a planned one, 0 calls" in found["layer MIND"].says
+        and "1.25 counted tokens per planned token, 0 calls" in found["layer MIND"].says
     )
-    assert "ms against 100 ms, tokens not calibrated yet (1.1 a planned one assumed)" in found["layer REFLEX"].says
+    assert "ms against 100 ms, token ratio not measured yet (1.1 counted tokens per planned token assumed)" in found["layer REFLEX"].says
     assert found["server one"].says.startswith("chat template, structured output, prefix cache (")
 
 

@@ -123,11 +123,13 @@ def chat(context: typer.Context, user: User = "", session: Session = "", no_stre
             reports: list[PhaseReport] = []
             printer = AnswerPrinter()
             runner = app if no_stream else app.with_listener(printer)
-            last_report = runner.run_turn(key, on_report=lambda report, seen=reports, to=printer: _print_when_saved(app, report, seen, to))
-            report_turn(app, key, reports)
+            last_report = runner.run_turn(
+                key, on_report=lambda report, reports=reports, to=printer: _print_when_saved(app, report, reports, to)
+            )
+            report_turn(app, key, reports)  # to Dagster, as chat runs outside it
             if last_report.halt:
                 halted = True
-                _print_halted(last_report.halt)
+                _print_halt_and_retry(last_report.halt)
     if halted:
         raise typer.Exit(EXIT_FAILED)
 
@@ -255,7 +257,7 @@ def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = Tr
         print_json({"turn_id": result.key.turn_id, "user_id": result.key.user, **fields})
     _delete_expired(app)
     if result.intervention and result.state == "halted":
-        _print_halted(app.interventions.show(result.intervention))
+        _print_halt_and_retry(app.interventions.show(result.intervention))
         raise typer.Exit(EXIT_FAILED)
     if result.intervention:
         _print_incomplete(app, key, app.interventions.show(result.intervention))
@@ -298,14 +300,14 @@ def _print_halt(halt: "Intervention") -> None:
     print_note(f"  intervention {halt.id}. {halt.hint}".rstrip())
 
 
-def _print_halted(halt: "Intervention") -> None:
+def _print_halt_and_retry(halt: "Intervention") -> None:
     """Report a halt and the command that runs the phase again once its cause is removed."""
     _print_halt(halt)
     print_note(f"  then: pandora interventions resolve {halt.id} --retry")
 
 
 def _print_when_saved(app: "App", report: "PhaseReport", reports: "list[PhaseReport]", printer: AnswerPrinter) -> None:
-    """Print the answer as soon as the turn is saved, before summary and index: decision 16
+    """Add the report to `reports`; print the answer as soon as the turn is saved, before summary and index: decision 16
     (docs/decisions/16-the-answer-comes-first.md)."""
     reports.append(report)
     if report.halt:

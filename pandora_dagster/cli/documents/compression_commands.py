@@ -20,7 +20,9 @@ _MAX_FACTS, _MAX_CHARACTERS = 5, 100
 def compress(
     context: typer.Context,
     file: Annotated[str, typer.Argument(help="A UTF-8 text file; - for stdin.")] = "",
-    target_tokens: Annotated[int | None, typer.Option("--target-tokens", help="Maximum tokens of the result (cl100k).")] = None,
+    target_tokens: Annotated[
+        int | None, typer.Option("--target-tokens", help="Maximum tokens of the result, as the tokenizer cl100k counts them.")
+    ] = None,
     content_type: Annotated[str, typer.Option("--type", help=_TYPES)] = "",
     query: Annotated[str, typer.Option("--query", help="The question that the text is used for.")] = "",
     original: Annotated[
@@ -35,9 +37,11 @@ def compress(
     HALTs with a reason where not one unit fits. The exit code is 1 for a HALT, 2 for invalid input.
 
     --jsonl prints one line for each line, in order: id, text (null for a HALT), tokens, facts, kept, missing, changed, left_out, halted
-    (null, or the reason). An invalid line gives one with its number as line, and the exit code is then 1.
+    (null, or the reason). For an invalid line, the printed one has its number as line and the fault
+    as halted; the exit code is then 1.
 
-    --original verifies the result against that text, over any number of compressions: its facts are counted and reported as missing.
+    --original verifies the result against the original of FILE, however often that was compressed: facts of the original are counted,
+    and those that the result lacks are reported as missing.
 
     Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
     """
@@ -62,17 +66,17 @@ def _compress_file(
 ) -> None:
     from pandora_dagster.app.compression_service import CompressionTask, broken_json_line, count_tokens, open_compressor
 
-    name = "" if file == "-" else file
-    request = CompressionTask(file, read_text(file), target_tokens, content_type, query, read_text(original) if original else "", name)
+    file_name = "" if file == "-" else file
+    task = CompressionTask(file, read_text(file), target_tokens, content_type, query, read_text(original) if original else "", file_name)
     with open_compressor(settings) as compress_text:
-        answer = compress_text(request)
+        answer = compress_text(task)
     if as_json:
         print_json(answer)
     elif answer["text"] is not None:
         print_line(answer["text"])
-    if broken := broken_json_line(request.text):
+    if broken := broken_json_line(task.text):
         print_note(f"pandora: {file}: broken JSON from line {broken} on: read as text")
-    print_note(_summary(answer, count_tokens(request.text, settings)))
+    print_note(_summary(answer, count_tokens(task.text, settings)))
     for name in ("changed", "missing") if answer["text"] is not None else ():
         if shown := [shorten_line(fact, _MAX_CHARACTERS) for fact in answer[name][:_MAX_FACTS]]:
             more = len(answer[name]) - len(shown)

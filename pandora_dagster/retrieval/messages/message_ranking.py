@@ -132,8 +132,8 @@ def fuse_signals(
     for name, scores in signals.items():
         for doc, value in scores.items():
             total[doc] += weights[name] * value
-    style_signals = {"speaker", "first_person", "asks", "states_date"}
-    found = {doc for name, scores in signals.items() if name not in style_signals for doc, value in scores.items() if value > 0}
+    rank_only_signals = {"speaker", "first_person", "asks", "states_date"}
+    found = {doc for name, scores in signals.items() if name not in rank_only_signals for doc, value in scores.items() if value > 0}
     scored = (ScoredMessage(unit, round(total[unit.doc], _SCORE_DIGITS)) for unit in units if unit.doc in found or unit.speaker in named)
     return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.length, -s.unit.doc)))
 
@@ -170,11 +170,11 @@ def _normalize(scores: Mapping[int, float], best: float) -> dict[int, float]:
 def _word_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
     norms = _length_norms(around.windowed({doc: float(u.length) for doc, u in around.units.items()}))
     scores: dict[int, float] = defaultdict(float)
-    for term, asked in question.words.items():
+    for term, weight in question.words.items():
         found = matches.places.get(term, {})
         counts = around.windowed({d: float(c) for d, c in found.items() if d in around.units})
         _propagate_turn_terms(counts, around)
-        gain = asked * matches.rarity.get(term, 0.0) * (K1 + 1)
+        gain = weight * matches.rarity.get(term, 0.0) * (K1 + 1)
         for doc, count in counts.items():
             scores[doc] += gain * count / (count + norms[doc])
     return scores
@@ -229,23 +229,24 @@ def _named_day_scores(question: SearchQuestion, around: Neighbourhood, matches: 
 def _session_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
     """Each session as one document; its score holds for its messages."""
     sessions = list(around.sessions)
-    places = {doc: place for place, session in enumerate(sessions) for doc in around.sessions[session]}
-    norms = _length_norms({place: float(sum(around.units[d].length for d in around.sessions[s])) for place, s in enumerate(sessions)})
+    session_of = {doc: number for number, session in enumerate(sessions) for doc in around.sessions[session]}
+    norms = _length_norms({number: float(sum(around.units[d].length for d in around.sessions[s])) for number, s in enumerate(sessions)})
     scores: dict[int, float] = defaultdict(float)
-    for term, asked in question.words.items():
+    for term, weight in question.words.items():
         counts: dict[int, int] = defaultdict(int)
         for doc, count in matches.places.get(term, {}).items():
-            if doc in places:
-                counts[places[doc]] += count
+            if doc in session_of:
+                counts[session_of[doc]] += count
         rarity = idf(len(sessions), len(counts))
-        for place, count in counts.items():
-            scores[place] += asked * rarity * count * (K1 + 1) / (count + norms[place])
-    return {doc: scores[place] for doc, place in places.items() if place in scores}
+        for number, count in counts.items():
+            scores[number] += weight * rarity * count * (K1 + 1) / (count + norms[number])
+    return {doc: scores[number] for doc, number in session_of.items() if number in scores}
 
 
 def _similarity_scores(around: Neighbourhood, cosines: Mapping[int, float]) -> dict[int, float]:
-    """How far a message or its window, whichever is farther, differs from the others: any two texts about daily life are somewhat
-    alike. A message without a vector, or less like the question than the mean, has no score."""
+    """How far the cosine of a message, or the mean cosine of its window if that is farther, is above the average of all: any two texts
+    about daily life are somewhat alike, so a cosine by itself says little. A message without a vector, or with both below their average,
+    has no score."""
     own = {doc: cosines[doc] for doc in around.position_in_session if doc in cosines}
     weights, lent = around.windowed(dict.fromkeys(own, 1.0)), around.windowed(own)
     alone, window = _standard_scores(own), _standard_scores({doc: lent[doc] / weights[doc] for doc in own})

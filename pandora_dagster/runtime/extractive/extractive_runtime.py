@@ -47,7 +47,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
 
 
 class ExtractiveRuntime:
-    """The embedded default (DECISIONS 25): deterministic, offline, never takes a word from anywhere but its input and the templates."""
+    """The embedded default (decision 25): deterministic, offline, never takes a word from anywhere but its input and the templates."""
 
     def __init__(self, counter: TokenMeasure, clock: Clock) -> None:
         self._counter = counter

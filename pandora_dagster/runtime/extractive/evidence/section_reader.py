@@ -79,7 +79,7 @@ class SectionReader:
 
     def _line(self, line: str, label: str | None) -> Iterator[Passage]:
         own = self._labels.of(line) or label
-        yield from self._fact(self._labels.without(line), Passage("", own, (), source=f"label {own}", own=line.startswith("(")))
+        yield from self._fact(self._labels.without(line), Passage("", own, (), source=f"label {own}", said_by_user=line.startswith("(")))
 
     def _table(self, header: list[str], rows: list[list[str]], label: str | None) -> Iterator[Passage]:
         if header[:2] == ["URL", "Data Point"]:

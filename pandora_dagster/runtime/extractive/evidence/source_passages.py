@@ -23,12 +23,13 @@ _RESULT_FRAMES = re.compile(r"^(?:\*\*(?:Status|File):\*\* .*|(?:\*\*)?Arguments
 _ARGUMENTS_BLOCK = re.compile(r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _PACKED_HEAD = re.compile(r"^# (?=[^\n]*\|)")
+"""The mark before the column names of a listing: `# name: a | b`."""
 _TABLE_RULE = re.compile(r"[\s|:*_=+-]*")
 _REFERENCE = re.compile(rf"^.*{re.escape(REFERENCE)}\S+$", re.MULTILINE)
 """The line of a compressed text that leads to its original."""
 _ESCAPED_HEADING = re.compile(r"^ {0,3}\\(?=#{1,3}[ \t])", re.MULTILINE)
 """What keeps a heading of a quoted text from being one of the section that quotes it."""
-_COLUMN_NAME = re.compile(r"[_.\[\]()]")
+_COLUMN_NAME_SEPARATOR = re.compile(r"[_.\[\]()]")
 _LANGUAGE_SAMPLE_CHARACTERS = 4_000
 
 
@@ -43,8 +44,9 @@ class Passage:
     above: frozenset[str] = frozenset()
     kind: UnitKind = UnitKind.SENTENCE
     source: str = ""
-    """Passages of one source follow each other in it."""
+    """The name of the text it is from; passages of one text are in order of `place`."""
     place: int = 0
+    """Its number in the order of reading, over all texts of one reader."""
     turn: int | None = None
     rank: int = 0
     """Rank of its turn among the turns that retrieval chose; 0 is the best."""
@@ -52,13 +54,14 @@ class Passage:
     date: str = ""
     tool: str = ""
     """The tool whose result says it."""
-    own: bool = False
-    """Whether a user said it, where the document says so."""
+    said_by_user: bool = False
+    """Whether the user or a named speaker said it, where the document tells."""
     is_page: bool = False
     """Whether it is from a visited page."""
 
     @property
     def is_record(self) -> bool:
+        """Whether it is data and no prose: a table row, a log line, code, a hunk, a call."""
         return self.kind in (UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK, UnitKind.CALL)
 
 
@@ -84,7 +87,7 @@ class PassageReader:
                     turn=turn,
                     date=date,
                     tool=tool,
-                    own=number == 0,
+                    said_by_user=number == 0,
                     source=f"turn {turn}",
                     rank=self._labels.rank(label),
                 )
@@ -99,7 +102,7 @@ class PassageReader:
         for paragraph in re.split(r"\n{2,}", text):
             speaker = next((name for name in speakers if paragraph.startswith(f"{name}: ")), "")
             statement = paragraph.removeprefix(f"{speaker}: ") if speaker else paragraph
-            passages += self.units(statement, replace(base, speaker=speaker, own=base.own or bool(speaker)))
+            passages += self.units(statement, replace(base, speaker=speaker, said_by_user=base.said_by_user or bool(speaker)))
         return passages
 
     def units(self, text: str, base: Passage) -> list[Passage]:
@@ -115,7 +118,7 @@ class PassageReader:
                 continue
             shown = self._labels.unmarked(_render_unit(unit, units))
             above = frozenset(key for n in unit.needs for key in content_keys(units[n].text, language))
-            columns = " ".join(_COLUMN_NAME.sub(" ", units[n].text) for n in unit.needs if unit.kind is UnitKind.ROW)
+            columns = " ".join(_COLUMN_NAME_SEPARATOR.sub(" ", units[n].text) for n in unit.needs if unit.kind is UnitKind.ROW)
             keys = content_keys(f"{unit.speaker or base.speaker} {shown} {columns}", language)
             self._place += 1
             found.append(

@@ -1,4 +1,4 @@
-"""Whether a preference, a note or a topic is relevant to a query (004 section 13.2): shared words, or what the intent is known to need."""
+"""Whether a preference, note or topic is relevant to a query (specification 004, section 13.2): by shared words or by the intent."""
 
 import re
 

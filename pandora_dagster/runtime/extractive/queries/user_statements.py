@@ -50,7 +50,7 @@ _SHAPES: tuple[tuple[FactCategory, str], ...] = (
 _CATEGORIES: tuple[tuple[FactCategory, re.Pattern[str]], ...] = tuple(
     (category, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)) for category, pattern in _SHAPES
 )
-"""Of what a fact speaks (002 section 4), by the first that holds; else of the user."""
+"""Of what a fact speaks (specification 002, section 4), by the first that holds; else of the user."""
 _NEEDS = re.compile(r"^\W*(?:i|we) need (?!(?:an?|some|help|your|you|to)\b)\w", re.IGNORECASE)
 """What is needed whatever is asked for: `We need wheelchair access`. `I need a hotel` asks for one."""
 _BOUND = re.compile(

@@ -1,4 +1,4 @@
-"""Role `context_synthesis`: the chosen documents compiled into facts (004 section 4.3): verbatim spans, irrelevant sections left out."""
+"""Role `context_synthesis`: compiles the relevant facts of the chosen documents, verbatim (specification 004, section 4.3)."""
 
 import re
 from collections.abc import Sequence
@@ -52,8 +52,8 @@ _MAX_FACTS_WITHOUT_SUBJECT = 3
 _HIGH_RELEVANCE_GAP, _MEDIUM_RELEVANCE_GAP = 0.7, 1.5
 """Log odds behind the best fact up to which a turn matters that much."""
 _PIECE_KINDS = ("preference", "research", "visit", "note", "fact")
-"""Of equal rank among their kind the first goes first (004 section 7.3: memory before all else); of facts, ranked by one scale, the
-first without room ends the list."""
+"""Kinds in the order of pieces of equal rank: memory precedes all else (specification 004, section 7.3). Facts are ranked by one scale, so
+the first that does not fit ends their list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class _Fact:
 
 
 def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """004 section 4.3's GatheredContext: whole values, the best of each kind first, as far as the answer's room goes.
+    """Specification 004, section 4.3's GatheredContext: whole values, the best of each kind first, as far as the answer's room goes.
     Of a query that asks for nothing, nothing is looked up."""
     query = pack.query
     if acknowledge(query):
@@ -86,7 +86,7 @@ def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
         for turn, key, value in stored
         if is_relevant(query, key, value) and not _is_outdated_preference(turn, key, value, stored, outdated_texts, facts)
     }
-    facts = [f for f in facts if not (f.passage.own and retracted_stems(f.passage.text))]
+    facts = [f for f in facts if not (f.passage.said_by_user and retracted_stems(f.passage.text))]
     notes = _knowledge(note_facts_found)
     visits = _visits(pack.document("visit_records"))
     research = _research(pack.document("cached_intelligence"), f"{query} {title}")
@@ -129,12 +129,16 @@ def _facts(turns: str, ledger: str, asked: Question, reader: PassageReader) -> t
     outdated = [line.text for line in known_lines if not line.is_current]
     turn_passages = [_turn(head, text, reader) for head, text in texts if not head.group(3)]
     known_passages = [
-        reader.line(line.text, Passage("", line.name or None, (), turn=line.turn, date=line.date, own=True, source=f"turn {line.turn}"))
+        reader.line(
+            line.text, Passage("", line.name or None, (), turn=line.turn, date=line.date, said_by_user=True, source=f"turn {line.turn}")
+        )
         for line in known_lines
     ]
     unquoted = [p for p in known_passages if all(p.text not in text for _, text in texts)]
     facts = _rank_facts([*(p for turn in turn_passages for p in turn), *unquoted], asked)
-    facts = facts or _rank_facts([replace(p, own=True) for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked)
+    facts = facts or _rank_facts(
+        [replace(p, said_by_user=True) for head, text in texts if head.group(3) for p in _turn(head, text, reader)], asked
+    )
     if asks_advice(asked.text):
         shown_texts = {f.passage.text for f in facts}
         facts += [
@@ -154,14 +158,14 @@ def _rank_facts(passages: Sequence[Passage], asked: Question) -> list[_Fact]:
     if not asked.keys() and not asked.days:
         return [_Fact(0.0, p) for p in informative_passages(passages, asked) if not p.is_record][:_MAX_FACTS_WITHOUT_SUBJECT]
     if _POSSESSIVE.search(asked.text):
-        passages = [p for p in passages if p.own or p.speaker or not _POSSESSIVE.search(p.text)]
+        passages = [p for p in passages if p.said_by_user or p.speaker or not _POSSESSIVE.search(p.text)]
     return [_Fact(score, p) for score, p in choose_closest(rank_evidence(passages, asked), asked, most=_MAX_FACTS)]
 
 
 def _mark_outdated(facts: list[_Fact], note_facts: list[_Fact], outdated_texts: list[str]) -> tuple[list[_Fact], list[_Fact]]:
     """Facts of turns and of notes, those marked that no longer hold: what the ledger says so of, and what a user said and
     contradicted or corrected later, in a turn or in a note with a date."""
-    statements = [f.passage for f in (*facts, *note_facts) if f.passage.own and not f.passage.is_record]
+    statements = [f.passage for f in (*facts, *note_facts) if f.passage.said_by_user and not f.passage.is_record]
     outdated_ids = {id(f.passage) for f in (*facts, *note_facts) if any(f.passage.text in text for text in outdated_texts)}
     for old in statements:
         later_texts = [new.text for new in statements if _is_said_later(new, old)]
@@ -191,7 +195,9 @@ def _is_outdated_preference(
 ) -> bool:
     """Whether a stored preference no longer holds: a newer one contradicts it, or the user took back what it says."""
     newer = (other for at, _, other in kept if at > turn)
-    forgotten = [thing for f in facts if f.passage.own and (f.passage.turn or 0) > turn for thing in retracted_stems(f.passage.text)]
+    forgotten = [
+        thing for f in facts if f.passage.said_by_user and (f.passage.turn or 0) > turn for thing in retracted_stems(f.passage.text)
+    ]
     stored = f"{key.replace('_', ' ')} {value}"
     return any(value in text for text in over) or _is_forgotten(stored, forgotten) or any(contradicts(other, value) for other in newer)
 
@@ -223,7 +229,7 @@ def _note_facts(document: str, asked: Question, reader: PassageReader) -> list[_
     facts: list[_Fact] = []
     for head, body in split_at_heads(_NOTE_HEAD.finditer(document), document):
         name = head[1]
-        passages = reader.units(body, Passage("", head[3], (), date=head[2] or "", own=True, source=name))
+        passages = reader.units(body, Passage("", head[3], (), date=head[2] or "", said_by_user=True, source=name))
         ranked_passages = choose_closest(rank_evidence(passages, asked), asked, most=_MAX_PASSAGES_OF_NOTE)
         if not ranked_passages and shared_words(asked.text, name.rpartition("/")[2]):
             ranked_passages = [(0.0, p) for p in passages if not p.is_record][:_MAX_PASSAGES_OF_NOTE]

@@ -1,4 +1,4 @@
-"""Role `conversation_summarizer` (002 section 3): the running summary of a session carried on by whole sentences of its newer turns.
+"""Role `conversation_summarizer` (specification 002, section 3): continues a session's summary by whole sentences of its newer turns.
 
 Every sentence is verbatim and says which turn it comes from; the oldest give way first, limits and decisions last.
 """

@@ -1,4 +1,4 @@
-"""Role `retrieval`: which turns, memory keys, research, visits and notes matter (004 section 4.1), by their headers alone."""
+"""Role `retrieval`: chooses turns, memory keys, research, visits and notes (specification 004, section 4.1), by their headers alone."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ Scored = tuple[float, TurnHeader, str]
 
 
 def retrieve(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """004 section 4.1's plan; the weakest turns are left out first where the answer would be too long."""
+    """Specification 004, section 4.1's plan; the weakest turns are left out first where the answer would be too long."""
     query, reference = pack.query, read_reference(pack.document("query_analysis.json"))
     offered = pack.document("turn_summaries")
     turns = _choose_turns(query, reference, read_summaries(offered), read_days_line(offered))
@@ -116,7 +116,7 @@ def _note_text(header: Mapping[str, Any]) -> str:
 
 def _choose_visits(query: str, reference: tuple[str, int | None], headers: list[Mapping[str, Any]]) -> tuple[str, ...]:
     """Pages that the query points back at, or whose address, title or fields it names; none where it wants something new
-    (004 section 6.1)."""
+    (specification 004, section 6.1)."""
     if _SEEKS_NEW.search(query) and not _ABOUT_KNOWN_THING.search(query):
         return ()
     title, referred = reference

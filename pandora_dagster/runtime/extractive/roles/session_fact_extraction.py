@@ -1,4 +1,4 @@
-"""Roles `fact_keeper` and `profile_keeper` (002 section 4): facts as whole sentences that the user said, and what must go."""
+"""Roles `fact_keeper` and `profile_keeper` (specification 002, section 4): facts as whole sentences of the user, and what must go."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from pandora_dagster.runtime.extractive.queries.user_statements import contradic
 
 
 def keep_facts(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """The diff of 002 section 4: each new statement verbatim, what it contradicts, and what the user retracts."""
+    """The diff of specification 002, section 4: each new statement verbatim, what it contradicts, and what the user retracts."""
     known = read_ledger_lines(pack.document("known_facts"))
     said = own_words(pack.query)
     deleted = tuple(dict.fromkeys(f.name for thing in retracted_stems(said) for f in known if thing <= frozenset(terms(f.text))))

@@ -37,7 +37,7 @@ _AGE_CELL = r"^\| [^|\n]*\[{label}\] \|.*\| (\d+(?:\.\d+)?)h \|$"
 
 
 def answer(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """000 section 16.3: Markdown with `[n]`; a fixed sentence where nothing was found, a greeting for a greeting, and a
+    """Specification 000, section 16.3: Markdown with `[n]`; a fixed sentence where nothing was found, a greeting for a greeting, and a
     statement is noted."""
     query = pack.query
     context = ContextDocument.parse(pack.document("context.md"))

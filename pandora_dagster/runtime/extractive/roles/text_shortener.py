@@ -21,7 +21,7 @@ _DOCUMENT_SUFFIX = "_to_compress"
 
 
 def shorten(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """000 section 23: whole units, as `pandora compress` chooses them."""
+    """Specification 000, section 23: whole units, as `pandora compress` chooses them."""
     text = next((p.text for p in pack.parts if p.kind == "document" and p.name.endswith(_DOCUMENT_SUFFIX)), "")
     if "keep" in (pack.output_schema or {}).get("properties", {}):
         return _choose_numbers(text, pack, counter)

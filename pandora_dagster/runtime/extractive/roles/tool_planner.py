@@ -39,7 +39,7 @@ _MAX_COMMAND_CHARACTERS = 500
 
 
 def plan(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """000 section 16.2: a tool where one can get what section 2 lacks, else synthesis."""
+    """Specification 000, section 16.2: a tool where one can get what section 2 lacks, else synthesis."""
     query, tools = pack.query, read_tools(pack.document("tools"))
     if not is_greeting(query):
         for tool_name, reason, task in _useful_tools(query, pack):

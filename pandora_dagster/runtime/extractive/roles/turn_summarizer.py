@@ -1,4 +1,4 @@
-"""Role `summarizer`: the entry in the turn index (004 section 11.2): the query's words, the answer's first sentence, its key words."""
+"""Role `summarizer`: a turn's entry in the index (specification 004, section 11.2): words of the query and of the answer, and key words."""
 
 import re
 import unicodedata
@@ -26,7 +26,7 @@ _MAX_TOPIC_CHARACTERS = 40
 
 
 def summarize(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """004 section 11.2's TurnSummary from verbatim sentences; a sentence too long for it is left out, never cut."""
+    """Specification 004, section 11.2's TurnSummary from verbatim sentences; a sentence too long for it is left out, never cut."""
     context = ContextDocument.parse(pack.document("context.md"))
     query = pack.query
     said = [_strip_markup(s) for s in sentences(context.body(5)) if _strip_markup(s)]

@@ -18,7 +18,7 @@ _ORDINAL = re.compile(r"^\s*\d{1,3}[.)]\s+", re.MULTILINE)
 
 
 def validate(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """000 section 7's final gate by comparison: APPROVE, or REVISE with an issue for each thing that does not hold."""
+    """Specification 000, section 7's final gate by comparison: APPROVE, or REVISE with an issue for each thing that does not hold."""
     context = ContextDocument.parse(pack.document("context.md"))
     response = context.body(5)
     labels = cited_labels(response)

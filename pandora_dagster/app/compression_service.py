@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from pandora_dagster.app.composition import open_app, open_counter
 from pandora_dagster.compression.compressor import compress
@@ -23,6 +23,7 @@ from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
 from pandora_dagster.errors import HaltError, InputError, PandoraError
 from pandora_dagster.execution.call_faults import CallFaultError
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
@@ -142,12 +143,10 @@ def _parse_object(line: bytes, where: str) -> Mapping[str, Any]:
     if not line.strip():
         raise InputError(f"{where}: an empty line: expected one JSON object")
     try:
-        value: object = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not JSON ({error}): expected one JSON object") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{where}: not an object: expected id, text, target_tokens, and perhaps type, query and original")
-    return cast("Mapping[str, Any]", value)
+        return parse_json_object(line)
+    except PlainDataError as error:
+        expected = "one JSON object with id, text, target_tokens, and perhaps type, query and original"
+        raise InputError(f"{where}: {error}: expected {expected}") from error
 
 
 def _parse_request(given: Mapping[str, Any], where: str) -> CompressionTask:

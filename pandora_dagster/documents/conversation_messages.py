@@ -5,20 +5,18 @@ values of messages are never changed.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from math import isinf
-from typing import Any, NoReturn, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.user.conversations import Conversation, Message, RecordedTurn
+from pandora_dagster.documents.plain_json import PlainDataError, json_type, parse_json_object
 from pandora_dagster.errors import BadIdError, ConversationError
 from pandora_dagster.language.timestamps import format_timestamp, parse_timestamp
 
 INSTRUCTION_ROLES = ("system", "developer")
 """Roles of instructions to the assistant: the same under both names."""
 ROLES = (*INSTRUCTION_ROLES, "user", "assistant", "tool")
-_MAX_DEPTH = 64
-"""Levels of nesting: a deeper value could be read but not written again."""
 _TIME_FIELDS = ("created_at", "timestamp")
 _REQUIRED_FIELDS = ("id", "user_id", "created_at", "messages")
 _MAX_ID_CHARACTERS = 300
@@ -35,7 +33,7 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
             raise ConversationError(f"{where}: {name}: missing, expected the fields {', '.join(_REQUIRED_FIELDS)}")
     for name in _REQUIRED_FIELDS[:3]:
         if not isinstance(value[name], str):
-            raise ConversationError(f"{where}: {name}: {_json_type(value[name])}, expected a string")
+            raise ConversationError(f"{where}: {name}: {json_type(value[name])}, expected a string")
     if not 0 < len(value["id"]) <= _MAX_ID_CHARACTERS or not value["id"].isprintable():
         raise ConversationError(
             f"{where}: id: {value['id'][:_MAX_QUOTED_CHARACTERS]!r}, expected 1 to {_MAX_ID_CHARACTERS} printable characters"
@@ -46,7 +44,7 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
         raise ConversationError(f"{where}: {error}") from error
     try:
         parse_timestamp(value["created_at"])
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise ConversationError(
             f"{where}: created_at: {value['created_at'][:_MAX_QUOTED_CHARACTERS]!r}, expected ISO 8601, e.g. 2026-01-04T14:30:00Z"
         ) from error
@@ -98,51 +96,16 @@ def read_message_lines(text: str, *, where: str) -> tuple[Message, ...]:
 def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
     """One JSON object with values that can be written again; raises ConversationError."""
     try:
-        text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
-        value: object = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_finite)
-        _check_depth(value)
-        if "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeDecodeError as error:
-        raise ConversationError(f"{where}: not UTF-8 at byte {error.start}, expected one JSON object") from error
-    except UnicodeEncodeError as error:
-        raise ConversationError(f"{where}: half of a surrogate pair, expected whole Unicode characters") from error
-    except (ValueError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        at = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise ConversationError(f"{where}: not JSON: {reason}{at}, expected one JSON object") from error
-    if not isinstance(value, dict):
-        raise ConversationError(f"{where}: {_json_type(value)}, expected a JSON object")
-    return cast("dict[str, Any]", value)
-
-
-def _parse_finite(digits: str) -> float:
-    """A JSON number; raises ValueError for one that no float can represent."""
-    number = float(digits)
-    if isinf(number):
-        raise ValueError(f"{digits[:_MAX_QUOTED_CHARACTERS]} is too large a number")
-    return number
-
-
-def _check_depth(value: object, level: int = 0) -> None:
-    """Raise ValueError for a value nested deeper than `_MAX_DEPTH`."""
-    if level > _MAX_DEPTH:
-        raise ValueError(f"nested deeper than {_MAX_DEPTH} levels")
-    items: object = cast("dict[str, object]", value).values() if isinstance(value, dict) else value
-    if isinstance(value, (dict, list)):
-        for item in cast("Iterable[object]", items):
-            if isinstance(item, (dict, list)):
-                _check_depth(cast("object", item), level + 1)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+        return parse_json_object(line)
+    except PlainDataError as error:
+        at = f" at column {error.column}" if error.column else ""
+        raise ConversationError(f"{where}: {error.reason}{at}, expected one JSON object") from error
 
 
 def _check_messages(value: object, where: str) -> tuple[Message, ...]:
     """The value as messages; raises ConversationError for the first faulty one."""
     if not isinstance(value, list):
-        raise ConversationError(f"{where}: messages: {_json_type(value)}, expected a list")
+        raise ConversationError(f"{where}: messages: {json_type(value)}, expected a list")
     if not value:
         raise ConversationError(f"{where}: messages: empty, expected at least one message")
     messages = cast("list[object]", value)
@@ -155,7 +118,7 @@ def _check_messages(value: object, where: str) -> tuple[Message, ...]:
 def _check_message(value: object, call_ids: set[str], where: str) -> None:
     """Check one message; `call_ids`: the tool calls of all messages so far, to which its own are added."""
     if not isinstance(value, dict):
-        raise ConversationError(f"{where}: {_json_type(value)}, expected an object")
+        raise ConversationError(f"{where}: {json_type(value)}, expected an object")
     message = cast("dict[str, Any]", value)
     role = message.get("role")
     if role not in ROLES:
@@ -163,7 +126,7 @@ def _check_message(value: object, call_ids: set[str], where: str) -> None:
     content: object = message.get("content")
     if not (content is None or isinstance(content, str) or (isinstance(content, list) and _is_part_list(cast("list[object]", content)))):
         raise ConversationError(
-            f"{where}: content: {_json_type(cast('object', content))}, expected a string, null or a list of parts with a type"
+            f"{where}: content: {json_type(cast('object', content))}, expected a string, null or a list of parts with a type"
         )
     call_ids.update(call["id"] for call in _check_calls(message.get("tool_calls"), where))
     call_id = message.get("tool_call_id")
@@ -194,17 +157,12 @@ def _part_text(part: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else json.dumps(part, ensure_ascii=False)
 
 
-def _json_type(value: object) -> str:
-    names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
 def message_time(message: Message, default: str) -> str:
     """A message's own time if it has a readable one, else `default`, as an RFC 3339 timestamp."""
     for name in _TIME_FIELDS:
         if isinstance(value := message.get(name), str):
             try:
                 return format_timestamp(parse_timestamp(value))
-            except (ValueError, OverflowError):
+            except ValueError:
                 continue
     return format_timestamp(parse_timestamp(default))

@@ -1,16 +1,12 @@
 """Reads JSON from the answer of a model: the whole answer, a code fence or the text between brackets; repaired where it is complete."""
 
-import json
-import re
 from collections.abc import Iterator
-from typing import NoReturn
 
 import json_repair
 
+from pandora_dagster.documents.delimited_blocks import code_fences
+from pandora_dagster.documents.plain_json import parse_json
 from pandora_dagster.errors import BadAnswerError
-
-FENCED = re.compile(r"^[ \t]*```([A-Za-z]*)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
-"""A code fence: its language and its content."""
 
 _MAX_FAULT_CHARACTERS = 120
 
@@ -37,8 +33,8 @@ def read_strict_json(text: str) -> object:
     faults: list[str] = []
     for candidate in _json_candidates(text):
         try:
-            return _parse_strictly(candidate)
-        except (ValueError, RecursionError) as error:
+            return parse_json(candidate)
+        except ValueError as error:
             faults.append(str(error))
     raise ValueError(faults[0])
 
@@ -46,7 +42,7 @@ def read_strict_json(text: str) -> object:
 def _json_candidates(text: str) -> Iterator[str]:
     """The whole text, the contents of code fences, and the text between brackets."""
     yield text
-    yield from (body.strip() for language, body in FENCED.findall(text) if language.lower() in ("", "json"))
+    yield from (body.strip() for language, body in code_fences(text) if language.lower() in ("", "json"))
     yield from _bracketed_texts(text)
 
 
@@ -56,14 +52,6 @@ def _bracketed_texts(text: str) -> Iterator[str]:
         start, end = text.find(opening), text.rfind(closing)
         if start >= 0:
             yield text[start : end + 1] if end > start else text[start:]
-
-
-def _parse_strictly(text: str) -> object:
-    return json.loads(text, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _is_unclosed(text: str) -> bool:
@@ -84,8 +72,8 @@ def _is_unclosed(text: str) -> bool:
 def _repair(text: str, fault: str) -> object:
     """Read JSON after a repair; `fault` is that of the text without one. Raises BadAnswerError."""
     try:
-        value = _parse_strictly(json_repair.repair_json(text))
-    except (ValueError, RecursionError) as error:
+        value = parse_json(json_repair.repair_json(text))
+    except (ValueError, RecursionError) as error:  # the repair itself recurses
         raise BadAnswerError(f"answer: not JSON ({fault}): expected one JSON object") from error
     if value in ("", [], {}):
         raise BadAnswerError(f"answer: not JSON ({fault}): expected one JSON object")

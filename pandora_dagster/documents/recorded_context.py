@@ -8,6 +8,7 @@ from typing import Any
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.documents.conversation_messages import INSTRUCTION_ROLES, message_text
 from pandora_dagster.documents.markdown import code_fence
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.documents.sections import new_context
 
 PREAMBLE_TITLE = "Before This Turn"
@@ -92,8 +93,8 @@ def _result_block(number: int, name: str, arguments: object, result: Message | N
 def _arguments(arguments: object) -> str:
     """The arguments on one line as JSON; text that is not JSON verbatim in a fence."""
     try:
-        value: object = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
+        value = parse_json(arguments) if isinstance(arguments, str) else arguments
+    except PlainDataError:
         return "Arguments:\n" + code_fence(str(arguments))
     line = arguments if isinstance(arguments, str) and "\n" not in arguments else json.dumps(value, ensure_ascii=False)
     return f"Arguments: {line}"

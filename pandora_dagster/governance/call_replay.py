@@ -4,7 +4,6 @@ One batch of inputs is in memory at a time, however long the log is.
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.recipe_schema import CallCase
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import BadAnswerError, DocumentError
 from pandora_dagster.execution.call.answer_parser import read_answer
@@ -188,8 +188,8 @@ def _changed_fields(before: str, after: str) -> Iterator[str]:
 def _parse_object(text: str) -> Mapping[str, Any] | None:
     """Parse a JSON object, also one in an answer that needs repair; None for any other text."""
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = parse_json(text)
+    except PlainDataError:
         try:
             value = read_answer(text, OutputFormat.JSON, finish_reason="stop", mapping=True) if text.lstrip().startswith("{") else None
         except BadAnswerError:

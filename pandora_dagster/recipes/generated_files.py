@@ -10,15 +10,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
-import yaml
-
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import ASSERTIONS, LoadedRecipe, Recipe
+from pandora_dagster.documents.plain_yaml import SourceFault, read_yaml, render_yaml
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.recipe_paths import POLICY_PROMPT, REGISTRY_FILE, SCHEMA_FILE, prompt_files
 from pandora_dagster.recipes.recipe_reader import content_digest, read_prompt
 from pandora_dagster.recipes.schema_notation import render_schema
-from pandora_dagster.recipes.yaml_source import SourceFault
 
 _FILE_HEADER = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"
 _FIRST_SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
@@ -35,8 +33,7 @@ def build_registry(loader: RecipeLoader, counter: TokenMeasure, *, excluded: Col
 
 def render_registry(loader: RecipeLoader, counter: TokenMeasure) -> str:
     """The text that `recipes/registry.yaml` must have."""
-    plain = yaml.safe_dump(build_registry(loader, counter), sort_keys=False, allow_unicode=True, default_flow_style=None, width=140)
-    return _FILE_HEADER + plain
+    return _FILE_HEADER + render_yaml(build_registry(loader, counter), width=140)
 
 
 def write_registry(loader: RecipeLoader, counter: TokenMeasure) -> None:
@@ -79,11 +76,7 @@ def _differences(written: Mapping[str, Any], built: Mapping[str, Any], skipped: 
 
 def _parse_registry(text: str) -> Mapping[str, Any]:
     """The registry in a text; {} where the text is not a YAML mapping."""
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return {}
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    return read_yaml(text).fields
 
 
 def _recipe_entry(loaded: LoadedRecipe) -> dict[str, Any]:

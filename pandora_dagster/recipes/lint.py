@@ -12,7 +12,6 @@ Conventions of a prompt:
 - It names only tools that exist.
 """
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import PartKind, frame_text
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.recipes.example_coverage import example_tools, missing_outcomes
 from pandora_dagster.recipes.generated_files import check_registry, check_schema_file, referenced_prompts
@@ -243,8 +243,8 @@ def _tool_faults(loaded: LoadedRecipe, tools: Collection[str]) -> Iterator[str]:
 
 def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = parse_json(text)
+    except PlainDataError as error:
         yield f"prompt: example is not JSON ({error}): expected an answer that the output schema takes"
         return
     for fault in example_faults(loaded.recipe.output_schema or {}, value):

@@ -6,8 +6,8 @@ from typing import Any, cast
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
+from pandora_dagster.documents.plain_yaml import FieldPath, dotted_path
 from pandora_dagster.recipes.schema_notation import resolve_reference, subschemas
-from pandora_dagster.recipes.yaml_source import FieldPath, dotted_path
 
 _MAX_MESSAGE_CHARACTERS = 160
 

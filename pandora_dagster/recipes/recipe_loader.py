@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.plain_yaml import SourceFault
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.recipes.recipe_paths import (
     POLICY_PROMPT,
@@ -22,7 +23,7 @@ from pandora_dagster.recipes.recipe_paths import (
     split_name,
 )
 from pandora_dagster.recipes.recipe_reader import read_recipe
-from pandora_dagster.recipes.yaml_source import FileStamp, SourceFault, file_stamp, read_text
+from pandora_dagster.recipes.text_files import FileStamp, file_stamp, read_text
 from pandora_dagster.shipped import shipped_folder
 
 _NAME_LINE = re.compile(r"^name:[ \t]*['\"]?([\w-]+)", re.MULTILINE | re.ASCII)

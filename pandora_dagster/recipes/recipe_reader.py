@@ -1,6 +1,6 @@
 """Reads one recipe file with its prompts into a LoadedRecipe, or reports all its faults at once (specification 000, section 18).
 
-The YAML is parsed with the line of each field (`yaml_source`), checked by the `Recipe` model and, for its output schema, by
+The YAML is parsed with the line of each field (`plain_yaml`), checked by the `Recipe` model and, for its output schema, by
 `output_schema`. The version of a recipe is the hash of its fields and texts.
 """
 
@@ -16,10 +16,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pandora_dagster.contracts.recipe_schema import ASSERTIONS, LoadedRecipe, PromptFile, Recipe, RecipeTest
+from pandora_dagster.documents.plain_yaml import SourceFault, YamlSource, dotted_path, read_yaml_mapping
 from pandora_dagster.errors import RecipeValidationError
 from pandora_dagster.recipes.output_schema import schema_faults
 from pandora_dagster.recipes.recipe_paths import POLICY_PROMPT
-from pandora_dagster.recipes.yaml_source import SourceFault, YamlSource, dotted_path, read_text, read_yaml
+from pandora_dagster.recipes.text_files import read_text
 
 INLINE_PROMPT = "prompts/inline/system_prompt.md"
 """The path in LoadedRecipe.prompts of a recipe's own `system_prompt`; no such file exists."""
@@ -49,7 +50,7 @@ def read_recipe(file: Path, prompts: Path, *, path: str, display_path: str, with
     if not with_tests and not isinstance(text, SourceFault):
         text = _TESTS_BLOCK.sub(lambda block: "\n" * block[0].count("\n"), text)
     source, recipe, faults = (YamlSource(None, (text,)), None, ()) if isinstance(text, SourceFault) else _parse_recipe(text)
-    references = _prompt_references(source.data or {})
+    references = _prompt_references(source.fields)
     texts = {name: read_prompt(prompts, name) for name in references}
     policy = read_prompt(prompts, POLICY_PROMPT)
     prompt_faults = [
@@ -74,7 +75,7 @@ def read_prompt(prompts: Path, name: str) -> str | SourceFault:
 @lru_cache(maxsize=128)
 def _parse_recipe(text: str) -> tuple[YamlSource, Recipe | None, tuple[SourceFault, ...]]:
     """Parse a recipe text; returns its source, the recipe where it is valid, and the faults. Cached for all loaders of the process."""
-    source = read_yaml(text)
+    source = read_yaml_mapping(text)
     if source.data is None:
         return source, None, ()
     faults = (*_choice_faults(source), *_output_faults(source))
@@ -87,7 +88,7 @@ def _parse_recipe(text: str) -> tuple[YamlSource, Recipe | None, tuple[SourceFau
 
 def _choice_faults(source: YamlSource) -> Iterator[SourceFault]:
     """The faults that the model would report only once every field is valid, so that all are reported at once."""
-    data = source.data or {}
+    data = source.fields
     if (data.get("system_prompt") is None) == (not data.get("prompt_files")):
         has_both = data.get("system_prompt") is not None
         yield SourceFault(
@@ -98,7 +99,7 @@ def _choice_faults(source: YamlSource) -> Iterator[SourceFault]:
 
 
 def _output_faults(source: YamlSource) -> Iterator[SourceFault]:
-    schema: Any = (source.data or {}).get("output_schema")
+    schema: Any = source.fields.get("output_schema")
     if isinstance(schema, dict):
         schema = cast("dict[str, Any]", schema)
         for schema_path, text in schema_faults(schema):

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.documents.plain_yaml import render_yaml
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.recipes.recipe_reader import INLINE_PROMPT, content_digest, versioned_fields
 
@@ -69,7 +69,7 @@ def _render(written: _VersionText) -> str:
 def version_parts(loaded: LoadedRecipe) -> dict[str, str]:
     """The parts of a version by name: the recipe as YAML, the policy, each prompt file."""
     plain = loaded.recipe.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"tests"})
-    recipe = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
+    recipe = render_yaml(plain, width=100, flow_leaves=False)
     return {"recipe": recipe, "policy": loaded.policy, **{entry.path: text for entry, text in loaded.prompts}}
 
 

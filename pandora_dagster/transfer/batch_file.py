@@ -1,6 +1,5 @@
 """Reads a file of queries, one JSON object a line, strictly; each fault is reported with its line."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Annotated, Literal
 
@@ -9,6 +8,7 @@ from pydantic_core import ErrorDetails
 
 from pandora_dagster.contracts.batches import RejectedLine
 from pandora_dagster.contracts.ids import session_id, user_id
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
 from pandora_dagster.errors import BadIdError
 
 MAX_LINE_BYTES = 1_000_000
@@ -80,21 +80,12 @@ def _read_line(number: int, line: bytes) -> QueryLine | RejectedLine:
     except UnicodeDecodeError as fault:
         return RejectedLine(line=number, reason=f"byte {fault.start}: not UTF-8: expected UTF-8 text", text=text)
     try:
-        json.loads(text, object_pairs_hook=_reject_duplicates)
-        return QueryLine.model_validate_json(text)
-    except json.JSONDecodeError as fault:
-        return RejectedLine(line=number, reason=f"column {fault.colno}: {fault.msg}: expected a JSON object", text=text)
+        return QueryLine.model_validate(parse_json_object(text))
+    except PlainDataError as fault:
+        place = f"column {fault.column}: " if fault.column else ""
+        return RejectedLine(line=number, reason=f"{place}{fault.reason}: expected a JSON object", text=text)
     except ValidationError as invalid:
         return RejectedLine(line=number, reason="; ".join(map(_describe_fault, invalid.errors(include_url=False))), text=text)
-    except (ValueError, RecursionError) as fault:
-        return RejectedLine(line=number, reason=f"{fault}: expected a JSON object", text=text)
-
-
-def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    names = [name for name, _ in pairs]
-    if duplicate := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"{duplicate[:_MAX_SHOWN_CHARACTERS]!r} occurs twice")
-    return dict(pairs)
 
 
 def _describe_fault(error: ErrorDetails) -> str:

@@ -31,7 +31,6 @@ ALLOWED: dict[str, frozenset[str]] = {
     "pydantic": EVERYWHERE,
     "pydantic_core": EVERYWHERE,
     "rich": frozenset({"cli"}),
-    "ruamel": frozenset({"recipes", "stores.user"}),
     "sentencex": frozenset({"language"}),
     "sglang": frozenset({"runtime.offline_worker"}),
     "snowballstemmer": frozenset({"language"}),
@@ -43,7 +42,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "transformers": frozenset({"runtime.embedders"}),
     "typer": frozenset({"cli"}),
     "uvicorn": frozenset({"api"}),
-    "yaml": frozenset({"documents", "recipes", "execution.call.answer_parser", "stores.user"}),
+    "yaml": frozenset({"documents.plain_yaml"}),
     "zstandard": frozenset({"stores"}),
     # Parts of the standard library: connections, databases, processes, the environment.
     **dict.fromkeys(("http.client", "ssl", "urllib.error", "urllib.request"), HTTP_CLIENTS),
@@ -51,6 +50,14 @@ ALLOWED: dict[str, frozenset[str]] = {
     **dict.fromkeys(("asyncio.start_server", "http.server", "socketserver"), frozenset({"api"})),
     **dict.fromkeys(("ftplib", "imaplib", "poplib", "smtplib", "xmlrpc"), frozenset[str]()),
     "socket": HTTP_CLIENTS | {"api.server", "cli.serve_commands"},
+    # What people and other programs write is read by documents.plain_json and plain_yaml. The others read what this program wrote itself
+    # (a cursor, a worker's line, a column, a dump), judge literals of a text (json_scanner, header_lines), or answer with HTTP codes.
+    **dict.fromkeys(
+        ("json.loads", "json.load"),
+        frozenset({"documents.plain_json", "documents.units.json_scanner", "runtime.extractive.evidence.header_lines"})
+        | {"app.compression_service", "api.request_fields", "cli.recipes.recipe_commands", "defs.batch", "runtime.offline_runtime"}
+        | {"runtime.offline_worker", "stores.lineage.lineage_index", "stores.user.memory_files"},
+    ),
     "sqlite3": frozenset({"stores", "contracts.ports.user_storage", "defs.run_records"}),  # outside stores, as a type alone
     "sqlite3.connect": frozenset({"stores"}),
     "multiprocessing": frozenset({"execution.fit.worker_pool"}),
@@ -195,6 +202,8 @@ def test_each_row_of_a_library_is_needed() -> None:
         ("archive.archive_run", "import urllib\ngetattr(urllib, 'request').urlopen"),
         ("tools.document_search", "import urllib.request"),
         ("tools.memory_tools", "import socket"),
+        ("stores.turns.manifests", "import json\njson.loads(text)"),
+        ("documents.meta", "import yaml\nyaml.safe_load(text)"),
     ],
 )
 def test_a_misplaced_library_is_found(module: str, text: str) -> None:

@@ -226,7 +226,7 @@ def test_the_environment_is_read_only_when_asked() -> None:
     """Importing the room reads no environment and loads nothing heavy."""
     code = (
         "import sys, pandora_dagster.settings; "
-        "sys.exit(bool({'openai', 'dagster', 'duckdb', 'pydantic_settings', 'ruamel.yaml', 'tiktoken'} & set(sys.modules)))"
+        "sys.exit(bool({'openai', 'dagster', 'duckdb', 'pydantic_settings', 'yaml', 'tiktoken'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PANDORA_RUNTIME": "foo"}, check=False).returncode == 0
 

@@ -27,9 +27,9 @@ def test_a_line_says_what_it_wants_and_the_rest_is_filled_in() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"{", "column 2: Expecting property name enclosed in double quotes: expected a JSON object"),
-        (b"[1]", "expected a JSON object: "),
-        (b'"q"', "expected a JSON object: "),
+        (b"{", "column 2: not JSON: Expecting property name enclosed in double quotes: expected a JSON object"),
+        (b"[1]", "a list instead of an object: expected a JSON object"),
+        (b'"q"', "a string instead of an object: expected a JSON object"),
         (b'{"query": "  "}', "query: empty: expected the words"),
         (b'{"query": 7}', "query: Input should be a valid string"),
         (b'{"user": "ann"}', "query: missing: expected the words"),
@@ -37,7 +37,7 @@ def test_a_line_says_what_it_wants_and_the_rest_is_filled_in() -> None:
         (b'{"query": "a", "session": "a/b"}', "session: session id 'a/b': expected 1 to 100 letters"),
         (b'{"query": "a", "mode": "fast"}', "mode: Input should be 'chat' or 'code'"),
         (b'{"query": "a", "temperature": 1}', "temperature: unknown: expected query, user, session, mode, id"),
-        (b'{"query": "a", "query": "b"}', "'query' occurs twice: expected a JSON object"),
+        (b'{"query": "a", "query": "b"}', "duplicate key 'query': expected a JSON object"),
         (b'{"query": "a\xff"}', "byte 12: not UTF-8: expected UTF-8 text"),
         (b'{"query": "' + b"a" * MAX_LINE_BYTES + b'"}', "1,000,013 bytes: expected at most 1,000,000"),
         (b"[" * 100_000, "expected a JSON object"),

@@ -1,6 +1,5 @@
 """The command `search`: one query over stored messages, or a file of queries."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -101,12 +100,13 @@ def _read_questions(jsonl: Path) -> list[_Question]:
 
 def _parse_question(line: bytes, number: int) -> _Question:
     from pandora_dagster.contracts.ids import user_id
+    from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
     from pandora_dagster.errors import BadIdError
 
     try:
-        value: Any = json.loads(line)
+        value = parse_json_object(line)
         user, query = value["user_id"], value["query"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (PlainDataError, KeyError):
         return _Question(line=number, fault='expected an object with "user_id" and "query"')
     if not isinstance(user, str) or not isinstance(query, str):
         return _Question(line=number, fault="user_id and query: expected strings")

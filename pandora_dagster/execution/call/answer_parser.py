@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-import yaml
-
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.documents.citations import cited_labels
-from pandora_dagster.documents.model_json import FENCED, read_json
+from pandora_dagster.documents.delimited_blocks import code_fences
+from pandora_dagster.documents.model_json import read_json
+from pandora_dagster.documents.plain_yaml import read_yaml
 from pandora_dagster.errors import BadAnswerError
 
 _OUTER_FENCE = re.compile(r"\A```(?:markdown|md)[ \t]*\n(.*)\n```\Z", re.DOTALL | re.IGNORECASE)
@@ -68,33 +68,14 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(child)
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """SafeLoader with the types of JSON only: a date stays text."""
-
-
-_PlainLoader.yaml_implicit_resolvers = {
-    sign: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def _read_yaml(text: str) -> object:
     """The value of the first YAML fence, or of the whole text."""
-    source = next((body for language, body in FENCED.findall(text) if language.lower() in ("", "yaml", "yml")), text)
-    try:
-        if _has_aliases(source):
-            raise BadAnswerError("answer: YAML with anchors or aliases: expected plain YAML")
-        return cast("object", yaml.load(source, Loader=_PlainLoader))  # noqa: S506 - a SafeLoader with one resolver less
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadAnswerError(
-            f"answer: not YAML ({str(error).splitlines()[0][:_MAX_ERROR_CHARACTERS]}): expected one YAML mapping"
-        ) from error
-
-
-def _has_aliases(text: str) -> bool:
-    """Whether the text has aliases, by which a short answer can expand without limit; no recipe needs them."""
-    tokens = cast("Iterator[yaml.Token]", yaml.scan(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType]
-    return any(isinstance(token, (yaml.AliasToken, yaml.AnchorToken)) for token in tokens)
+    yaml_text = next((body for language, body in code_fences(text) if language.lower() in ("", "yaml", "yml")), text)
+    source = read_yaml(yaml_text)
+    if source.faults:
+        fault = source.faults[0]
+        raise BadAnswerError(f"answer: line {fault.line}: {fault.text[:_MAX_ERROR_CHARACTERS]}: expected one plain YAML mapping")
+    return source.data
 
 
 def _remove_outer_fence(text: str) -> str:

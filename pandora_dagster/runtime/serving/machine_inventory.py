@@ -1,12 +1,12 @@
 """What is on this machine: its GPUs as `nvidia-smi` lists them, and the sizes of the models on its disk."""
 
 import itertools
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
 from pandora_dagster.runtime.serving.launch_command import Service
 from pandora_dagster.runtime.serving.memory_plan import Gpu, ModelSize
 
@@ -109,7 +109,6 @@ def _read_json(path: Path) -> dict[str, object]:
     try:
         if path.stat().st_size > _MAX_JSON_BYTES:
             return {}
-        parsed: object = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return parse_json_object(path.read_bytes())
+    except (OSError, PlainDataError):
         return {}
-    return cast("dict[str, object]", parsed) if isinstance(parsed, dict) else {}

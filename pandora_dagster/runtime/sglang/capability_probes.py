@@ -5,7 +5,6 @@ where the server was not started with --enable-strict-thinking; cached tokens ar
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json, parse_json_object
 from pandora_dagster.errors import ModelError, ModelRejectedError
 from pandora_dagster.runtime.sglang.completion_replies import Completion, WireUsage
 from pandora_dagster.runtime.sglang.connections import Connections
@@ -144,8 +144,8 @@ async def _make_small_call(probed: _ProbedServer) -> _CallOutcome:
 
 def _judge_structure(outcome: _CallOutcome) -> Probe:
     try:
-        parsed: object = json.loads(outcome.text)
-    except ValueError:
+        parsed = parse_json(outcome.text)
+    except PlainDataError:
         parsed = None
     fields = cast("dict[str, object]", parsed) if isinstance(parsed, dict) else {}
     if set(fields) == {"ok"} and isinstance(fields["ok"], bool):
@@ -179,10 +179,9 @@ async def _probe_thinking(probed: _ProbedServer, layers: Sequence[ModelLayer]) -
     if not layers:
         return []
     try:
-        info = json.loads(await probed.get(f"{probed.endpoint.server.url}/server_info"))
-    except (ModelRejectedError, ValueError):
+        arguments = parse_json_object(await probed.get(f"{probed.endpoint.server.url}/server_info"))
+    except (ModelRejectedError, PlainDataError):
         return []
-    arguments = cast("dict[str, object]", info) if isinstance(info, dict) else {}
     if arguments.get("enable_strict_thinking") and arguments.get("reasoning_parser"):
         return [Probe("thinking", True, "thinking within its budget")]
     fault = f"{', '.join(layers)} may think, and the server keeps no thinking budget"

@@ -3,7 +3,6 @@
 The class of an error (`errors`) says whether it is retryable; `execution` retries. No credential gets into a message.
 """
 
-import json
 import socket
 import ssl
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import cast
 
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.errors import (
     EndpointFullError,
     ModelError,
@@ -159,8 +159,8 @@ def _key_hint(endpoint: AnyEndpoint) -> str:
 def _server_message(body: bytes, secret: str) -> str:
     """The server's own message; "" for a body that is not SGLang's, such as the HTML page of a proxy."""
     try:
-        parsed: object = json.loads(body)
-    except (ValueError, RecursionError):
+        parsed = parse_json(body)
+    except PlainDataError:
         return ""
     message = _message_field(parsed)
     return _shorten_message(message.replace(secret, "***") if secret else message)

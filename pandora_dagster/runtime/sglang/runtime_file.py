@@ -5,8 +5,9 @@ from pathlib import Path
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from pandora_dagster.documents.plain_yaml import SourceFault, YamlSource, read_yaml_mapping
 from pandora_dagster.errors import ConfigurationError
-from pandora_dagster.recipes.yaml_source import SourceFault, YamlSource, read_text, read_yaml
+from pandora_dagster.recipes.text_files import read_text
 from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, select_endpoints
 
 _HINT = "The shipped data/runtime.yaml shows the form."
@@ -15,7 +16,7 @@ _HINT = "The shipped data/runtime.yaml shows the form."
 def load_endpoints(path: Path) -> Endpoints:
     """The endpoints that the file's chosen preset names; raises ConfigurationError with every fault of the file."""
     text = read_text(path)
-    source = YamlSource(None, (text,)) if isinstance(text, SourceFault) else read_yaml(text)
+    source = YamlSource(None, (text,)) if isinstance(text, SourceFault) else read_yaml_mapping(text)
     if source.faults:
         raise ConfigurationError("\n".join(f"{path}:{fault.line}: {fault.text}" for fault in source.faults), hint=_HINT)
     try:

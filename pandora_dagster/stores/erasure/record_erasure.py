@@ -3,11 +3,10 @@
 A record of the user alone is deleted; from any other the user's lines and every trace of the user are removed.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,6 +15,7 @@ from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
 from pandora_dagster.contracts.retention import SearchedObject
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
 from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.stores.disk.erasure_intents import FOLDER
 from pandora_dagster.stores.disk.files import disk_errors, write_atomic
@@ -191,7 +191,6 @@ class RecordEraser:
 def _json_object(line: str) -> dict[str, Any] | None:
     """The JSON object in a line, None where it holds none."""
     try:
-        parsed = json.loads(line)
-    except (ValueError, RecursionError):
+        return parse_json_object(line)
+    except PlainDataError:
         return None
-    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None

@@ -1,14 +1,14 @@
 """`turn.json`: reading, validation, migration of older formats, rendering."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import FORMAT_VERSION, Manifest
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.disk.files import read_text
 
@@ -28,13 +28,11 @@ def read_manifest(path: Path, key: TurnKey, revision: int) -> Manifest:
 def parse_manifest(text: str, *, where: str) -> Manifest:
     """A manifest of any known format; raises DocumentError with every fault."""
     try:
-        raw: object = json.loads(text)
-    except ValueError as error:
-        raise DocumentError(f"{where}: not JSON: {error}: expected a turn's manifest") from error
-    if not isinstance(raw, dict):
-        raise DocumentError(f"{where}: {type(raw).__name__}: expected a JSON object")
+        raw = parse_json_object(text)
+    except PlainDataError as error:
+        raise DocumentError(f"{where}: {error}: expected a turn's manifest") from error
     try:
-        return Manifest.model_validate(migrate(cast("RawManifest", raw), where=where))
+        return Manifest.model_validate(migrate(raw, where=where))
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise DocumentError(f"{where}: {faults}") from error

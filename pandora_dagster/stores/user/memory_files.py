@@ -18,26 +18,26 @@ import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import Field, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError, SafeConstructor
-from ruamel.yaml.error import YAMLError
 
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.contracts.user.user_memory import EarlierValue, MemoryEntry
+from pandora_dagster.documents.delimited_blocks import DelimitedBlock, delimited_blocks
+from pandora_dagster.documents.plain_yaml import parse_yaml
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.language.timestamps import parse_timestamp
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import encode_text, path_inside, read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
 
-_BLOCK = re.compile(r"^```ya?ml[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
+_OPENING = re.compile(r"^```ya?ml[ \t]*\r?\n", re.MULTILINE)
+_CLOSING = re.compile(r"^```[ \t]*\r?$", re.MULTILINE)
 _PLAIN_KEY = re.compile(r"(?!(?:true|false|null)$)[a-z][a-z_]*", re.IGNORECASE)
-_DUPLICATE_KEY = re.compile(r'duplicate key "(.*?)" with value', re.DOTALL)
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _INTRODUCTIONS = {
     "preference": "# Preferences\n\nWhat the assistant remembers of what you like. Change it as you wish; the block below is read back.\n",
@@ -56,19 +56,12 @@ class _Record(_Value):
     earlier: tuple[_Value, ...] = ()
 
 
-class _StringDateConstructor(SafeConstructor):
-    """YAML's safe types, except that dates stay text."""
-
-
-_StringDateConstructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)  # pyright: ignore[reportUnknownMemberType]
-
-
 def page_entries(page: str, *, kind: str, where: str) -> tuple[MemoryEntry, ...]:
     """The entries of a page, in order; raises DocumentError, with the line where YAML gives one."""
     block = _block(page, where)
     if block is None:
         return ()
-    records = _parse_block(block.group(1), where, page.count("\n", 0, block.start(1)))
+    records = _parse_block(block, where)
     return tuple(_entry(key, record, kind, where) for key, record in records.items())
 
 
@@ -77,45 +70,36 @@ def page_with_entries(page: str, entries: Iterable[MemoryEntry], *, kind: str, w
     text = f"```yaml\n{_render_entries(entries)}```"
     block = _block(page, where)
     if block is not None:
-        carriage_return = "\r" if block.group(0).endswith("\r") else ""
-        return page[: block.start()] + text + carriage_return + page[block.end() :]
+        carriage_return = "\r" if block.closing[0].endswith("\r") else ""
+        return page[: block.start] + text + carriage_return + page[block.end :]
     before = page or _INTRODUCTIONS[kind]
     return before + ("" if before.endswith("\n") else "\n") + f"\n{text}\n"
 
 
-def _block(page: str, where: str) -> re.Match[str] | None:
+def _block(page: str, where: str) -> DelimitedBlock | None:
     """The YAML block of a page, None where it has none; raises DocumentError for two, or for one without an end."""
-    blocks = list(_BLOCK.finditer(page))
+    blocks = list(islice(delimited_blocks(page, _OPENING, _CLOSING), 2))
     if len(blocks) > 1:
-        line = page.count("\n", 0, blocks[1].start()) + 1
+        line = page.count("\n", 0, blocks[1].start) + 1
         raise DocumentError(f"{where}:{line}: a second YAML block: expected one, with all records in it")
     if not blocks and re.search(r"^```ya?ml", page, re.MULTILINE):
         raise DocumentError(f"{where}: its YAML block has no end: expected a line ```")
     return blocks[0] if blocks else None
 
 
-def _parse_block(text: str, where: str, lines_before: int) -> dict[object, object]:
-    """Key -> record, both unchecked; raises DocumentError with the line of the page."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _StringDateConstructor
-    try:
-        parsed: object = yaml.load(text)  # pyright: ignore[reportUnknownMemberType]
-    except YAMLError as error:
-        # ruamel leaves its errors' fields untyped: a mark has `line`, counted from 0.
-        line = lines_before + 1 + int(getattr(getattr(error, "problem_mark", None), "line", 0))
-        problem = getattr(error, "problem", None) or error
-        if isinstance(error, DuplicateKeyError) and (match := _DUPLICATE_KEY.search(str(problem))):
-            problem = f"duplicate key {match.group(1)}"
-        raise DocumentError(f"{where}:{line}: {problem}: expected YAML with each key once") from error
+def _parse_block(block: DelimitedBlock, where: str) -> dict[str, object]:
+    """Key -> record, unchecked; raises DocumentError with the line of the page."""
+    lines_before = block.opening.string.count("\n", 0, block.opening.end())
+    parsed: object = parse_yaml(block.body, where=where, lines_before=lines_before)
     if parsed is None:
         return {}
     if not isinstance(parsed, dict):
         raise DocumentError(f"{where}:{lines_before + 1}: {type(parsed).__name__}: expected a mapping of keys to records")
-    return cast("dict[object, object]", parsed)
+    return cast("dict[str, object]", parsed)
 
 
-def _entry(key: object, record: object, kind: str, where: str) -> MemoryEntry:
-    if not isinstance(key, str) or not key:
+def _entry(key: str, record: object, kind: str, where: str) -> MemoryEntry:
+    if not key:
         raise DocumentError(f"{where}: key {key!r}: expected a word")
     try:
         checked = _Record.model_validate(record)

@@ -11,10 +11,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.user.sources import Note, NoteHeader, NoteListing, NoteMatch
+from pandora_dagster.documents.delimited_blocks import delimited_blocks, without_code_blocks
+from pandora_dagster.documents.plain_yaml import parse_yaml
 from pandora_dagster.errors import DocumentError, PandoraError
 from pandora_dagster.stores.disk.files import disk_errors, path_inside, read_text
 from pandora_dagster.stores.disk.layout import Layout
@@ -22,12 +22,12 @@ from pandora_dagster.stores.user.note_index import DuckNoteIndex, IndexedNote, N
 
 # The text of a Markdown note as Obsidian writes it: front matter, tags, wiki links (specification 004, section 13).
 
-_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE | re.DOTALL)
-_FRONT_MATTER_START = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
-_TITLE = re.compile(r"^# +(.+?)[ \t#]*$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
+_FRONT_MATTER_END = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_TITLE = re.compile(r"^# +(.+)$", re.MULTILINE)
 _TAG = re.compile(r"(?<![\w/#&])#([A-Za-z_][\w/-]{0,79})")
 _LINK = re.compile(r"\[\[([^\[\]|#^\n]{1,200})(?:[#^|][^\[\]\n]*)?\]\]")
-_CODE = re.compile(r"^(```|~~~).*?^\1[ \t]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_CODE_SPAN = re.compile(r"`[^`\n]*`")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_FIELDS = ("updated", "modified", "date", "created")
 """Front matter fields with the date of a note, the preferred one first."""
@@ -39,10 +39,10 @@ _MAX_TITLE_CHARACTERS, _MAX_TAGS, _MAX_LINKS, _MAX_TAG_CHARACTERS = 200, 40, 100
 def read_note(text: str, *, name: str, where: str) -> Note:
     """The note `text` under its name; raises DocumentError with the line where its front matter is broken."""
     front_matter, body = _split_front_matter(text, where)
-    prose = _CODE.sub(" ", body)
+    prose = _CODE_SPAN.sub(" ", without_code_blocks(body))
     heading = _TITLE.search(prose)
     file_name = name.rpartition("/")[2].removesuffix(".md")
-    title = _plain_text(front_matter.get("title")) or (heading.group(1) if heading else "") or file_name.replace("_", " ")
+    title = _plain_text(front_matter.get("title")) or (heading.group(1).rstrip(" \t\r#") if heading else "") or file_name.replace("_", " ")
     header = NoteHeader(
         name=name,
         title=" ".join(title.split())[:_MAX_TITLE_CHARACTERS],
@@ -54,26 +54,19 @@ def read_note(text: str, *, name: str, where: str) -> Note:
 
 def _split_front_matter(text: str, where: str) -> tuple[Mapping[str, Any], str]:
     """The front matter of a note, {} where it has none, and its body; raises DocumentError."""
-    match = _FRONT_MATTER.match(text)
-    if not match:
-        if _FRONT_MATTER_START.match(text):
+    block = next(delimited_blocks(text, _FRONT_MATTER, _FRONT_MATTER_END), None)
+    if block is None:
+        if _FRONT_MATTER.match(text):
             raise DocumentError(f"{where}:1: front matter without its end: expected a line --- after it")
         return {}, text.removeprefix("\ufeff")
-    if len(match.group(1)) > MAX_FRONT_MATTER_CHARACTERS:
-        raise DocumentError(
-            f"{where}:1: front matter of {len(match.group(1)):,} characters: expected at most {MAX_FRONT_MATTER_CHARACTERS:,}"
-        )
-    try:
-        parsed: object = yaml.safe_load(match.group(1))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)  # YAML errors have a mark where the position is known
-        line = int(getattr(mark, "line", 0)) + 2
-        raise DocumentError(f"{where}:{line}: front matter: {getattr(error, 'problem', None) or error}: expected YAML") from error
+    if len(block.body) > MAX_FRONT_MATTER_CHARACTERS:
+        raise DocumentError(f"{where}:1: front matter of {len(block.body):,} characters: expected at most {MAX_FRONT_MATTER_CHARACTERS:,}")
+    parsed: object = parse_yaml(block.body, where=where, lines_before=1)
     if parsed is None:
-        return {}, text[match.end() :]
+        return {}, text[block.end :]
     if not isinstance(parsed, dict):
         raise DocumentError(f"{where}:2: front matter: {type(parsed).__name__}: expected a mapping such as `tags: [a, b]`")
-    return cast("Mapping[str, Any]", parsed), text[match.end() :]
+    return cast("Mapping[str, Any]", parsed), text[block.end :]
 
 
 def _tags(front_matter: Mapping[str, Any]) -> list[str]:
@@ -86,7 +79,7 @@ def _tags(front_matter: Mapping[str, Any]) -> list[str]:
 def _day(front_matter: Mapping[str, Any]) -> str:
     """The ISO date of the note's last change or creation by its front matter; "" where it has none."""
     for name in _DATE_FIELDS:
-        if match := _DAY.match(_plain_text(front_matter.get(name)) or str(front_matter.get(name) or "")):
+        if match := _DAY.match(_plain_text(front_matter.get(name))):
             with suppress(ValueError):
                 return date.fromisoformat(match.group()).isoformat()
     return ""

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.user.sources import Claim, Research, ResearchRow, Visit, VisitRow, research_logical_id, visit_logical_id
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
@@ -75,13 +76,10 @@ def read_record(text: str, record_type: type[RecordType], *, where: str) -> Reco
     """The record in `text`; raises DocumentError with one line for each fault: `FILE: claims.0.confidence: what: expected`."""
     expected = f"expected one object with {_required(record_type)}"
     try:
-        value: object = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
-    except json.JSONDecodeError as error:
-        raise DocumentError(f"{where}:{error.lineno}: not JSON: {error.msg}: {expected}") from error
-    except RecursionError as error:
-        raise DocumentError(f"{where}: nested too deeply: {expected}") from error
-    except ValueError as error:
-        raise DocumentError(f"{where}: {error}: {expected}") from error
+        value = parse_json(text)
+    except PlainDataError as error:
+        place = f"{where}:{error.line}" if error.line else where
+        raise DocumentError(f"{place}: {error.reason}: {expected}") from error
     try:
         return record_type.model_validate(value)
     except ValidationError as error:
@@ -122,18 +120,6 @@ def _required(record_type: type[RecordType]) -> str:
 def _place(path: Sequence[int | str]) -> str:
     """`claims.0.confidence: ` for messages; "" for the record itself."""
     return ".".join(map(str, path)) + ": " if path else ""
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        duplicate = next(key for n, (key, _) in enumerate(pairs) if key in dict(pairs[:n]))
-        raise ValueError(f"duplicate key {duplicate[:60]!r}")
-    return fields
 
 
 _MAX_TITLE_CHARACTERS, _MAX_NAME_CHARACTERS, _MAX_NAMES = 200, 60, 20

@@ -44,4 +44,4 @@ def test_a_section_2_that_does_not_read_back_halts_before_any_plan(rig, monkeypa
     monkeypatch.setattr(context_gatherer, "fit_section2", broken)
     intervention = rig.halted(rig.ask())
     assert (intervention.type, intervention.phase) == ("corrupt_document", "task_plan") and rig.runtime.calls()["planner"] == 0
-    assert intervention.message.startswith("context.md: section 2: _meta block: not YAML") and "ask again" in intervention.hint
+    assert intervention.message.startswith("context.md: section 2: _meta block:3: not YAML") and "ask again" in intervention.hint

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pandora_dagster.documents.plain_yaml import read_yaml
 from pandora_dagster.runtime.serving.launch_command import Service, full_command, server_environment, services
 from pandora_dagster.runtime.serving.machine_inventory import model_folder, model_size, parse_gpus, token_bytes
 from pandora_dagster.runtime.serving.memory_plan import GB, Gpu, ModelSize, memory_plan, static_memory_fraction
@@ -198,9 +199,7 @@ def test_the_shipped_stack_fits_80_gb() -> None:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    from ruamel.yaml import YAML
-
-    return json.loads(json.dumps(YAML(typ="safe").load(text)))
+    return read_yaml(text).fields
 
 
 def test_nvidia_smi() -> None:

@@ -148,7 +148,7 @@ DAMAGE = {
     "file emptied": (lambda f: (f / "response.md").write_text(""), "response.md: empty"),
     "manifest gone": (lambda f: (f / "turn.json").unlink(), "turn.json: missing"),
     "manifest cut": (lambda f: (f / "turn.json").write_text('{"format'), "turn.json: not JSON"),
-    "manifest a list": (lambda f: (f / "turn.json").write_text("[]"), "turn.json: list: expected a JSON object"),
+    "manifest a list": (lambda f: (f / "turn.json").write_text("[]"), "turn.json: a list instead of an object: expected a turn's manifest"),
     "format of tomorrow": (changed(format_version=4), "turn.json: format_version 4: expected at most 3"),
     "format no number": (changed(format_version="1"), "turn.json: format_version '1': expected a number"),
     "unknown field": (changed(extra=1), "turn.json: extra: "),

@@ -73,7 +73,7 @@ def test_a_page_without_its_block_gets_one_at_its_end(memory, tmp_path):
 BROKEN = {
     "two equal keys": (
         "a: {value: 1, confidence: 1}\na: {value: 2, confidence: 1}",
-        r"p\.md:5: duplicate key a: expected YAML with each key once",
+        r"p\.md:5: a: duplicate key: expected once",
     ),
     "not YAML": ("a: [1\nb: 2", r"p\.md:[5-6]: .*expected YAML"),
     "no mapping": ("- a", r"p\.md:4: list: expected a mapping"),
@@ -81,7 +81,7 @@ BROKEN = {
     "unknown field": ("a: {value: 1, confidence: 1, x: 2}", r"p\.md: a: x: "),
     "confidence over 1": ("a: {value: 1, confidence: 7}", r"p\.md: a: confidence: "),
     "a record that is a word": ("a: b", r"p\.md: a: "),
-    "a key that is a number": ("1: {value: 1, confidence: 1}", r"p\.md: key 1: expected a word"),
+    "a key that is a number": ("1: {value: 1, confidence: 1}", r"p\.md:4: the key '1': expected a string as key"),
     "two blocks": ("a: {value: 1, confidence: 1}\n```\n\n```yaml\nb: 1", r"p\.md:7: a second YAML block"),
 }
 

@@ -77,11 +77,11 @@ def test_notes_in_their_forms(text, title, tags):
 @pytest.mark.parametrize(
     ("front", "says"),
     [
-        ("---\ntags: [a\n---\n", r"n:\d: front matter: .*expected YAML"),
+        ("---\ntags: [a\n---\n", r"n:3: not YAML: .*expected YAML"),
         ("---\ntitle: x\n", r"n:1: front matter without its end"),
         ("---\n- a\n---\n", r"n:2: front matter: list: expected a mapping"),
         (f"---\na: {'x' * 70_000}\n---\n", r"n:1: front matter of 70,\d+ characters"),
-        ("---\n!!python/object/apply:os.system [ls]\n---\n", r"front matter: .*expected YAML"),
+        ("---\n!!python/object/apply:os.system [ls]\n---\n", r"n:2: a value with the tag os\.system: expected a plain value"),
     ],
 )
 def test_broken_front_matter_is_named_with_its_line(front, says):

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
+
 _PREFERENCE = re.compile(r"^- ([^:\n]+): (.+?)(?: \(confidence [\d.]+(?:, turn (\d+))?\))?$", re.MULTILINE)
 
 
@@ -60,8 +62,8 @@ def json_lines(text: str) -> list[Mapping[str, Any]]:
 def json_object(text: str) -> Mapping[str, Any]:
     """The one JSON object that `text` is, {} where it is none."""
     try:
-        return as_mapping(json.loads(text))
-    except (ValueError, RecursionError):
+        return parse_json_object(text)
+    except PlainDataError:
         return {}
 
 

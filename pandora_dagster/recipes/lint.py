@@ -181,8 +181,8 @@ def _outcome_faults(loaded: LoadedRecipe) -> Iterator[str]:
 
 def _read_json(text: str) -> object:
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse_json(text)
+    except PlainDataError:
         return None  # reported by `_json_faults`
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -289,3 +289,15 @@ def test_half_a_request_is_closed(tmp_path: Path) -> None:
                 assert b" 408 " in late.recv(4096)
         with api.http() as client:
             assert client.get("/health").status_code == 200
+
+
+def test_a_connection_too_many_is_refused(tmp_path: Path) -> None:
+    """Those before it stay open and are answered."""
+    code = "from pandora_dagster.api import connection_limits as c; c.MAX_CONNECTIONS = 3\n" + PANDORA
+    with started(tmp_path / "store", code=code) as api, ExitStack() as clients:
+        open_ones = [clients.enter_context(socket.create_connection(("127.0.0.1", api.port), timeout=10)) for _ in range(3)]
+        with socket.create_connection(("127.0.0.1", api.port), timeout=10) as extra:
+            answer = extra.recv(4096)
+            assert b" 503 " in answer and b"too_many_connections" in answer
+        open_ones[0].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 200 " in open_ones[0].recv(4096)

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from pandora_dagster.app.composition import (
     utc_now,
 )
 from pandora_dagster.app.store_adapters import open_recipe_tests, open_vault
+from pandora_dagster.archive import session_narratives, user_digests
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
@@ -26,7 +27,7 @@ from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.governance.dry_run import CallCapture, DryRunExecutor, PinnedRecipeLoader
 from pandora_dagster.governance.promotion import PromotionContext, resolve_version
 from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, run_recipe_tests
-from pandora_dagster.phases.flow.phase_table import answer_model
+from pandora_dagster.phases.flow.phase_table import answer_model, recipe_documents, recipe_stem
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
 from pandora_dagster.recipes.lint import check_all
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file
@@ -46,8 +47,23 @@ class RecipeCheckResult:
 def check_recipes(settings: Settings) -> RecipeCheckResult:
     """Check all recipes, prompts, the registry and the schema."""
     recipes = open_recipe_loader(settings)
-    checked = check_all(recipes, TOOL_NAMES, open_counter(settings))
+    checked = check_all(recipes, TOOL_NAMES, open_counter(settings), loadable_documents)
     return RecipeCheckResult(len(recipes.names()), checked.faults, checked.notices)
+
+
+def loadable_documents(loaded: LoadedRecipe) -> Collection[str] | None:
+    """The documents that calls of a recipe can load; None for a recipe that nothing calls.
+
+    A compression recipe reads one document, under the name that it gives it itself.
+    """
+    known: Mapping[str, Collection[str]] = {
+        **recipe_documents(),
+        session_narratives.RECIPE: ("entries",),
+        user_digests.RECIPE: ("task_context", "summaries"),
+    }
+    if loaded.recipe.content_type is not None:
+        return loaded.recipe.input_docs[:1]
+    return known.get(loaded.path) or known.get(recipe_stem(loaded.path))
 
 
 def check_files(settings: Settings, files: Sequence[Path]) -> RecipeCheckResult:

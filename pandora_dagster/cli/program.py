@@ -159,13 +159,27 @@ def common(
     context: typer.Context,
     root: Annotated[str, typer.Option("--root", help="Store root; default PANDORA_ROOT or data/panda-system-docs.")] = "",
     runtime: Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default PANDORA_RUNTIME.")] = "",
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print what is compressed and other events, as lines on stderr.")] = False,
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     context.obj = StoreOptions(root, runtime)
+    if verbose:
+        _print_events()
     from pandora_dagster.settings import process_environment, removed_settings
 
     for notice in removed_settings(process_environment()):
         print_note(f"pandora: {notice}")
+
+
+def _print_events() -> None:
+    """Print the log lines of Pandora on stderr, those of compressions (specification 000, section 27) among them."""
+    import logging
+
+    logger, handler = logging.getLogger("pandora_dagster"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
 
 
 def run() -> None:

@@ -78,6 +78,8 @@ class CompressionRequest(CompressionInput):
 
     target: int = field(kw_only=True)
     """At most so many cl100k tokens; under 1 is refused."""
+    recipe: str = field(default="", kw_only=True)
+    """The recipe whose call needs the text shorter; "" for a document that is stored."""
 
     @property
     def is_repeated(self) -> bool:

@@ -289,7 +289,8 @@ class CallRecord(StrictModel):
     cost: float = 0.0
     """Cost of all attempts, by the price table in `runtime.yaml`."""
     context_sizes: Mapping[str, int] = {}
-    """Planned tokens of the pack by source: documents by name, everything else by kind (specification 002, section 8)."""
+    """Planned tokens of the pack by source: documents by name, everything else by kind (specification 002, section 8); 0 for a document
+    that the recipe names and the call did not have."""
     routed: tuple[str, ...] = ()
     """Why the router chose the layer; empty where it did not choose."""
 

@@ -176,8 +176,9 @@ class CompressionSettings(StrictModel):
     """Compression of inputs when the call's input exceeds its budget (specification 000, section 10.1)."""
 
     enabled: bool = True
-    model_layer: Literal[ModelLayer.NERVES] = ModelLayer.NERVES
-    preserve: tuple[str, ...] = ("section_0", "tool_errors")
+    preserve: Annotated[
+        tuple[str, ...], Field(description="Inputs that are never compressed: section_<n> of context.md, or documents by name.")
+    ] = ("section_0",)
     mode: Annotated[
         Literal["select", "rewrite"],
         Field(
@@ -185,6 +186,13 @@ class CompressionSettings(StrictModel):
             exclude_if=lambda mode: mode == "select",
         ),
     ] = "select"
+    _removed = removed_fields(model_layer="NERVES")
+
+    @field_validator("preserve", mode="before")
+    @classmethod
+    def _drop_tool_errors(cls, value: object) -> object:
+        """Every compression keeps errors, which are facts: naming them (specification 000, section 10.1) adds nothing."""
+        return [name for name in cast("Sequence[object]", value) if name != "tool_errors"] if isinstance(value, (list, tuple)) else value
 
 
 class Recipe(StrictModel):
@@ -212,7 +220,10 @@ class Recipe(StrictModel):
         ]
         | None
     ) = None
-    risk_level: Literal["low", "medium", "high"] = "low"
+    risk_level: Annotated[
+        Literal["low", "medium", "high"],
+        Field(description="For readers of the registry (specification 000, section 5.1): what a wrong answer can do. No gate reads it."),
+    ] = "low"
     content_type: ContentType | None = Field(None, description="The content type a compression recipe is for.")
     tests: tuple[RecipeTest, ...] = Field((), description="Calls and what their answers must be; not part of the version.")
 

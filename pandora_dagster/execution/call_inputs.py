@@ -1,6 +1,7 @@
 """The inputs of one call: its documents, sections and variables, before any budget (specification 000, section 15, step 2).
 
-A document that the recipe names and the request does not offer has no content (no earlier turns, no tool ran) and is left out.
+A document that the recipe names and the request does not offer has no content (no earlier turns, no tool ran): it is left out, and recorded
+with 0 tokens. `recipes check` refuses names that no call can load.
 `context.md` is the exception: a recipe that reads sections cannot run without it.
 
 The query is in a pack once: the query part of the pack is section 0 (specification 000, section 12.2). So `context.md` goes without its

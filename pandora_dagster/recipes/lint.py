@@ -29,6 +29,7 @@ from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.recipe_paths import prompt_files, stray_files
 from pandora_dagster.recipes.schema_notation import property_names
 from pandora_dagster.recipes.static_prompts import KNOWN_VARIABLES, io_schema, prompt_cases, select_prompts, variables_in
+from pandora_dagster.recipes.yaml_source import SourceFault, read_text, read_yaml
 
 _EXAMPLE = re.compile(r"^[^\n`]*\bExample\b[^\n]*\n.*?^(`{3,})\w*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _FRAMED_ANSWER = re.compile(r"^Answer:\n(.+)$", re.MULTILINE)
@@ -50,8 +51,13 @@ class LintReport:
     notices: tuple[str, ...] = ()
 
 
-def check_all(loader: RecipeLoader, tools: Collection[str], counter: TokenMeasure) -> LintReport:
-    """Check a folder of recipes: each recipe, the use of each prompt, `registry.yaml` and `schema.json`."""
+def check_all(
+    loader: RecipeLoader, tools: Collection[str], counter: TokenMeasure, documents: Callable[[LoadedRecipe], Collection[str] | None]
+) -> LintReport:
+    """Check a folder of recipes: each recipe, the use of each prompt, `registry.yaml` and `schema.json`.
+
+    `documents`: the documents that calls of a recipe can load; None where that is not known.
+    """
     strays = [f"recipes/{name}: never loaded: expected {{category}}/{{name}}.yaml" for name in stray_files(loader.recipes)]
     faults: list[str] = [*check_schema_file(loader), *strays]
     notices: list[str] = []
@@ -63,6 +69,7 @@ def check_all(loader: RecipeLoader, tools: Collection[str], counter: TokenMeasur
             faults.extend(str(error).splitlines())
     for loaded in valid:
         faults.extend(check_recipe(loaded, counter, tools))
+        faults.extend(_document_faults(loader, loaded, documents(loaded)))
         notices.extend(recipe_notices(loaded))
     broken = set(loader.names()) - {loaded.path for loaded in valid}
     faults += unused_prompt_faults(loader, valid, referenced_prompts(loader, broken))
@@ -87,6 +94,16 @@ def check_recipe(loaded: LoadedRecipe, counter: TokenMeasure, tools: Collection[
     )
     faults = [*_budget_faults(loaded, counter), *_tool_faults(loaded, tools), *(fault for rule in rules for fault in rule(loaded))]
     return tuple(f"recipes/{loaded.path}.yaml: {fault}" for fault in dict.fromkeys(faults))
+
+
+def _document_faults(loader: RecipeLoader, loaded: LoadedRecipe, documents: Collection[str] | None) -> Iterator[str]:
+    """The entries of `input_docs` that no call of the recipe can load."""
+    unknown = [(index, name) for index, name in enumerate(loaded.recipe.input_docs) if documents is not None and name not in documents]
+    text = read_text(loader.recipes / f"{loaded.path}.yaml") if unknown else ""
+    for index, name in unknown:
+        line = 1 if isinstance(text, SourceFault) else read_yaml(text).line(("input_docs", index))
+        expected = ", ".join(sorted(documents or ()))
+        yield f"recipes/{loaded.path}.yaml:{line}: input_docs[{index}]: {name}: expected one of {expected}"
 
 
 def recipe_notices(loaded: LoadedRecipe) -> tuple[str, ...]:
@@ -139,8 +156,8 @@ def _variable_faults(loaded: LoadedRecipe) -> Iterator[str]:
 def _preserve_faults(loaded: LoadedRecipe) -> Iterator[str]:
     """The field `preserve` of `compression` may name only inputs of the call."""
     for name in loaded.recipe.compression.preserve:
-        if name != "tool_errors" and name not in loaded.recipe.input_docs and not re.fullmatch(r"section_\d", name):
-            yield f"compression.preserve: {name} is no input of the call: expected section_<n>, tool_errors or one of its input_docs"
+        if name not in loaded.recipe.input_docs and not re.fullmatch(r"section_\d", name):
+            yield f"compression.preserve: {name} is no input of the call: expected section_<n> or one of its input_docs"
 
 
 def _mode_faults(loaded: LoadedRecipe) -> Iterator[str]:

@@ -160,13 +160,15 @@ class Settings(BaseModel):
 
     default_context_budget: Annotated[
         int, Field(ge=100, le=1_000_000), Variable("DEFAULT_CONTEXT_BUDGET", _EXPECTED_TOKENS.format(100))
-    ] = Field(12_000, description="Token budget of a call without a recipe budget.")
+    ] = Field(12_000, description="Total tokens of a call that a larger layer takes because its documents exceed the recipe's budget.")
     response_token_reserve: Annotated[
         int, Field(ge=0, le=1_000_000), Variable("RESPONSE_TOKEN_RESERVE", _EXPECTED_TOKENS.format(0) + ", under DEFAULT_CONTEXT_BUDGET")
-    ] = Field(2_000, validate_default=True, description="Tokens reserved for the answer of a call without a recipe budget.")
+    ] = Field(2_000, validate_default=True, description="Tokens of such a call that are reserved for the answer.")
     compression_threshold: Annotated[
         float, Field(gt=0, le=1, allow_inf_nan=False), Variable("COMPRESSION_THRESHOLD", "a share over 0 and up to 1")
-    ] = Field(0.9, description="Share of a budget above which compression starts.")
+    ] = Field(
+        0.9, description="Share of a section's budget above which the section is compressed, and to which; a call may use its whole budget."
+    )
     compression_enabled: Annotated[bool, Variable("COMPRESSION_ENABLED", _EXPECTED_SWITCH)] = Field(
         True, description="Whether documents over their budget are compressed; off, such a call halts."
     )

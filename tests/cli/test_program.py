@@ -180,3 +180,22 @@ def test_chat_answers_line_by_line(process: Pandora, tmp_path: Path) -> None:
     assert (result.returncode, result.stdout.startswith(">")) == (0, False)
     listed = json.loads(process("--root", str(tmp_path / "store"), "turns", "--json").stdout)
     assert [turn["session_id"] for turn in listed] == ["s1"]
+
+
+def test_verbose_prints_a_line_for_each_compression(process: Pandora, tmp_path: Path) -> None:
+    """One JSON line on stderr (000 section 27); the metrics of the store count them."""
+    store = str(tmp_path / "store")
+    assert process("--root", store, "import", str(REPOSITORY / "data" / "example" / "conversations.jsonl")).returncode == 0
+    told = process("--root", store, "--verbose", "archive", "--older-than", "30d")
+    lines = [json.loads(line) for line in told.stderr.splitlines() if line.startswith("{")]
+    assert {(line["event"], line["outcome"], line["recipe"]) for line in lines} == {
+        ("smart_summarization", "compressed", "compress_context")
+    }
+    metrics = (tmp_path / "store" / "metrics" / "pandora.prom").read_text()
+    assert f'pandora_compressions_total{{outcome="ok",recipe="compress_context"}} {len(lines)}.0' in metrics
+
+
+def test_a_removed_setting_is_named(process: Pandora) -> None:
+    """A command goes on, with one line on stderr."""
+    result = process("recipes", "list", env={"PANDORA_STAGE": "repair"})
+    assert result.returncode == 0 and "pandora: PANDORA_STAGE has no effect any more (CHANGELOG.md)" in result.stderr.splitlines()

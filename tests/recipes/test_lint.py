@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
 from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
@@ -15,6 +16,10 @@ GATE = "recipes/pipeline/gate.yaml"
 PROMPT = "prompts/pipeline/gate.md"
 TOOLS = {"memory.query"}
 TWICE = "tests:\n  - {name: a greeting proceeds, query: Hi, documents: {context.md: x}, facts: [PROCEED]}\n"
+
+
+def unknown_caller(loaded: LoadedRecipe) -> None:
+    """No caller is known: every name in `input_docs` passes."""
 
 
 def edit(folder: Path, name: str, old: str, new: str) -> None:
@@ -165,13 +170,13 @@ def test_check_all_gathers_everything(loader: RecipeLoader, put: Put, recipe: st
     """Broken files, unused prompts, stale generated files and tools that do not exist come in one answer."""
     put("prompts/pipeline/alone.md", "Alone.")
     put(GATE, recipe + "tools_available: [memory.query, internet.research]\n")
-    checked = check_all(loader, {"memory.query"}, counter)
+    checked = check_all(loader, {"memory.query"}, counter, unknown_caller)
     files = ["recipes/schema.json", GATE, "prompts/pipeline/alone.md", "recipes/registry.yaml"]
     assert [f.split(":")[0] for f in checked.faults] == files
     assert f"{GATE}: tools_available: internet.research does not exist: expected one of memory.query" in checked.faults
     assert checked.notices == ()
     put("recipes/pipeline/broken.yaml", "name: broken\n")
-    assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(loader, set(), counter).faults)
+    assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(loader, set(), counter, unknown_caller).faults)
 
 
 def test_a_broken_recipe_hides_no_fault_beside_it(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
@@ -181,7 +186,7 @@ def test_a_broken_recipe_hides_no_fault_beside_it(loader: RecipeLoader, put: Put
     put("prompts/pipeline/alone.md", "Alone.")
     put("prompts/pipeline/its_own.md", "Its own.")
     put("recipes/pipeline/broken.yaml", "name: broken\nprompt_files: [prompts/pipeline/its_own.md]\n")
-    sentence = "\n".join(check_all(loader, set(), counter).faults)
+    sentence = "\n".join(check_all(loader, set(), counter, unknown_caller).faults)
     assert "recipes/pipeline/broken.yaml:1: description: missing" in sentence
     assert "prompts/pipeline/alone.md: used by no recipe" in sentence and "registry.yaml: prompts/pipeline/alone.md: not listed" in sentence
     assert "its_own" not in sentence
@@ -191,13 +196,13 @@ def test_a_clean_recipes_has_no_fault(loader: RecipeLoader, counter: TokenCounte
     """After writing what is generated nothing is left to say."""
     write_schema_file(loader)
     write_registry(loader, counter)
-    assert check_all(loader, set(), counter).faults == ()
+    assert check_all(loader, set(), counter, unknown_caller).faults == ()
 
 
 def test_json_without_a_schema_is_a_notice(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
     """A recipe may take any JSON, and that is reported."""
     put(GATE, recipe[: recipe.index("output_schema:")])
-    assert check_all(loader, set(), counter).notices == (f"{GATE}: output_schema: none: any JSON object passes",)
+    assert check_all(loader, set(), counter, unknown_caller).notices == (f"{GATE}: output_schema: none: any JSON object passes",)
 
 
 def test_answers_in_finds_the_block_after_each_example() -> None:
@@ -213,4 +218,15 @@ def test_a_file_that_is_never_loaded_is_a_fault(loader: RecipeLoader, put: Put, 
     write_registry(loader, counter)
     put("recipes/archive/old.yaml", recipe)
     put(f"recipes/{stray}", recipe)
-    assert check_all(loader, set(), counter).faults == (f"recipes/{stray}: never loaded: expected {{category}}/{{name}}.yaml",)
+    faults = check_all(loader, set(), counter, unknown_caller).faults
+    assert faults == (f"recipes/{stray}: never loaded: expected {{category}}/{{name}}.yaml",)
+
+
+def test_a_document_that_no_call_can_load_is_a_fault(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
+    """A misspelt name has its line, and the names that would do."""
+    put(GATE, recipe + "input_docs: [turn_summaries,\n  tickt.md]\n")
+    write_schema_file(loader)
+    write_registry(loader, counter)
+    (fault,) = check_all(loader, set(), counter, lambda loaded: ("ticket.md", "turn_summaries")).faults
+    line = len(recipe.splitlines()) + 2
+    assert fault == f"{GATE}:{line}: input_docs[1]: tickt.md: expected one of ticket.md, turn_summaries"

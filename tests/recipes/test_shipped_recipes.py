@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from pydantic import BaseModel
 
+from pandora_dagster.app.recipe_admin import loadable_documents
 from pandora_dagster.contracts import phase_outputs
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.recipes.lint import check_all, example_answers
@@ -74,7 +75,7 @@ def examples(shipped: RecipeLoader, name: str) -> list[Any]:
 
 def test_the_shipped_recipes_passes_every_check(shipped: RecipeLoader, counter: TokenCounter) -> None:
     """No fault in any recipe or prompt, the registry and the schema are fresh, and there is no notice to get used to."""
-    checked = check_all(shipped, TOOL_NAMES, counter)
+    checked = check_all(shipped, TOOL_NAMES, counter, loadable_documents)
     assert (checked.faults, checked.notices) == ((), ())
 
 

@@ -60,7 +60,8 @@ class CallAccount:
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
         self.schema_valid, self.confidence, self.answered = None, None, None
         self.gates.clear()
-        self.context_sizes = part_sizes(pack)
+        absent = dict.fromkeys(self.loaded.recipe.input_docs, 0)  # a document that the recipe names and the call does not have
+        self.context_sizes = absent | part_sizes(pack)
 
     def add_usage(self, usage: Usage, queued_ms: float, price: Price | None) -> None:
         """Add the usage of one attempt, failed or not, as the server counted it."""

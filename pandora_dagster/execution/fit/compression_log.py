@@ -9,9 +9,10 @@ from typing import Any
 
 import structlog
 
+from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.verification.verifier import Verification
-from pandora_dagster.contracts.compression_results import Gate, GateVerdict
-from pandora_dagster.contracts.enums import ContentType, ModelLayer
+from pandora_dagster.contracts.compression_results import CompressionRequest, Gate, GateVerdict
+from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import CallRecord, CallSite, CallTokens
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.record_storage import CallLog
@@ -51,7 +52,7 @@ class CompressionOutcome:
 
 
 def json_lines() -> EventLogger:
-    """The logger that writes each event as one JSON line through standard logging; shown where the process enables INFO."""
+    """The logger that writes each event as one JSON line through standard logging; `pandora --verbose` prints them."""
     logger = structlog.wrap_logger(
         logging.getLogger("pandora_dagster.compression"),
         processors=[structlog.processors.JSONRenderer()],
@@ -69,7 +70,7 @@ class CompressionLog:
     def record_compression(
         self,
         outcome: CompressionOutcome,
-        content_type: ContentType,
+        request: CompressionRequest,
         *,
         site: CallSite,
         loaded: LoadedRecipe,
@@ -94,7 +95,7 @@ class CompressionLog:
             compression_applied=not outcome.halted,
             compression_savings=0 if outcome.halted else outcome.original_tokens - outcome.tokens,
         )
-        self._log_event("smart_summarization", **_event_fields(outcome, content_type, record))
+        self._log_event("smart_summarization", **_event_fields(outcome, request, record))
         self._append(record)
         return record.call_id
 
@@ -121,16 +122,20 @@ class CompressionLog:
             self._log_event("not_logged", call_id=record.call_id, error=str(error))
 
 
-def _event_fields(outcome: CompressionOutcome, content_type: ContentType, record: CallRecord) -> dict[str, Any]:
-    """The fields of the line, as in specification 000, section 27; `outcome` is its `event`, a name that the logger uses itself."""
+def _event_fields(outcome: CompressionOutcome, request: CompressionRequest, record: CallRecord) -> dict[str, Any]:
+    """The fields of the line, as in specification 000, section 27; `outcome` is its `event`, a name that the logger uses itself.
+
+    `recipe` is the recipe whose call was too large, `compressed_by` the compression recipe.
+    """
     ratio = round(outcome.tokens / outcome.original_tokens, 4) if outcome.original_tokens else 1.0
     return {
         "outcome": "halted" if outcome.halted else "compressed",
         "original_tokens": outcome.original_tokens,
         "compressed_tokens": outcome.tokens,
         "compression_ratio": ratio,
-        "content_type": content_type.value,
-        "recipe": record.recipe,
+        "content_type": content_type_of(request).value,
+        "recipe": request.recipe or record.recipe,
+        "compressed_by": record.recipe,
         "model_layer": record.model_layer.value,
         "runtime": outcome.runtime,
         "latency_ms": record.latency_ms,

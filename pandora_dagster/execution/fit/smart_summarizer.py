@@ -174,9 +174,10 @@ class SmartSummarizer:
         target = step.target - sum(self._counter.count(s.text) for s in preserved)
         if target < 1:
             return CompressionOutcome(None, 0, step.tokens, halted=f"{step.name}: the preserved sections alone exceed {step.target} tokens")
-        outcome = await self._engine.compress(
-            CompressionRequest(other_text, step.name, step.content_type, query=query, preserve=preserve, target=target), site=request.site
+        rest = CompressionRequest(
+            other_text, step.name, step.content_type, query=query, preserve=preserve, target=target, recipe=recipe.name
         )
+        outcome = await self._engine.compress(rest, site=request.site)
         return outcome if outcome.text is None else replace(outcome, text=_restore_sections(outcome.text, preserved))
 
     def _focus_query(self, step: CompressionStep, request: CallRequest) -> str:

@@ -121,7 +121,7 @@ class SummarizationEngine:
             outcome = await self._compress_by_model(calls, contract, tokens, loaded, site)
             deferred = calls.deferred
         outcome = replace(outcome or await self._structural_compressor(contract, tokens), deferred=deferred)
-        call_id = self._log.record_compression(outcome, contract.content_type, site=site, loaded=loaded, layer=self._layer, started=started)
+        call_id = self._log.record_compression(outcome, contract.request, site=site, loaded=loaded, layer=self._layer, started=started)
         return replace(outcome, call_id=call_id)
 
     async def _compress_by_model(
@@ -210,4 +210,4 @@ def _fact_row(verdict: Verdict) -> dict[str, str]:
 def _cache_key(request: CompressionRequest, recipe_version: str) -> Hashable:
     """Everything that a compressed text depends on; the long texts as their hashes."""
     texts = (sha256(text.encode(errors="surrogatepass")).hexdigest() for text in (request.text, request.original))
-    return (*texts, replace(request, text="", original=""), recipe_version)
+    return (*texts, replace(request, text="", original="", recipe=""), recipe_version)

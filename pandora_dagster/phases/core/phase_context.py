@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, cast
 
@@ -14,7 +14,7 @@ from pandora_dagster.contracts.model_calls import CallRequest, CallResult, CallS
 from pandora_dagster.contracts.phase_outputs import QueryAnalysis
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.errors import BadAnswerError, DocumentError, HaltError
+from pandora_dagster.errors import BadAnswerError, ConfigurationError, DocumentError, HaltError
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.halt_interventions import open_intervention
 
@@ -103,7 +103,7 @@ class PhaseContext:
             recipe=recipe,
             query=self.query,
             site=self.site,
-            documents=(InputDocument("context.md", context_text), *documents),
+            documents=(InputDocument("context.md", context_text), *documents, *self._named_files(recipe, {d.name for d in documents})),
             variables={"mode": self.mode, "session_id": manifest.session_id, "turn_id": manifest.turn_id},
             sources=sources,
             intent=analysis.intent if analysis else "",
@@ -116,6 +116,14 @@ class PhaseContext:
         self.results.append(result)
         self.compressions += result.compressions
         return result
+
+    def _named_files(self, recipe: str, offered: Collection[str]) -> tuple[InputDocument, ...]:
+        """The files of earlier phases that the recipe names and the phase does not offer itself."""
+        try:
+            named = self.deps.recipes.get(recipe, self.mode).recipe.input_docs
+        except ConfigurationError:
+            return ()  # the call reports it
+        return tuple(InputDocument(name, self.turn.files[name]) for name in named if name in self.turn.files and name not in offered)
 
     def withdraw(self, reason: str) -> None:
         """Notify the listener that the streamed answer is withdrawn."""

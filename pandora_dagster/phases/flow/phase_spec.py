@@ -23,6 +23,8 @@ class PhaseRecipe:
     name: str
     answer: type[BaseModel] | None = None
     """The model that the phase reads the parsed answer as; None where the answer is a text."""
+    documents: tuple[str, ...] = ()
+    """What the phase offers to the call beside `context.md` and the files of the phases before it."""
 
 
 class PhaseRole(Enum):

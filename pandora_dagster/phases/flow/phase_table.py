@@ -32,8 +32,13 @@ from pandora_dagster.phases.steps import (
 )
 
 _SUMMARIZER = PhaseRecipe(turn_completion.SUMMARIZER, TurnSummary)
-_SYNTHESIZER = PhaseRecipe(answer_synthesis.SYNTHESIZER)
-_FACTS = (PhaseRecipe(session_facts.FACTS, FactsDiff), PhaseRecipe(session_facts.PROFILE, FactsDiff))
+_SYNTHESIZER = PhaseRecipe(answer_synthesis.SYNTHESIZER, documents=("revision_notes",))
+_FACTS = (
+    PhaseRecipe(session_facts.FACTS, FactsDiff, ("known_facts",)),
+    PhaseRecipe(session_facts.PROFILE, FactsDiff, ("profile_facts",)),
+)
+_HEADERS = ("turn_summaries", "memory_headers", "research_headers", "visit_headers", "note_headers")
+_SOURCES = ("prior_turns", "stored_preferences", "cached_intelligence", "visit_records", "forever_memory")
 
 PHASES: tuple[PhaseSpec, ...] = (
     PhaseSpec("turn_request", "", query_analysis.turn_request, "What the user asked: section 0, verbatim.", section=0),
@@ -43,7 +48,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         query_analysis.query_analysis,
         "What is asked and what it refers to.",
         needs=("turn_request",),
-        recipes=(PhaseRecipe(query_analysis.ANALYZER, QueryAnalysis),),
+        recipes=(PhaseRecipe(query_analysis.ANALYZER, QueryAnalysis, ("raw_query", "turn_summaries")),),
         files=("query_analysis.json",),
     ),
     PhaseSpec(
@@ -52,7 +57,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         query_analysis.reflection,
         "PROCEED, or CLARIFY with a question.",
         needs=("query_analysis",),
-        recipes=(PhaseRecipe(query_analysis.REFLECTION, Reflection),),
+        recipes=(PhaseRecipe(query_analysis.REFLECTION, Reflection, ("turn_summaries",)),),
         section=1,
         files=("reflection.json",),
     ),
@@ -75,7 +80,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         context_gatherer.retrieval_plan,
         "Which earlier turns, memory, research and pages matter.",
         needs=("reflection",),
-        recipes=(PhaseRecipe(context_gatherer.RETRIEVAL, RetrievalPlan),),
+        recipes=(PhaseRecipe(context_gatherer.RETRIEVAL, RetrievalPlan, _HEADERS),),
         files=("retrieval_plan.json",),
         condition=answer_condition("reflection.json", Reflection, lambda answer: answer.decision != "CLARIFY"),
         revision="3",
@@ -86,7 +91,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         context_gatherer.gathered_context,
         "Section 2: what was found, with its sources.",
         needs=("retrieval_plan",),
-        recipes=(PhaseRecipe(context_gatherer.SYNTHESIS, GatheredContext),),
+        recipes=(PhaseRecipe(context_gatherer.SYNTHESIS, GatheredContext, (*_SOURCES, "conversation_context", "session_memory")),),
         section=2,
         files=("gathered_context.json",),
         gates=("sources_linked", "caches_fresh", "relevant_source"),
@@ -98,7 +103,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         task_plan.task_plan,
         "Section 3: the next step and the tasks.",
         needs=("gathered_context",),
-        recipes=(PhaseRecipe(task_plan.PLANNER, TaskPlan),),
+        recipes=(PhaseRecipe(task_plan.PLANNER, TaskPlan, ("tools",)),),
         section=3,
         files=("task_plan.json", "ticket.md"),
         revision="2",
@@ -122,7 +127,10 @@ PHASES: tuple[PhaseSpec, ...] = (
         coordination.tool_results,
         "Section 4: what the tools returned.",
         needs=("task_plan",),
-        recipes=(PhaseRecipe(coordination.COORDINATOR, ToolCall), PhaseRecipe(coordination.EXECUTOR, ExecutorStep)),
+        recipes=(
+            PhaseRecipe(coordination.COORDINATOR, ToolCall, ("command", "tools")),
+            PhaseRecipe(coordination.EXECUTOR, ExecutorStep, ("tools",)),
+        ),
         section=4,
         files=("toolresults.md",),
         condition=answer_condition("task_plan.json", TaskPlan, lambda answer: answer.next_step != "clarify"),
@@ -178,7 +186,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         conversation_summary.conversation_summary,
         "The session's rolling summary, continued where it is due.",
         needs=("turn_summary",),
-        recipes=(PhaseRecipe(conversation_summary.SUMMARIZER, ConversationDigest),),
+        recipes=(PhaseRecipe(conversation_summary.SUMMARIZER, ConversationDigest, ("previous_summary", "turns")),),
         is_follow_up=True,
     ),
     PhaseSpec(
@@ -240,7 +248,22 @@ def phases_before(name: str) -> tuple[PhaseSpec, ...]:
     return tuple(spec for spec in PHASES if spec.name in needed)
 
 
+def recipe_documents() -> Mapping[str, frozenset[str]]:
+    """Recipe as the phases name it -> the documents that its calls can load: what the phases offer, and the files of earlier phases."""
+    documents: dict[str, frozenset[str]] = {MEANING_RECIPE: frozenset({"pairs"})}
+    for spec in PHASES:
+        files = {"context.md", *(file for before in phases_before(spec.name) for file in before.files)}
+        for recipe in spec.recipes:
+            documents[recipe.name] = documents.get(recipe.name, frozenset()) | files | set(recipe.documents)
+    return documents
+
+
+def recipe_stem(recipe: str) -> str:
+    """`{category}/{name}` without its mode, as a phase may name it."""
+    return recipe.removesuffix("_chat").removesuffix("_code")
+
+
 def answer_model(recipe: str) -> type[BaseModel] | None:
     """The model that a phase reads the answer of `{category}/{name}` as; None where the answer is a text, or no phase runs the recipe."""
-    names = (recipe, recipe.removesuffix("_chat").removesuffix("_code"))
+    names = (recipe, recipe_stem(recipe))
     return next((phase_recipe.answer for spec in PHASES for phase_recipe in spec.recipes if phase_recipe.name in names), None)

@@ -50,10 +50,9 @@ def turn_sources(context: ContextDocument) -> tuple[Source, ...]:
 
 
 async def _synthesize(ctx: PhaseContext, context: ContextDocument, *, issues: Sequence[str]) -> CallResult:
-    documents: list[InputDocument] = []
     raw = ctx.file("toolresults.md")
-    if context.body(4) != NO_TOOLS:
-        documents.append(InputDocument("toolresults.md", items=(Item(raw, name="toolresults.md"),)))
+    items = (Item(raw, name="toolresults.md"),) if context.body(4) != NO_TOOLS else ()
+    documents = [InputDocument("toolresults.md", items=items)]
     if issues:
         documents.append(InputDocument("revision_notes", "\n".join(f"- {issue}" for issue in issues)))
     return await ctx.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context), is_streamed=True)

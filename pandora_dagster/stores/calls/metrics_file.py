@@ -28,6 +28,8 @@ HELP = {
     "pandora_call_retries_total": "Attempts beyond a call's first, by layer.",
     "pandora_call_tokens_total": "Tokens as servers counted them, over all attempts, by layer and kind: prompt, output, cached.",
     "pandora_call_cost_total": "Cost by the prices in runtime.yaml, by layer.",
+    "pandora_compressions_total": "Compressions of texts, by recipe and outcome.",
+    "pandora_compression_saved_tokens_total": "Tokens that compressions saved, by recipe.",
     "pandora_server_full_total": "Requests that a full server refused (503) and that were sent again, by server.",
     "pandora_server_unreachable_total": "Requests that reached no server, by server.",
     "pandora_aborts_total": "Requests aborted on a server: cancelled, or timed out.",
@@ -142,6 +144,9 @@ def metrics_listener(meters: Metrics) -> Callable[[CallRecord], None]:
 
     def count(record: CallRecord) -> None:
         layer = record.model_layer.value
+        if "no_fact_changed" in record.gates:  # the summary record of a compression
+            meters.count("pandora_compressions_total", recipe=record.recipe, outcome="ok" if record.success else "failed")
+            meters.count("pandora_compression_saved_tokens_total", record.compression_savings, recipe=record.recipe)
         meters.count("pandora_calls_total", recipe=record.recipe, layer=layer, outcome="ok" if record.success else "failed")
         meters.count("pandora_call_seconds_sum", record.latency_ms / 1_000, layer=layer)
         meters.count("pandora_call_seconds_count", layer=layer)

@@ -37,8 +37,8 @@ def fitting_rig(rig, counter, make_recipe):
         budget = {"total": prompt + input + 400, "prompt": prompt, "input": input, "output": 400}
         values = {"token_budget": budget, "input_docs": DOCS, "input_sections": ("§0", "§2", "§3"), **fields}
         made = rig(*script, recipe=make_recipe(**values), **({"limit": limit} if limit else {}))
-        logged = FakeStores()
-        log = CompressionLog(logged, made.executor._clock, lambda: "call_c", lambda event, **more: None)
+        logged, made.events = FakeStores(), []
+        log = CompressionLog(logged, made.executor._clock, lambda: "call_c", lambda event, **more: made.events.append((event, more)))
         engine = SummarizationEngine(recipes=open_recipes(), counter=counter, clock=made.executor._clock, log=log)
         made.executor.use_fitter(SmartSummarizer(engine, counter, log))
         made.logged = logged.records
@@ -55,6 +55,8 @@ def test_a_context_over_the_input_budget_is_compressed_in_the_pack(fitting_rig):
     assert made.runtime.packs[0].query == QUERY and "User Query" not in sent and "$1449.00" in sent
     assert result.record.compression_applied and result.record.compression_savings > 0
     assert result.record.tokens.input <= 600
+    ((event, line),) = made.events
+    assert (event, line["recipe"], line["compressed_by"]) == ("smart_summarization", "planner_chat", "compress_context")
     assert given == context(paragraphs(14))
 
 

@@ -75,4 +75,5 @@ def test_a_compression_is_recorded_like_a_call_and_counted(open_engine):
     assert (record.recipe, record.model_layer, record.runtime, record.phase) == ("compress_generic", "NERVES", "extractive", "tool_results")
     assert record.compression_applied and record.compression_savings == made.original_tokens - made.tokens
     assert event == "smart_summarization" and fields["outcome"] == "compressed"
+    assert (fields["recipe"], fields["compressed_by"]) == ("compress_generic", "compress_generic")
     assert (fields["original_tokens"], fields["compressed_tokens"]) == (made.original_tokens, made.tokens)

@@ -1,12 +1,18 @@
 """Phases 5 and 6: the answer, its citations, and the bounded loop of revisions."""
 
 import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pandora_dagster.phases.flow.phase_table import recipe_documents
 from pandora_dagster.phases.steps.answer_synthesis import MAX_REVISIONS
 from tests.execution.call.test_streaming import Listener
-from tests.phases.rig import APPROVE, cites_all, plain, retrieval, verdict
+from tests.phases.rig import APPROVE, Rig, cites_all, open_rig, plain, retrieval, verdict
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 def test_an_approved_answer_stands_in_section_5_and_response_md(rig):
@@ -117,3 +123,37 @@ def test_a_checked_citation_must_be_one(rig):
     """The validator may not name labels that do not exist."""
     rig.say(validator=plain(checked_citations=["9"], issues=[], decision="APPROVE", confidence=0.9))
     assert rig.halted(rig.ask()).type == "missing_evidence"
+
+
+def test_a_recipe_reads_any_document_of_an_earlier_phase(tmp_path):
+    """`ticket.md` in `input_docs` is in the pack; a document that the call does not have is recorded with 0 tokens."""
+    for part in ("recipes", "prompts"):
+        shutil.copytree(REPOSITORY / part, tmp_path / part)
+    file = tmp_path / "recipes" / "pipeline" / "phase5_synthesizer_chat.yaml"
+    file.write_text(file.read_text().replace("input_docs:\n", "input_docs:\n  - ticket.md\n", 1))
+    rig = open_rig(tmp_path / "store", recipes=tmp_path)
+    key = rig.ask()
+    pack = rig.runtime.of("synthesizer")[0]
+    assert pack.document("ticket.md").strip() == rig.turn(key).files["ticket.md"].strip()
+    (record,) = [r for r in rig.app.calls.of_turn(key, 0) if "synthesizer" in r.recipe]
+    assert record.context_sizes["ticket.md"] > 0 and record.context_sizes["revision_notes"] == 0
+    rig.app.close()
+
+
+def test_every_document_that_a_phase_offers_is_known_to_the_check(rig):
+    """`recipes check` accepts what calls can load: the table of phases lists every document that a phase offers."""
+    requests = []
+
+    class Watched:
+        async def call(self, request):
+            requests.append(request)
+            return await execution.call(request)
+
+    execution = rig.app.dependencies.execution
+    rig.say(validator=[verdict("REVISE", "name the price"), APPROVE])
+    watched = Rig(replace(rig.app, dependencies=replace(rig.app.dependencies, execution=Watched())), rig.runtime)
+    watched.ask()
+    known = recipe_documents()
+    assert len(requests) > 8
+    for request in requests:
+        assert {d.name for d in request.documents} <= known[request.recipe], request.recipe

@@ -16,10 +16,9 @@ KEY = TurnKey("anna", 1)
 
 
 def call(name="c1", **more):
-    fields = {"user_id": "anna", "turn_id": "turn_000001", "timestamp": "2026-01-04T14:30:00Z", **more}
+    fields = {"recipe": "r", "user_id": "anna", "turn_id": "turn_000001", "timestamp": "2026-01-04T14:30:00Z", **more}
     return CallRecord(
         call_id=name,
-        recipe="r",
         recipe_version="v",
         model_layer=ModelLayer.MIND,
         runtime="x",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.stores.calls.metrics_file import HELP, MetricsFile, read_metrics
+from pandora_dagster.stores.calls.metrics_file import HELP, MetricsFile, metrics_listener, read_metrics
+from tests.stores.calls.test_call_log import call
 
 PACKAGE = Path(__file__).parents[3] / "pandora_dagster"
 
@@ -114,6 +115,19 @@ def test_seconds_of_calls_are_a_summary(tmp_path: Path) -> None:
         'pandora_call_seconds_sum{layer="MIND"} 1.25',
     ]
     assert set(read_metrics(metrics.path).values()) == {1.0, 1.25}
+
+
+def test_compressions_are_counted_with_what_they_saved(tmp_path: Path) -> None:
+    """The summary record of a compression, not the call whose document it shortened."""
+    metrics = MetricsFile(tmp_path, report=message)
+    listen = metrics_listener(metrics)
+    compression = {"recipe": "compress_generic", "compression_applied": True, "compression_savings": 700}
+    listen(call(**compression, gates={"no_fact_changed": True, "within_budget": True}))
+    listen(call(recipe="plan", compression_applied=True, compression_savings=700))
+    metrics.flush()
+    text = metrics.path.read_text()
+    assert 'pandora_compressions_total{outcome="ok",recipe="compress_generic"} 1.0' in text
+    assert 'pandora_compression_saved_tokens_total{recipe="compress_generic"} 700.0' in text and '{outcome="ok",recipe="plan"}' not in text
 
 
 @pytest.mark.parametrize("name", HELP)

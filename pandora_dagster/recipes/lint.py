@@ -21,6 +21,7 @@ from pandora_dagster.contracts.model_calls import PartKind, frame_text
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json
+from pandora_dagster.documents.plain_yaml import SourceFault, read_yaml_mapping
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.recipes.example_coverage import example_tools, missing_outcomes
 from pandora_dagster.recipes.generated_files import check_registry, check_schema_file, referenced_prompts
@@ -29,7 +30,7 @@ from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.recipe_paths import prompt_files, stray_files
 from pandora_dagster.recipes.schema_notation import property_names
 from pandora_dagster.recipes.static_prompts import KNOWN_VARIABLES, io_schema, prompt_cases, select_prompts, variables_in
-from pandora_dagster.recipes.yaml_source import SourceFault, read_text, read_yaml
+from pandora_dagster.recipes.text_files import read_text
 
 _EXAMPLE = re.compile(r"^[^\n`]*\bExample\b[^\n]*\n.*?^(`{3,})\w*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _FRAMED_ANSWER = re.compile(r"^Answer:\n(.+)$", re.MULTILINE)
@@ -101,7 +102,7 @@ def _document_faults(loader: RecipeLoader, loaded: LoadedRecipe, documents: Coll
     unknown = [(index, name) for index, name in enumerate(loaded.recipe.input_docs) if documents is not None and name not in documents]
     text = read_text(loader.recipes / f"{loaded.path}.yaml") if unknown else ""
     for index, name in unknown:
-        line = 1 if isinstance(text, SourceFault) else read_yaml(text).line(("input_docs", index))
+        line = 1 if isinstance(text, SourceFault) else read_yaml_mapping(text).line(("input_docs", index))
         expected = ", ".join(sorted(documents or ()))
         yield f"recipes/{loaded.path}.yaml:{line}: input_docs[{index}]: {name}: expected one of {expected}"
 

@@ -14,13 +14,14 @@ from pandora_dagster.defs.prompt_scores import SCORES_JOB, prompt_assets, scores
 from pandora_dagster.defs.resources import ArchiveResource, BatchResource, InterventionResource, ScoreResource
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.phase_runner import TurnResource
+from pandora_dagster.defs.turn.recorded_run import turn_job
 from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB, new_turn_job
-from pandora_dagster.defs.turn.turn_run import turn_job
 from pandora_dagster.settings import load_settings, process_environment
 
 disable_sqlite_sync()
 _SETTINGS = load_settings(process_environment())
-_TURN_ASSETS = turn_assets(open_recipe_loader(_SETTINGS, open_versions(_SETTINGS)))
+_RECIPES = open_recipe_loader(_SETTINGS, open_versions(_SETTINGS))
+_TURN_ASSETS = turn_assets(_RECIPES)
 
 defs = dg.Definitions(
     assets=[
@@ -34,7 +35,7 @@ defs = dg.Definitions(
         interventions_asset(),
     ],
     asset_checks=[missed_archival_check(_SETTINGS)],
-    jobs=[turn_job(_TURN_ASSETS), new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB],
+    jobs=[turn_job(_TURN_ASSETS), new_turn_job(_RECIPES), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB],
     schedules=[archival_schedule(_SETTINGS), runs_schedule(_SETTINGS), scores_schedule(_SETTINGS)],
     sensors=[inbox_sensor(), missed_archival_sensor(_SETTINGS), interventions_sensor()],
     resources={

@@ -20,7 +20,7 @@ from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.defs.turn.turn_run import add_partitions, report_turn
 from pandora_dagster.errors import InputError, PandoraError
 from pandora_dagster.language.timestamps import format_timestamp
-from pandora_dagster.phases.core.phase_report import PhaseReport
+from pandora_dagster.phases.core.phase_report import PhaseReport, TimedReports
 from pandora_dagster.phases.flow import turn_flow
 
 MAX_TURNS = 64
@@ -140,7 +140,8 @@ class TurnWorker:
     async def _run(self, request: TurnRequest, emit: EventCallback) -> None:
         key: TurnKey | None = None
         chosen: ChosenSession | None = None
-        reports: list[PhaseReport] = []
+        reports = TimedReports()
+        stopped: Exception | None = None
         try:
             chosen = self._sessions.choose(request)
             async with self._session_slot(request.user, chosen.id):
@@ -149,19 +150,21 @@ class TurnWorker:
                 emit(TurnStart(key, chosen.id))
                 await self._run_phases(key, chosen.id, reports, emit)
         except Exception as error:
+            stopped = error
             if not isinstance(error, ApiError | InputError):
                 _log.exception("%s: the turn ended with an error", key or request.user)
             emit(TurnFailure(error, key))
         except BaseException:
-            emit(TurnFailure(ApiError(503, "the server is stopping: expected it to run", type="server_error", code="ending"), key))
+            stopped = ApiError(503, "the server is stopping: expected it to run", type="server_error", code="ending")
+            emit(TurnFailure(stopped, key))
             raise
         finally:
             if chosen is not None and not any(report.has_answer for report in reports):
                 self._sessions.offer_again(request, key, chosen)
             if key is not None and reports:
-                self._report_to_dagster(report_turn, self._app, key, reports)
+                self._report_to_dagster(report_turn, self._app, key, reports, stopped)
 
-    async def _run_phases(self, key: TurnKey, session: SessionId, reports: list[PhaseReport], emit: EventCallback) -> None:
+    async def _run_phases(self, key: TurnKey, session: SessionId, reports: TimedReports, emit: EventCallback) -> None:
         """Run every phase; emit the answer as soon as it is saved, before the phases that follow it: decision 16
         (docs/decisions/16-the-answer-comes-first.md)."""
 
@@ -195,7 +198,7 @@ class TurnWorker:
             raise ApiError(400, report.faults[0].replace("messages:1: ", "messages: ", 1), param="messages")
         self._report_to_dagster(add_partitions, app, report.keys)
 
-    def _report_to_dagster(self, report: Callable[..., None], *arguments: object) -> None:
+    def _report_to_dagster(self, report: Callable[..., object], *arguments: object) -> None:
         """Report in a thread of its own, one report after the other; a failure is logged and does not affect the turn."""
 
         def run_report() -> None:

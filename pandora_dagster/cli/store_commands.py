@@ -38,11 +38,12 @@ EXAMPLE_QUERY = "Which chair did we order, and what did it cost?"
 def demo(context: typer.Context) -> None:
     """Import the shipped example and run one turn over it.
 
-    The turn runs through the Dagster graph on the embedded runtime: no server, no network, no model.
+    The turn runs on the embedded runtime, with no server, no network and no model, and is recorded as a Dagster run.
 
     Example: pandora demo
     """
-    from pandora_dagster.defs.turn.turn_run import add_partitions, run_turn
+    from pandora_dagster.cli.ask.turn_record import run_and_record
+    from pandora_dagster.defs.turn.turn_run import add_partitions
 
     with app_of(context, embedded=True) as app:
         report = app.transfer.import_example()
@@ -53,9 +54,9 @@ def demo(context: typer.Context) -> None:
         key = app.start(EXAMPLE_QUERY, user=EXAMPLE_USER, session="demo", mode="chat")
         print_line(f"Live turn {key} on the {app.dependencies.runtime} runtime: {EXAMPLE_QUERY}\n")
         reports: list[PhaseReport] = []
-        outcome = run_turn(app, key, on_report=reports.append)
+        last_report = run_and_record(app, key, on_report=reports.append)
         _print_phases(reports)
-        answer = app.answer_of(key, outcome.turn)
+        answer = app.answer_of(key, last_report.turn)
         if answer.state == "halted":
             exit_with(EXIT_FAILED, f"the turn halted; see: pandora interventions show {answer.intervention}")
         print_line(f"\nAnswer\n{indent(answer.response, '  ')}\n\nCitations")

@@ -60,6 +60,7 @@ def _set_synchronous_off(connection: Any, _record: object) -> None:
 
 _CONFIG_FILE = "dagster.yaml"
 _NO_COMPUTE_LOGS = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
+_EVENT_MODULE, EVENT_STORAGE = "dagster.core.storage.event_log", "ConsolidatedSqliteEventLogStorage"
 _MAX_KEYS_PER_STATEMENT = 10_000
 """SQLite accepts 32,766 values in one statement."""
 
@@ -85,11 +86,27 @@ def open_instance_at(home: Path, shipped_config: Path, *, captures_output: bool 
     home.mkdir(parents=True, exist_ok=True)
     with FileLock(home / "opening.lock"):
         _copy_config(home, shipped_config)
-        instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides={} if captures_output else _NO_COMPUTE_LOGS))
+        overrides = {**_event_storage(home), **({} if captures_output else _NO_COMPUTE_LOGS)}
+        instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides))
         instance.get_runs_count()  # this query and the next one create the tables of runs and of partitions
         instance.has_dynamic_partition(str(TURNS.name), "")
     with instance:
         yield instance
+
+
+def _event_storage(home: Path) -> dict[str, Any]:
+    """The event storage of `dagster.yaml` with its folder, where that is the variable DAGSTER_HOME: this process may have none."""
+    if not has_event_file(home):
+        return {}
+    return {"event_log_storage": {"module": _EVENT_MODULE, "class": EVENT_STORAGE, "config": {"base_dir": str(home)}}}
+
+
+def has_event_file(home: Path) -> bool:
+    """Whether the configuration of `home` keeps all events in one file; older ones keep a file for each run."""
+    try:
+        return EVENT_STORAGE in (home / _CONFIG_FILE).read_text(encoding="utf-8")
+    except OSError:
+        return False
 
 
 def add_turn_partitions(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> None:

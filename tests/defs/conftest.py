@@ -1,8 +1,9 @@
 """Fakes for the Dagster room: phases without a store, a recipes without files, a run on an instance in memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 
 import dagster as dg
 import pytest
@@ -16,9 +17,9 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Re
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.phase_runner import OpenTurn
-from pandora_dagster.defs.turn.turn_run import RunOutcome, downstream_phases, execute_turn
+from pandora_dagster.defs.turn.recorded_run import turn_job
 from pandora_dagster.errors import PandoraError
-from pandora_dagster.phases.core.phase_report import PhaseReport
+from pandora_dagster.phases.core.phase_report import PhaseReport, TimedReports
 from pandora_dagster.phases.flow.phase_table import PHASES
 from pandora_dagster.phases.steps.task_plan import PLANNER
 from tests.fakes.recipe_catalog import MemoryRecipeCatalog
@@ -150,6 +151,37 @@ def key() -> TurnKey:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """How a run of the graph ended."""
+
+    run_id: str
+    success: bool
+    reports: list[PhaseReport]
+    error: Exception | None
+
+    @property
+    def halt(self) -> Intervention | None:
+        return next((report.halt for report in self.reports if report.halt), None)
+
+
+def after(select: tuple[str, ...]) -> list[str]:
+    """The selected phases and all that depend on them."""
+    taken: list[str] = []
+    for spec in PHASES:
+        if spec.name in select or any(need in taken for need in spec.needs):
+            taken.append(spec.name)
+    return taken
+
+
+def timed(reports: Iterable[PhaseReport]) -> TimedReports:
+    """These reports, a second apart."""
+    collected = TimedReports(count(1_700_000_000.0).__next__)
+    for report in reports:
+        collected.append(report)
+    return collected
+
+
+@dataclass(frozen=True)
 class Graph:
     """The turn graph over fakes: `run` gives the outcome, `result` what Dagster kept of the last run."""
 
@@ -158,9 +190,20 @@ class Graph:
     instance: dg.DagsterInstance
     key: TurnKey
 
-    def run(self, *, select: tuple[str, ...] = ()) -> RunOutcome:
+    def run(self, *, select: tuple[str, ...] = ()) -> "Outcome":
+        """Run the job `turn`, or the selected phases and those after them, as the UI does."""
+        self.instance.add_dynamic_partitions("turns", [str(self.key)])
         with self.phases.open(self.key) as turn:
-            return execute_turn(self.assets, turn, self.instance, select=downstream_phases(select))
+            job = turn_job(self.assets)
+            resolved = dg.Definitions(self.assets, jobs=[job], resources={"pandora": turn}).resolve_job_def(job.name)
+            result = resolved.execute_in_process(
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                instance=self.instance,
+                partition_key=str(self.key),
+                asset_selection=[dg.AssetKey(name) for name in after(select)] if select else None,
+                raise_on_error=False,
+            )
+        return Outcome(result.run_id, result.success, turn.reports, turn.error)
 
     def materialised(self, run_id: str) -> list[str]:
         return [e.asset_key.to_user_string() for e in self.events(run_id) if e.is_step_materialization and e.asset_key]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dagster._core.run_coordinator import DefaultRunCoordinator
+from dagster._core.run_coordinator import QueuedRunCoordinator
 
 from pandora_dagster.defs.instance import add_turn_partitions, open_instance_at
 
@@ -10,11 +10,13 @@ SHIPPED = Path(__file__).parents[2] / "data" / "dagster.yaml"
 
 
 def test_a_home_is_made_with_the_shipped_settings(tmp_path):
-    """Telemetry and the first-run dialog are off, runs start at once."""
+    """Telemetry and the first-run dialog are off; runs are queued, which backfills need; all events are in one file."""
     with open_instance_at(tmp_path / "dagster", SHIPPED) as instance:
         assert not instance.telemetry_enabled
         assert not instance.nux_enabled
-        assert isinstance(instance.run_coordinator, DefaultRunCoordinator)
+        assert isinstance(instance.run_coordinator, QueuedRunCoordinator)
+        assert [path.name for path in (tmp_path / "dagster").rglob("*event*.db")] == ["event_log.db"]
+        assert not (tmp_path / "dagster" / "history" / "runs").exists()
         assert Path(instance.root_directory) == tmp_path / "dagster"
 
 

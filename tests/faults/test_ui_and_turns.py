@@ -20,13 +20,14 @@ from pandora_dagster.settings import load_settings
 ROOT = Path(__file__).parents[2]
 ASK = """
 import os, sys
-from pandora_dagster.defs.turn.turn_run import run_turn
+from pandora_dagster.cli.ask.turn_record import run_and_record
 from pandora_dagster.settings import load_settings
 from pandora_dagster.app import open_app
 app = open_app(load_settings(os.environ))
-outcome = run_turn(app, app.start("The oak chair cost 240 dollars.", user="ann", session="s1", mode="chat"))
+key = app.start("The oak chair cost 240 dollars.", user="ann", session="s1", mode="chat")
+last = run_and_record(app, key, on_report=lambda report: None)
 app.close()
-sys.exit(0 if outcome.success else 1)
+sys.exit(1 if last.halt else 0)
 """
 LAUNCH = """
 mutation Launch($config: RunConfigData!) {

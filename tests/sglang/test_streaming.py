@@ -13,7 +13,6 @@ import openai
 import pytest
 
 from pandora_dagster.contracts.ids import user_id
-from pandora_dagster.defs.turn.turn_run import run_turn
 from tests.api.server_process import Api, started
 from tests.faults.processes import environment
 from tests.sglang.real_servers import RealSglang, until
@@ -51,12 +50,12 @@ def streamed(api: Api, user: str) -> Any:
 
 
 def test_an_ask_shows_words_as_the_server_has_them(server: RealSglang, tmp_path: Path) -> None:
-    """Through Dagster: in many pieces, one after the other, before the turn goes on; together they are the answer."""
+    """In many pieces, one after the other, before the turn goes on; together they are the answer."""
     app, listener = opened(tmp_path / "store", server.base_url), Listener()
     try:
         key = app.start("Which chair?", user="anna", session="s1")
         ended: dict[str, float] = {}
-        run_turn(app.with_listener(listener), key, on_report=lambda report: ended.update({report.phase: time.monotonic()}))
+        app.with_listener(listener).run_turn(key, on_report=lambda report: ended.update({report.phase: time.monotonic()}))
         answer = app.answer_of(key).response
     finally:
         app.close()

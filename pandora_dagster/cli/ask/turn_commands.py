@@ -112,7 +112,7 @@ def chat(context: typer.Context, user: User = "", session: Session = "", no_stre
 
     Example: pandora chat --user example
     """
-    from pandora_dagster.defs.turn.turn_run import report_turn
+    from pandora_dagster.cli.ask.turn_record import run_and_record
 
     halted = False
     with app_of(context) as app:
@@ -123,10 +123,9 @@ def chat(context: typer.Context, user: User = "", session: Session = "", no_stre
             reports: list[PhaseReport] = []
             printer = AnswerPrinter()
             runner = app if no_stream else app.with_listener(printer)
-            last_report = runner.run_turn(
-                key, on_report=lambda report, reports=reports, to=printer: _print_when_saved(app, report, reports, to)
+            last_report = run_and_record(
+                runner, key, on_report=lambda report, reports=reports, to=printer: _print_when_saved(app, report, reports, to)
             )
-            report_turn(app, key, reports)  # to Dagster, as chat runs outside it
             if last_report.halt:
                 halted = True
                 _print_halt_and_retry(last_report.halt)
@@ -240,7 +239,7 @@ def require_pending(app: "App", key: "TurnKey") -> None:
 
 def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = True, resumed: bool = False) -> None:
     """Run the remaining phases and print the result. Exit code 1 if the turn halted, and for a resumed turn also if a phase is left."""
-    from pandora_dagster.defs.turn.turn_run import run_turn
+    from pandora_dagster.cli.ask.turn_record import run_and_record
 
     reports: list[PhaseReport] = []
     printer = AnswerPrinter()
@@ -250,8 +249,8 @@ def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = Tr
         if not as_json:
             _print_when_saved(app, report, reports, printer)
 
-    outcome = run_turn(app.with_listener(printer) if stream and not as_json else app, key, on_report=on_report)
-    result = app.answer_of(key, outcome.turn)
+    last_report = run_and_record(app.with_listener(printer) if stream and not as_json else app, key, on_report=on_report)
+    result = app.answer_of(key, last_report.turn)
     if as_json:
         fields = fields_of(result, ("state", "response", "citations", "intervention"))
         print_json({"turn_id": result.key.turn_id, "user_id": result.key.user, **fields})

@@ -14,12 +14,15 @@ from pandora_dagster.defs.instance import TURNS
 from pandora_dagster.defs.turn.phase_checks import PhaseRecipes, check_names, check_results, check_specs, halt_results, phase_recipes
 from pandora_dagster.defs.turn.phase_metadata import data_version, halt_metadata, phase_metadata
 from pandora_dagster.defs.turn.phase_runner import PhaseRunner
+from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import phase_table
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 GROUP = "turn"
+OWNER = "team:pandora"
+"""The owner of every asset; replace it where several teams share one Dagster."""
 REPOSITORY = "__repository__@pandora_dagster"
 """The code location, as `workspace.yaml` names it."""
 PhaseEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult
@@ -37,15 +40,15 @@ def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
         can_subset=spec.is_branch,
     )
     def phase(context: dg.AssetExecutionContext, pandora: dg.ResourceParam[PhaseRunner]) -> Iterator[PhaseEvent]:
-        report, folder = _run_phase(spec.name, context.partition_key, pandora)
+        report, folder = run_phase(spec.name, TurnKey.parse(context.partition_key), pandora)
         _tag_run(context, report)
+        context.log.info(phase_summary(report))
         if report.skipped:
-            context.log.info(f"{spec.name}: the turn took the other branch")
-        elif report.halt:
+            return
+        if report.halt:
             yield from halt_results(report, checks)
             raise halt_failure(report, report.halt, folder)
-        else:
-            yield materialization(report, folder, checks)
+        yield materialization(report, folder, checks)
 
     return phase
 
@@ -61,6 +64,7 @@ def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
         code_version=spec.revision,
         skippable=spec.is_branch,
         tags={"pandora/phase": spec.number} if spec.number else {},
+        owners=[OWNER],
         metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.all_recipes},
     )
 
@@ -75,10 +79,28 @@ def materialization(report: PhaseReport, folder: str, checks: tuple[str, ...]) -
     )
 
 
+def materialization_event(report: PhaseReport, folder: str) -> dg.AssetMaterialization:
+    """The same result as an event, for runs that execute no assets."""
+    versions = {"dagster/data_version": data_version(report).value, "dagster/code_version": phase_table.phase_spec(report.phase).revision}
+    return dg.AssetMaterialization(report.phase, partition=str(report.key), metadata=phase_metadata(report, folder), tags=versions)
+
+
+def check_evaluation(phase: str, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    """The result of a check as an event."""
+    return dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey(phase),
+        check_name=result.check_name or "",
+        passed=result.passed,
+        metadata=result.metadata,
+        severity=result.severity,
+        description=result.description,
+    )
+
+
 def halt_failure(report: PhaseReport, halt: Intervention, folder: str) -> dg.Failure:
     """The Dagster failure of a HALT: its message names the intervention, and the step is not retried."""
     return dg.Failure(
-        f"HALT at {report.phase}: {halt.message} (intervention {halt.id})",
+        f"HALT at {report.phase}: {redact(halt.message)} (intervention {halt.id})",
         metadata=halt_metadata(report, halt, folder),
         allow_retries=False,
     )
@@ -89,14 +111,25 @@ def run_tags(key: TurnKey, session: str) -> dict[str, str]:
     return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id, ".dagster/repository": REPOSITORY}
 
 
-def _run_phase(phase: str, partition_key: str, pandora: PhaseRunner) -> tuple[PhaseReport, str]:
-    """The report of the phase, and the folder of the turn's revision that it wrote."""
+def run_phase(phase: str, key: TurnKey, pandora: PhaseRunner) -> tuple[PhaseReport, str]:
+    """The report of the phase, and the folder of the turn's revision that it wrote. Raises dg.Failure for an error of the project."""
     try:
-        with pandora.open(TurnKey.parse(partition_key)) as turn:
+        with pandora.open(key) as turn:
             report = turn.run_phase(phase)
             return report, turn.folder(report.manifest.revision)
     except PandoraError as error:
         raise failure(phase, error) from error
+
+
+def phase_summary(report: PhaseReport) -> str:
+    """The line that a run logs for a phase."""
+    if report.skipped:
+        return f"{report.phase}: the turn took the other branch"
+    if report.halt:
+        return f"{report.phase}: HALT (intervention {report.halt.id})"
+    tokens, ms = sum(call.tokens.total for call in report.calls), sum(call.latency_ms for call in report.calls)
+    calls = f"{len(report.calls)} calls, {tokens} tokens, {ms:.0f} ms" if report.calls else "no model call"
+    return f"{report.phase}: {calls}; the turn is {report.manifest.state.value}"
 
 
 def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:

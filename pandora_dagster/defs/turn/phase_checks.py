@@ -1,21 +1,22 @@
 """The asset checks of a phase: the quality gates of its recipes, those of compression, and the phase's own.
 
-Verdicts come from the phase's report. Checks are unpartitioned and do not block: the metadata of a result names the turn, and a HALT fails
-the step by itself."""
+Verdicts come from the phase's report. Checks are unpartitioned: the metadata of a result names the turn. A check is declared where it can
+fail, and is blocking where its failure HALTs the turn."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any
 
 import dagster as dg
 
-from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import Mode
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
+from pandora_dagster.phases.flow.phase_table import phases_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +76,43 @@ GATE_DESCRIPTIONS = {
     "evidence_required": "The answer cites where it must, and every citation resolves to a given source; single claims are not checked.",
 }
 
-COMPRESSION_CHECKS = {
-    "no_fact_changed": "A compression changed and invented no fact; what it left out is named in its report.",
-    "within_budget": "What was compressed is within its target; a text that no sound compression fits stays whole and says so.",
-    "is_a_summary": "What was compressed reads as a text: no reply, refusal, echo or bare list of values.",
+COMPRESSION_CHECK = "compression_sound"
+COMPRESSION_GATES = {
+    "no_fact_changed": "no fact was changed or invented",
+    "within_budget": "the text is within its target, or stays whole where no sound compression fits (a warning)",
+    "is_a_summary": "it reads as a text: no reply, refusal, echo or bare list of values",
 }
-GATHERING_CHECKS = {
+"""The verdicts of every compression, which one check carries."""
+_COMPRESSION_DESCRIPTION = f"What was compressed is sound: {'; '.join(COMPRESSION_GATES.values())}. What was left out is named."
+_GROWING_SECTIONS = frozenset({2, 3, 4})
+"""The sections of context.md that grow with what was gathered, planned and found."""
+PHASE_CHECKS = {
     "sources_linked": "Everything in section 2 leads to a source that was loaded; what does not is flagged.",
     "caches_fresh": "Cached research is within its time; what is not is marked stale, with the advice to refresh it.",
     "relevant_source": "At least one relevant source was found; without one the turn goes on with an empty context.",
+    "no_fact_changed": "The session's summary changed and invented no fact, and links every turn that it covers.",
 }
-"""The checks of the phase that gathers context: they warn, and the turn continues."""
-_WARNING_CHECKS = frozenset({"within_budget", *GATHERING_CHECKS})
+"""The checks that phases judge themselves."""
+WARNING_CHECKS = frozenset({"sources_linked", "caches_fresh", "relevant_source"})
+"""Checks that never stop a turn; the others are blocking."""
 
 
 def check_names(spec: PhaseSpec, recipes: PhaseRecipes) -> tuple[str, ...]:
-    """The checks of a phase: the gates of its recipes, those of compression where it makes calls, and its own.
+    """The checks of a phase: the gates of its recipes, that of compression where its texts can outgrow their budgets, and its own."""
+    compression = (COMPRESSION_CHECK,) if _can_compress(spec, recipes) else ()
+    return (*recipe_gates(recipes), *compression, *spec.gates)
 
-    The documents of its calls and the section that it writes may have to be compressed (specification 000, section 25).
+
+def _can_compress(spec: PhaseSpec, recipes: PhaseRecipes) -> bool:
+    """Whether the phase writes or reads sections that grow, as the section that it writes or its recipes' inputs say (000, section 25).
+
+    The phases before them read the query and bounded lists of headers.
     """
-    return (*recipe_gates(recipes), *(COMPRESSION_CHECKS if recipes.all_recipes else ()), *spec.gates)
+    sections = {phase.section for phase in (spec, *phases_before(spec.name))}
+    if not recipes.all_recipes or not sections & _GROWING_SECTIONS:
+        return False
+    read = {name for recipe in recipes.all_recipes for name in recipe.recipe.input_sections}
+    return spec.section is not None or any(f"§{number}" in read for number in _GROWING_SECTIONS)
 
 
 def recipe_gates(recipes: PhaseRecipes) -> tuple[str, ...]:
@@ -110,57 +128,96 @@ def recipe_gates(recipes: PhaseRecipes) -> tuple[str, ...]:
 
 def check_specs(spec: PhaseSpec, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
     """The specification of each of the phase's checks."""
-    return [dg.AssetCheckSpec(check, asset=spec.name, description=_description(check, recipes)) for check in check_names(spec, recipes)]
+    return [
+        dg.AssetCheckSpec(check, asset=spec.name, description=_description(check, recipes), blocking=check not in WARNING_CHECKS)
+        for check in check_names(spec, recipes)
+    ]
 
 
 def check_results(report: PhaseReport, checks: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
-    """A result for each check: its verdict, or passed where the phase made no call or compressed nothing."""
-    by_gate = {v.gate: v for v in report.verdicts}
+    """A result for each check of a finished phase: its verdict, or passed where the phase made no call or compressed nothing."""
+    by_check = _verdicts(report)
     for check in checks:
-        yield _check_result(report, check, by_gate.get(check))
+        yield _check_result(report, check, by_check.get(check))
+
+
+def judged_results(report: PhaseReport, checks: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
+    """The results of the checks that had something to judge; those of a HALT where the phase HALTed."""
+    if report.halt:
+        return halt_results(report, checks)
+    return (_check_result(report, verdict.check, verdict) for verdict in _verdicts(report).values() if verdict.check in checks)
 
 
 def halt_results(report: PhaseReport, checks: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
     """The results of a phase that HALTed: the verdicts that it reached, at least one of them failed.
 
-    A HALT that no gate reports (budget, missing document, unreachable runtime) fails the phase's first check.
+    A HALT that no check reports (budget, missing document, unreachable runtime) fails the phase's first check.
     """
-    judged = [v for v in report.verdicts if v.gate in checks]
-    if report.halt and checks and all(v.passed for v in judged):
-        gate = cast("Literal['schema_validation']", checks[0])
-        judged = [v for v in judged if v.gate != gate] + [GateVerdict(gate, False, f"{report.halt.type.value}: {report.halt.message}")]
-    return (_check_result(report, v.gate, v) for v in judged)
+    judged = [verdict for verdict in _verdicts(report).values() if verdict.check in checks]
+    if report.halt and checks and all(verdict.passed for verdict in judged):
+        judged = [verdict for verdict in judged if verdict.check != checks[0]]
+        judged.append(_Verdict(checks[0], False, f"{report.halt.type.value}: {report.halt.message}"))
+    return (_check_result(report, verdict.check, verdict) for verdict in judged)
 
 
-def _description(gate: str, recipes: PhaseRecipes) -> str:
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """The verdict that a check shows; `is_error`: whether a failed one is more than a warning."""
+
+    check: str
+    passed: bool
+    reason: str = ""
+    value: float | None = None
+    is_error: bool = True
+
+
+def _verdicts(report: PhaseReport) -> dict[str, _Verdict]:
+    """The verdicts of a phase by check; those of compression are one."""
+    verdicts = {v.gate: _Verdict(v.gate, v.passed, v.reason, v.value, v.gate not in WARNING_CHECKS) for v in report.verdicts}
+    compression = [v for v in report.verdicts if v.gate in COMPRESSION_GATES]
+    if compression:
+        failed = [v for v in compression if not v.passed]
+        reason = "; ".join(f"{v.gate}: {v.reason}" for v in failed)
+        is_error = any(v.gate != "within_budget" for v in failed)
+        verdicts[COMPRESSION_CHECK] = _Verdict(COMPRESSION_CHECK, not failed, reason, is_error=is_error)
+    return verdicts
+
+
+def _description(check: str, recipes: PhaseRecipes) -> str:
     thresholds = sorted({t for r in recipes.main if (t := r.recipe.quality_gates.confidence_threshold) is not None})
-    if gate != "confidence_threshold":
-        return (GATE_DESCRIPTIONS | COMPRESSION_CHECKS | GATHERING_CHECKS)[gate]
-    return f"{GATE_DESCRIPTIONS[gate]} Threshold: {' or '.join(f'{t:g}' for t in thresholds)}."
+    if check != "confidence_threshold":
+        return ({COMPRESSION_CHECK: _COMPRESSION_DESCRIPTION} | GATE_DESCRIPTIONS | PHASE_CHECKS)[check]
+    return f"{GATE_DESCRIPTIONS[check]} Threshold: {' or '.join(f'{t:g}' for t in thresholds)}."
 
 
-def _check_result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.AssetCheckResult:
+def _check_result(report: PhaseReport, check: str, verdict: _Verdict | None) -> dg.AssetCheckResult:
+    """The result of one check. Failed checks of a phase that finished are warnings: only a HALT stops a turn."""
     metadata: dict[str, str | float | dg.MetadataValue[Any]] = {"turn": str(report.key)}
-    documents = [_document_row(row, gate) for row in report.facts.get("compressions", ()) if gate in row]
-    if gate in COMPRESSION_CHECKS and documents:
+    documents = [_document_row(row) for row in report.facts.get("compressions", ())]
+    if check == COMPRESSION_CHECK and documents:
         metadata["documents"] = dg.MetadataValue.table(documents)
     if verdict and verdict.value is not None:
         metadata["value"] = verdict.value
     if verdict and not verdict.passed:
-        metadata["reason"] = verdict.reason
+        metadata["reason"] = redact(verdict.reason)
         if report.halt:
-            metadata |= {"intervention": report.halt.id, "halt": report.halt.message}
+            metadata |= {"intervention": report.halt.id, "halt": redact(report.halt.message)}
+    is_error = report.halt is not None and (verdict is None or verdict.is_error)
     return dg.AssetCheckResult(
         asset_key=report.phase,
-        check_name=gate,
+        check_name=check,
         passed=verdict.passed if verdict else True,
-        description=(verdict.reason or None) if verdict else "nothing was compressed" if gate in COMPRESSION_CHECKS else "no call was made",
-        severity=dg.AssetCheckSeverity.WARN if gate in _WARNING_CHECKS else dg.AssetCheckSeverity.ERROR,
+        description=(redact(verdict.reason) or None) if verdict else _UNUSED.get(check, "no call was made"),
+        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
         metadata=metadata,
     )
 
 
-def _document_row(row: Mapping[str, Any], gate: str) -> dg.TableRecord:
+_UNUSED = {COMPRESSION_CHECK: "nothing was compressed", **dict.fromkeys(PHASE_CHECKS, "nothing to judge")}
+"""What a check says that had nothing to judge."""
+
+
+def _document_row(row: Mapping[str, Any]) -> dg.TableRecord:
     """The table row of one compressed document of a phase."""
-    tokens = {name: row[name] for name in ("tokens_before", "tokens_after")}
-    return dg.TableRecord({"document": row["document"], "passed": row[gate], **tokens})
+    columns = ("document", *COMPRESSION_GATES, "tokens_before", "tokens_after")
+    return dg.TableRecord({name: row[name] for name in columns if name in row})

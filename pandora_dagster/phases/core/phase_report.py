@@ -1,7 +1,8 @@
 """Reports of phases: for users, and the part that the manifest stores."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,29 @@ class PhaseReport:
     """The turn as the phase left it; None where it cannot be read."""
     has_answer: bool = False
     """Whether the turn's answer, or its question back, is stored since this phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """When a phase began and ended, in seconds since 1970."""
+
+    begin: float
+    end: float
+
+
+class TimedReports(list[PhaseReport]):
+    """The reports of one turn in order; `spans` holds the time of each, from the end of the phase before it."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self._clock, self._last_end = clock, clock()
+        self.spans: list[TimeSpan] = []
+
+    def append(self, report: PhaseReport) -> None:
+        end = self._clock()
+        self.spans.append(TimeSpan(self._last_end, end))
+        self._last_end = end
+        super().append(report)
 
 
 _log = logging.getLogger(__name__)

@@ -187,6 +187,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         "The session's rolling summary, continued where it is due.",
         needs=("turn_summary",),
         recipes=(PhaseRecipe(conversation_summary.SUMMARIZER, ConversationDigest, ("previous_summary", "turns")),),
+        gates=("no_fact_changed",),
         is_follow_up=True,
     ),
     PhaseSpec(

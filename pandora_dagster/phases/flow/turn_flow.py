@@ -53,9 +53,10 @@ async def run_phase(name: str, key: TurnKey, deps: PhaseDependencies, *, again: 
 
 
 async def run_turn(key: TurnKey, deps: PhaseDependencies, *, on_report: Callable[[PhaseReport], None] = lambda _: None) -> PhaseReport:
-    """Run what is left of a turn, phase after phase; stops at a HALT. Returns the last phase's report.
+    """Run what is left of a turn, phase after phase; stops at a HALT, but for one of a follow-up, which stops no other phase.
 
-    Raises InputError where nothing is left. What another process finished before the lock was free is not done twice.
+    Returns the report of the phase that HALTed, else of the last one. Raises InputError where nothing is left. What another process
+    finished before the lock was free is not done twice.
     """
     last: PhaseReport | None = None
     with open_turn(key, deps) as run:
@@ -63,9 +64,9 @@ async def run_turn(key: TurnKey, deps: PhaseDependencies, *, on_report: Callable
             report = await run.run_phase(name, again=False)
             if report.skipped:
                 continue
-            last = report
+            last = last if last and last.halt else report
             on_report(report)
-            if report.halt or report.manifest.state is TurnState.CLARIFY:
+            if (report.halt and not phase_spec(name).is_follow_up) or report.manifest.state is TurnState.CLARIFY:
                 break
     if last is None:
         raise InputError(f"{key}: nothing is left to do; the turn is {deps.turns.manifest(key).state}")

@@ -1,11 +1,14 @@
 """One phase as one asset: what is materialised, skipped, or red."""
 
+from dataclasses import replace
+
 import dagster as dg
 import pytest
 
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.defs.turn.phase_assets import turn_assets
-from pandora_dagster.defs.turn.phase_checks import COMPRESSION_CHECKS
+from pandora_dagster.defs.turn.phase_checks import COMPRESSION_CHECK, WARNING_CHECKS
 from pandora_dagster.errors import UnknownTurnError
 
 STRAIGHT = [
@@ -47,13 +50,28 @@ def test_a_turn_that_asks_back_ends_there_and_the_run_is_green(graph, asks_at, e
 def test_every_gate_of_every_recipe_is_recorded(graph):
     """Schema always, confidence and evidence where the recipe sets them; a phase without recipe has no check."""
     checks = graph.checks(graph.run().run_id)
-    of_calls = {
-        phase: {gate for p, gate in checks if p == phase and gate not in COMPRESSION_CHECKS} for phase in ("validation", "response")
-    }
+    of_calls = {phase: {gate for p, gate in checks if p == phase and gate != COMPRESSION_CHECK} for phase in ("validation", "response")}
     assert of_calls["validation"] == {"schema_validation", "confidence_threshold", "evidence_required"}
     assert of_calls["response"] == {"schema_validation", "evidence_required"}
     assert not {phase for phase, _ in checks} & {"turn_request", "saved_turn"}
     assert all(checks.values())
+
+
+def test_a_turn_has_at_most_30_checks_and_those_that_halt_are_blocking(graph):
+    """Each check is declared where it can fail; what only warns does not block."""
+    specs = [spec for asset in graph.assets for spec in asset.check_specs]
+    assert 0 < len(specs) <= 30
+    assert {spec.name for spec in specs if not spec.blocking} == WARNING_CHECKS
+
+
+def test_a_failed_check_of_a_phase_that_goes_on_stops_nothing(graph):
+    """A verdict without a HALT is a warning: the run and the phases after it go on."""
+    failed = GateVerdict("confidence_threshold", False, "confidence 0.42 is under 0.7", 0.42)
+    run_phase = graph.phases.run_phase
+    graph.phases.run_phase = lambda name, key: replace(report, verdicts=(failed,)) if (report := run_phase(name, key)).calls else report
+    outcome = graph.run()
+    assert outcome.success
+    assert graph.checks(outcome.run_id)["reflection", "confidence_threshold"] is False
 
 
 def test_a_halt_makes_the_partition_red_and_names_its_intervention(graph, halt):

@@ -4,13 +4,18 @@ import dagster as dg
 import pytest
 
 from pandora_dagster.defs.turn.phase_checks import GATE_DESCRIPTIONS
-from pandora_dagster.defs.turn.turn_run import record_turn, report_phases
+from pandora_dagster.defs.turn.recorded_run import record_run
+from pandora_dagster.errors import StoreError
+from tests.defs.conftest import timed
 
 
 def test_a_chat_turn_appears_as_materialisations_with_checks(graph, recipes, key):
-    """Each phase that ran has its materialisation under the turn's partition; a skipped one has none."""
-    reports = [graph.phases.run_phase(name, key) for name in ("turn_request", "reflection", "clarification")]
-    report_phases(graph.instance, reports, recipes=recipes, folder="/t")
+    """One successful run has each phase that ran under the turn's partition; a skipped one has no event."""
+    reports = timed(graph.phases.run_phase(name, key) for name in ("turn_request", "reflection", "clarification"))
+    run_id = record_run(graph.instance, key, reports, recipes=recipes, session="s1", folder="/t")
+    record = graph.instance.get_run_record_by_id(run_id)
+    assert (record.dagster_run.status, record.dagster_run.job_name) == (dg.DagsterRunStatus.SUCCESS, "turn")
+    assert (record.start_time, record.end_time) == (1_700_000_000, 1_700_000_002)
     assert list(graph.instance.get_dynamic_partitions("turns")) == [str(key)]
     assert graph.instance.get_materialized_partitions(dg.AssetKey("reflection")) == {str(key)}
     assert graph.metadata("reflection")["tokens_prompt"] == 300
@@ -21,9 +26,9 @@ def test_a_chat_turn_appears_as_materialisations_with_checks(graph, recipes, key
 def test_a_chat_turn_that_halts_is_a_failed_run(graph, recipes, key, halt):
     """Its page names the failed check, the reason and the intervention; no phase runs again, and what went through is there."""
     graph.phases.halts = {"reflection": halt}
-    reports = [graph.phases.run_phase(name, key) for name in ("turn_request", "query_analysis", "reflection")]
+    reports = timed(graph.phases.run_phase(name, key) for name in ("turn_request", "query_analysis", "reflection"))
     graph.phases.ran.clear()
-    record_turn(graph.instance, key, reports, recipes=recipes, session="s1", folder="/t")
+    record_run(graph.instance, key, reports, recipes=recipes, session="s1", folder="/t")
     assert graph.phases.ran == []
     (run,) = graph.instance.get_runs()
     assert (run.status, run.job_name, run.tags["pandora/turn"], run.tags["pandora/session"]) == (
@@ -36,6 +41,25 @@ def test_a_chat_turn_that_halts_is_a_failed_run(graph, recipes, key, halt):
     failed = graph.failure(run.run_id, "reflection")
     assert "HALT at reflection" in failed.description and failed.metadata["intervention"].value == "int_0002"
     assert graph.checks(run.run_id)["reflection", "confidence_threshold"] is False
+    status = graph.instance.get_status_by_partition(dg.AssetKey("reflection"), [str(key)], dg.DynamicPartitionsDefinition(name="turns"))
+    assert {name: found.value for name, found in status.items()} == {str(key): "FAILED"}
+
+
+def test_a_turn_that_an_error_stopped_is_a_failed_run(graph, recipes, key):
+    """Its phases are there; the run names the error, with credentials redacted."""
+    reports = timed([graph.phases.run_phase("turn_request", key)])
+    error = StoreError("disk full; password=hunter2secret99")
+    run_id = record_run(graph.instance, key, reports, recipes=recipes, session="s1", folder="/t", error=error)
+    assert graph.instance.get_run_by_id(run_id).status is dg.DagsterRunStatus.FAILURE
+    (failed,) = [e for e in graph.events(run_id) if e.event_type_value == "PIPELINE_FAILURE"]
+    assert "disk full" in failed.job_failure_data.error.message and "hunter2secret99" not in failed.job_failure_data.error.message
+    assert graph.materialised(run_id) == ["turn_request"]
+
+
+def test_a_turn_without_a_phase_leaves_no_record(graph, recipes, key):
+    """Nothing ran: no run, no partition that would read Missing."""
+    assert record_run(graph.instance, key, timed([]), recipes=recipes, session="s1", folder="/t") == ""
+    assert not graph.instance.get_runs() and not graph.instance.get_dynamic_partitions("turns")
 
 
 @pytest.mark.parametrize("message", [False, True])
@@ -43,7 +67,7 @@ def test_a_failed_check_carries_reason_and_intervention(graph, recipes, key, hal
     """Whether the turn ran in Dagster or was reported to it."""
     graph.phases.halts = {"reflection": halt}
     if message:
-        record_turn(graph.instance, key, [graph.phases.run_phase("reflection", key)], recipes=recipes, session="s1", folder="/t")
+        record_run(graph.instance, key, timed([graph.phases.run_phase("reflection", key)]), recipes=recipes, session="s1", folder="/t")
     else:
         graph.run()
     (run,) = graph.instance.get_runs()

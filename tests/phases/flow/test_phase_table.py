@@ -12,8 +12,9 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.lineage import DocumentId, Relation
 from pandora_dagster.contracts.phase_outputs import TaskPlan, TurnSummary
 from pandora_dagster.defs.turn.phase_assets import turn_assets
-from pandora_dagster.defs.turn.turn_run import run_turn
+from pandora_dagster.defs.turn.recorded_run import record_run
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
+from pandora_dagster.phases.core.phase_report import TimedReports
 from pandora_dagster.phases.flow import phase_table
 from pandora_dagster.phases.flow.phase_spec import PhaseRecipe, PhaseSpec, answer_condition
 from pandora_dagster.phases.flow.turn_flow import run_phase
@@ -142,8 +143,9 @@ def test_an_added_phase_is_an_asset(rig):
     specs = {spec.key.to_user_string(): spec for asset in turn_assets(rig.app.recipes) for spec in asset.specs}
     assert specs["title"].skippable and f"`{RECIPE}`" in (specs["title"].description or "")
     with dg.DagsterInstance.ephemeral() as instance:
-        outcome = run_turn(rig.app, rig.start(), instance=instance)
-        assert outcome.success and "title" in [report.phase for report in outcome.reports]
+        key, reports = rig.start(), TimedReports()
+        rig.app.run_turn(key, on_report=reports.append)
+        record_run(instance, key, reports, recipes=rig.app.recipes, session="s1", folder="/t")
         assert instance.get_latest_materialization_event(dg.AssetKey("title")) is not None
 
 

@@ -91,12 +91,12 @@ def test_many_calls_say_the_same_to_the_last(tmp_path):
 
 
 def test_a_worse_version_is_seen_in_the_answers(root, tmp_path):
-    """Without section 2 the answer tells nothing of desk and budget: other words, beside each other."""
+    """Without section 2 the answer tells nothing of the desk: other words, beside each other."""
     worse = copied(tmp_path)
     edit(worse, f"recipes/{ANSWERS}.yaml", '  - "§2"\n', "")
     report = again(root, ANSWERS, worse)
     assert (report.calls, report.same, dict(report.changed)) == (2, 0, {"answer": 2})
-    assert any("700 euros" in e.before and "700 euros" not in e.after for e in report.examples)
+    assert any("429.00 euros" in e.before and "429.00 euros" not in e.after for e in report.examples)
 
 
 def test_changed_fields_of_an_answer_are_counted(root, tmp_path):

@@ -8,7 +8,7 @@ from pandora_dagster.language.dates import query_date_terms
 from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.language.quantities import Quantity, quantities
 from pandora_dagster.language.relative_days import refers_to_past, strip_days
-from pandora_dagster.runtime.extractive.queries.content_words import common_keys, content_keys
+from pandora_dagster.runtime.extractive.queries.content_words import content_keys
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_of_days, looks_back
 
 _TIME_UNITS = frozenset(("am", "pm", "uhr", "h", "年", "月", "日", "時"))
@@ -67,9 +67,13 @@ class Question:
         return short_text_language(self.text)
 
     @property
+    def dayless_text(self) -> str:
+        return strip_days(self.text) if self.days else self.text
+
+    @property
     def matter(self) -> str:
         """Its words without those of the days, and what it refers to."""
-        return " ".join((strip_days(self.text) if self.days else self.text, *self.more))
+        return " ".join((self.dayless_text, *self.more))
 
     @property
     def all_of_days(self) -> bool:
@@ -80,9 +84,12 @@ class Question:
         """Its content words as stems of its own language and of `languages`."""
         return frozenset(key for code in {*languages, self.language} for key in content_keys(self.matter, code, asking=True))
 
-    def common(self, languages: Sequence[str] = ()) -> frozenset[str]:
-        """Those of `keys` that say little."""
-        return frozenset(key for code in {*languages, self.language} for key in common_keys(self.matter, code))
+    def needed_keys(self, language: str, *, has_value: bool) -> frozenset[str]:
+        """Its own content words, which an answer holds; without those that ask for a value (`cost`) where the answer `has_value`."""
+        text = self.dayless_text
+        for pattern, _ in _VALUE_KINDS if has_value else ():
+            text = pattern.sub(" ", text)
+        return frozenset(content_keys(text, language, asking=True))
 
     def words(self) -> frozenset[str]:
         return frozenset(word.lower() for word in _WORD.findall(self.matter))

@@ -50,10 +50,3 @@ def content_keys(text: str, language: str, *, asking: bool = False) -> tuple[str
         if t.text != "I" and not (asking and t.text.lower() in META_WORDS)
     )
     return tuple(t.key.partition(" ")[0] if t.kind is TokenKind.VALUE else t.key for t in found)
-
-
-def common_keys(text: str, language: str) -> frozenset[str]:
-    """The content words of `text` that are in lists of stop words: `order` and `room` name things, `use` and `make` say little."""
-    stops = function_words(language) | function_words("en")
-    listed = stop_words(language) | stop_words("en")
-    return frozenset(t.key for t in tokens(text, language, stops=stops) if t.text.lower() in listed)

@@ -43,6 +43,11 @@ def find_pointer(query: str) -> str:
     return "" if named or len(after) > most else found.group(0)
 
 
+def names_antecedent(before: str) -> bool:
+    """Whether the words before a pronoun name what it refers to: `Which desk did we order, and what did` it `cost?`."""
+    return bool(_subject_words(before)) and not _POINTING_WORD.search(before)
+
+
 def _subject_words(text: str) -> list[str]:
     return [w for w in content_words(text) if w not in _POLITE_WORDS]
 

@@ -14,7 +14,7 @@ from pandora_dagster.runtime.extractive.queries.content_words import content_wor
 from pandora_dagster.runtime.extractive.queries.empty_texts import is_fixed_sentence
 from pandora_dagster.runtime.extractive.queries.entities import IDENTIFIER, NAME, QUOTED, entities
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_past, is_greeting, read_intent, read_query_type, states_preference
-from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
+from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer, names_antecedent
 
 _ORDINAL_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
 _REFERRING = re.compile(
@@ -27,7 +27,9 @@ _REFERRING = re.compile(
 _NOT_REFERRING = re.compile(
     r"\bthat (?:i|we|you|he|she|they|it|is|was|are|were|my|the)\b|\bthis (?:week|month|year|morning|weekend|time)\b", re.I
 )
+_ENDS_WITH_PRONOUN = re.compile(r"\b(?:it|that|this|they|them)$", re.IGNORECASE)
 _ORDINAL = re.compile(r"\b(first|second|third|fourth|fifth|last)\b", re.IGNORECASE)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _GENERIC_NOUNS = frozenset({"one", "ones", "option", "options", "item", "items", "result", "results", "choice", "choices"})
 """Words that name no kind of thing: `the second one`."""
 _MAX_SUBJECT_SENTENCES, _MAX_SUBJECT_WORDS = 3, 60
@@ -38,7 +40,7 @@ _MAX_SENTENCES = 64
 
 
 def analyse(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """004 section 3.1 by rules: type, intent, entities, and what a reference points at among the turn summaries."""
+    """Specification 004, section 3.1 by rules: type, intent, entities, and what a reference points at among the turn summaries."""
     query = pack.query or pack.document("raw_query")
     resolution, reference = resolve_references(query, read_summaries(pack.document("turn_summaries")))
     named = entities(query)[:_MAX_ENTITIES]
@@ -62,9 +64,10 @@ def analyse(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 def find_references(query: str) -> tuple[str, ...]:
-    """The words of `query` that point at something said before, verbatim."""
-    found = (m.group(0).strip() for m in _REFERRING.finditer(query) if not _NOT_REFERRING.match(m.group(0)))
-    return () if states_preference(query) else tuple(dict.fromkeys(f for f in found if f))
+    """The words of `query` that point at something said before it, verbatim; a pronoun only where no thing precedes it in the query."""
+    matches = (m for m in _REFERRING.finditer(query) if not _NOT_REFERRING.match(m[0]))
+    references = (m[0].strip() for m in matches if not (_ENDS_WITH_PRONOUN.search(m[0]) and names_antecedent(query[: m.start()])))
+    return () if states_preference(query) else tuple(dict.fromkeys(filter(None, references)))
 
 
 def resolve_references(query: str, turns: list[TurnHeader]) -> tuple[ReferenceResolution, ContentReference | None]:
@@ -143,14 +146,14 @@ def _title(turn: TurnHeader, query: str) -> str:
     for shape in (IDENTIFIER, QUOTED, NAME):
         for m in shape.finditer(turn.text):
             value = next((g for g in m.groups() if g), m.group(0))
-            if value not in query:
+            if value not in query and not _DAY.fullmatch(value):
                 return value
     whole = sentences(turn.text)[:1]
     return whole[0] if whole and len(whole[0].split()) <= 20 else next(iter(turn.topics), str(turn.turn))
 
 
 def reflect(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """004 section 3.2: PROCEED, but CLARIFY where neither the query nor an earlier turn says what it is about."""
+    """Specification 004, section 3.2: PROCEED, but CLARIFY where neither the query nor an earlier turn says what it is about."""
     query = pack.query
     if _is_answerable(query, pack):
         return Reflection(decision="PROCEED", confidence=0.9, reasoning=TEMPLATES["clear"])

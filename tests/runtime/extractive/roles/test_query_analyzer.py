@@ -68,6 +68,7 @@ def test_entities_stand_verbatim(ask, query: str, named: list[str]) -> None:
         ("cancel the last reservation", "resolved", "B2K4RR", 4),
         ("tell me about it", "resolved", "Compared the Brunswick 40 kettle with others.", 6),
         ("the novel we talked about", "resolved", "Winter Ferry", 5),
+        ("which kettle did we buy, and what did it cost?", "not_needed", None, None),
         ("what about that bicycle?", "unresolved", None, None),
         ("which novel did she write for the second journey?", "unresolved", None, None),
         ("when does the second tournament of the spring start?", "unresolved", None, None),
@@ -115,3 +116,10 @@ def test_asks_back_only_where_nothing_says_what_is_meant(ask, query: str, histor
     assert Reflection.model_validate(answer).confidence >= 0.7
     assert bool(answer["question"]) == (decision == "CLARIFY")
     assert decision == "PROCEED" or answer["question"].endswith("?")
+
+
+def test_the_day_of_a_quoted_answer_is_no_title(ask) -> None:
+    """Summaries quote answers, which begin with their day."""
+    history = summary_line(3, "Which chair did I order? (2026-09-05) Ordered: the chair Mesh One.", "chair")
+    answer = ask("query_analyzer", "how much is that chair?", {"raw_query": "how much is that chair?", "turn_summaries": history})
+    assert answer["content_reference"]["title"] == "Ordered"

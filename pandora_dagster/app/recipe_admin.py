@@ -2,7 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,18 +16,21 @@ from pandora_dagster.app.composition import (
     open_versions,
     utc_now,
 )
-from pandora_dagster.app.store_adapters import open_recipe_tests, open_vault
+from pandora_dagster.app.store_adapters import open_recipe_tests, open_recorded_answers, open_vault
 from pandora_dagster.archive import session_narratives, user_digests
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
+from pandora_dagster.contracts.recipe_governance import RecordedAnswer, RecordedAnswers
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
+from pandora_dagster.governance.call_metrics import reads_prompts
 from pandora_dagster.governance.dry_run import CallCapture, DryRunExecutor, PinnedRecipeLoader
 from pandora_dagster.governance.promotion import PromotionContext, resolve_version
 from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, run_recipe_tests
+from pandora_dagster.governance.recorded_answers import AnswerRecorder, RecordedRuntime
 from pandora_dagster.phases.flow.phase_table import answer_model, recipe_documents, recipe_stem
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
 from pandora_dagster.recipes.lint import check_all
@@ -162,6 +166,10 @@ class RecipeAdmin:
         recipe = self.recipes.path_of(name)
         return recipe, resolve_version(self.ctx, recipe, version or "production")
 
+    def chosen_versions(self, text: str) -> list[tuple[str, LoadedRecipe]]:
+        """What `find` returns for a text; for "" every recipe as it is in production."""
+        return [self.find(text)] if text else [(path, resolve_version(self.ctx, path, "production")) for path in self.recipes.names()]
+
 
 def open_recipe_admin(settings: Settings) -> RecipeAdmin:
     """The recipe administration over `settings`; writes nothing."""
@@ -193,14 +201,52 @@ def run_tests(
     A version runs with the present tests of its file, and with those made from calls of `user`.
     Raises InputError, ConfigurationError.
     """
-    chosen = [admin.find(name)] if name else [(path, resolve_version(admin.ctx, path, "production")) for path in admin.recipes.names()]
-    dry_run = open_dry_run(settings, admin.production, admin.counter, runtime=runtime)
-    try:
+    with _opened_dry_run(settings, admin, runtime) as dry_run:
         return tuple(
             outcome
-            for recipe, version in chosen
+            for recipe, version in admin.chosen_versions(name)
             for outcome in dry_run.run(run_recipe_tests(version, _tests(settings, admin, recipe, user), dry_run.executor))
         )
+
+
+def record_answers(
+    settings: Settings, admin: RecipeAdmin, name: str, folder: Path, *, runtime: ModelRuntime | None = None
+) -> tuple[RecipeTestOutcome, ...]:
+    """Run the tests of one recipe, or of all, on a model, and store its answers in `folder`; returns the outcomes.
+
+    Raises InputError for the embedded runtime, whose answers say nothing about a prompt, StoreError, ConfigurationError.
+    """
+    runtime = runtime or open_runtime(settings, admin.counter)
+    if not reads_prompts(runtime.name):
+        raise InputError(f"{runtime.name}: reads no prompt: expected a model to record", hint="pandora recipes record --runtime sglang")
+    files, outcomes = open_recorded_answers(folder), list[RecipeTestOutcome]()
+    recorder = AnswerRecorder(utc_now)
+    with _opened_dry_run(settings, admin, runtime) as dry_run:
+        dry_run.executor.execution.listen(recorder.note)
+        for recipe, version in admin.chosen_versions(name):
+            answers: list[RecordedAnswer] = []
+            for test in _tests(settings, admin, recipe, ""):
+                outcomes += dry_run.run(run_recipe_tests(version, (test,), dry_run.executor))
+                answers += recorder.take(test.name)
+            if answers:
+                files.put(RecordedAnswers(recipe=recipe, version=version.version, answers=tuple(answers)))
+    return tuple(outcomes)
+
+
+def open_recorded_runtime(admin: RecipeAdmin, folder: Path) -> RecordedRuntime:
+    """The answers that `folder` holds, as a runtime; raises InputError where it holds none, DocumentError for a damaged file."""
+    files = open_recorded_answers(folder)
+    recordings = [recorded for recipe in admin.recipes.names() if (recorded := files.of_recipe(recipe))]
+    if not recordings:
+        raise InputError(f"{folder}: no recorded answers: expected {{category}}/{{name}}.json", hint="pandora recipes record --to FOLDER")
+    return RecordedRuntime(answer for recorded in recordings for answer in recorded.answers)
+
+
+@contextmanager
+def _opened_dry_run(settings: Settings, admin: RecipeAdmin, runtime: ModelRuntime | None) -> Generator[DryRun]:
+    dry_run = open_dry_run(settings, admin.production, admin.counter, runtime=runtime)
+    try:
+        yield dry_run
     finally:
         dry_run.close()
 

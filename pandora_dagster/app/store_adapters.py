@@ -16,7 +16,7 @@ from pandora_dagster.app.transfer_service import TransferService
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
-from pandora_dagster.contracts.ports.record_storage import QueryFiles, RecipeTestStore, Vault
+from pandora_dagster.contracts.ports.record_storage import QueryFiles, RecipeTestStore, RecordedAnswerStore, Vault
 from pandora_dagster.contracts.ports.user_storage import Eraser, RecordFolder
 from pandora_dagster.contracts.turns import RebuildReport
 from pandora_dagster.contracts.user.sources import Research, Visit
@@ -46,6 +46,7 @@ from pandora_dagster.stores.lineage.lineage_index_rebuild import ExpectedLineage
 from pandora_dagster.stores.records.batch_files import BatchFiles, Inbox
 from pandora_dagster.stores.records.intervention_files import InterventionFiles
 from pandora_dagster.stores.records.recipe_feedback import CorrectionFiles, RecipeTestFiles
+from pandora_dagster.stores.records.recorded_answer_files import RecordedAnswerFiles
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles, document_rows, rebuild_turns, verify_turns
 from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
@@ -243,6 +244,11 @@ def open_erasure(
 def open_recipe_tests(settings: Settings) -> RecipeTestStore:
     """The recipe tests that were made from users' calls; writes nothing."""
     return RecipeTestFiles(settings.root)
+
+
+def open_recorded_answers(folder: Path) -> RecordedAnswerStore:
+    """The recorded answers to recipe tests in a folder that the user names."""
+    return RecordedAnswerFiles(folder)
 
 
 def open_vault(settings: Settings) -> Vault:

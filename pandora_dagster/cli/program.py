@@ -71,8 +71,8 @@ _RECIPES = CommandGroup(
     "Inspect, test, score, roll back and assign recipes.",
     (
         *(recipe_commands.check, recipe_commands.list_recipes, recipe_commands.show, recipe_commands.history, recipe_commands.diff),
-        *(recipe_commands.rollback, recipe_commands.assign, evaluation_commands.test, evaluation_commands.replay),
-        *(evaluation_commands.scores, evaluation_commands.lessons),
+        *(recipe_commands.rollback, recipe_commands.assign, evaluation_commands.test, evaluation_commands.record),
+        *(evaluation_commands.replay, evaluation_commands.scores, evaluation_commands.lessons),
     ),
 )
 _COLD = CommandGroup("cold", "Manage the originals of archived turns.", (archive_commands.prune,))

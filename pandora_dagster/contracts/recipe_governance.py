@@ -70,3 +70,28 @@ class Correction(StrictModel):
     said: Annotated[str, Field(min_length=1)]
     """What the answer should have been, or what was wrong."""
     at: str
+
+
+class RecordedAnswer(StrictModel):
+    """The raw answer of a model to one request of a recipe test."""
+
+    test: str = ""
+    request: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Digest of the prompt pack that was answered."""
+    recipe: str
+    """Name of the recipe that was called: that of the test, or one that it calls in turn."""
+    layer: ModelLayer
+    runtime: str
+    model: str
+    recorded_at: str
+    finish_reason: str
+    answer: str
+
+
+class RecordedAnswers(StrictModel):
+    """The recorded answers to the tests of one recipe: one file."""
+
+    format: Literal[1] = 1
+    recipe: str
+    version: str
+    answers: tuple[RecordedAnswer, ...]

@@ -71,7 +71,8 @@ def _list_failures(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any
 _SCORES_DESCRIPTION = (
     "Scores of each version and layer of each recipe, from the calls of the day: shares of calls that passed, passed at the first attempt, "
     "match the schema, cite existing sources, and whose turn was saved without revision or correction; calibration of stated confidence; "
-    "failed gates, budgets, latency, cost. The plots show the version that ran last."
+    "failed gates, budgets, latency, cost. Answers of the embedded runtime (`extractive`) show nothing about a prompt: it reads none. "
+    "The plots show the version that ran last."
 )
 _LAYERS_DESCRIPTION = "The same figures for each model layer."
 _CHECK_DESCRIPTION = (
@@ -119,11 +120,16 @@ def _score_metadata(
     """The table of `rows`, whose first column is `row_title`, and the figures of `plotted` as numbers, which the UI plots over the days."""
     records = [
         dg.TableRecord(
-            {row_title: name, **{k: "" if v is None else v for k, v in metrics.row().items()}, "failed_gates": metrics.failed_gates}
+            {
+                row_title: name,
+                "answered_by": metrics.answered_by,
+                **{k: "" if v is None else v for k, v in metrics.row().items()},
+                "failed_gates": metrics.failed_gates,
+            }
         )
         for name, metrics in rows.items()
     ]
-    columns = [row_title, *CallMetrics().row(), "failed_gates"]
+    columns = [row_title, "answered_by", *CallMetrics().row(), "failed_gates"]
     numbers = {
         f"{name}/{figure}": dg.MetadataValue.float(float(value))
         for name, metrics in plotted.items()

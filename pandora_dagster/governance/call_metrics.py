@@ -1,11 +1,12 @@
 """Sums call records into metrics by version or layer (specification 000, sections 5.4 and 27); memory does not grow with the calls."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pandora_dagster.contracts.model_calls import CallRecord
+from pandora_dagster.execution.fit.compression_log import EMBEDDED
 
 _CALIBRATION_BINS = 10
 """Bins of stated confidence, each 0.1 wide."""
@@ -60,6 +61,8 @@ class CallMetrics:
     newest: str = ""
     """Timestamp of the newest call."""
     shares: dict[str, Share] = field(default_factory=lambda: {name: Share() for name in SHARES})
+    runtimes: Counter[str] = field(default_factory=Counter[str])
+    """Runtime that answered -> number of calls."""
     gate_failures: Counter[str] = field(default_factory=Counter[str])
     """Gate -> calls whose last answer failed it."""
     retries: int = 0
@@ -75,6 +78,7 @@ class CallMetrics:
         """Add one call; `outcome` is its turn's, None where the turn is open or the call has none."""
         self.calls += 1
         self.newest = max(self.newest, record.timestamp)
+        self.runtimes[record.runtime] += 1
         self.shares["passed"].add(record.success)
         self.shares["first_time"].add(record.success and not record.retries and not record.escalated)
         if record.schema_valid is not None:
@@ -126,12 +130,35 @@ class CallMetrics:
         }
 
     @property
+    def answered_by(self) -> str:
+        """Calls by runtime: `sglang 12, extractive 3`."""
+        return counted_names(self.runtimes)
+
+    @property
     def failed_gates(self) -> str:
         """Gate failures by kind, the most frequent first: `evidence_required 3, schema_validation 1`."""
-        return ", ".join(f"{gate} {count}" for gate, count in self.gate_failures.most_common())
+        return counted_names(self.gate_failures)
 
     def _mean(self, total: float) -> float | None:
         return total / self.calls if self.calls else None
+
+
+def counted_names(counts: Counter[str]) -> str:
+    """Names with their counts, the most frequent first: `sglang 12, extractive 3`."""
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
+
+
+def reads_prompts(runtime: str) -> bool:
+    """Whether a runtime reads the texts of prompts; the embedded one answers by the recipe's role."""
+    return runtime != EMBEDDED
+
+
+def unread_prompts_note(runtimes: Mapping[str, int]) -> str:
+    """A note where answers say nothing about a prompt, since no model read it; "" where there are none. `runtimes`: runtime -> answers."""
+    unread = sum(count for runtime, count in runtimes.items() if not reads_prompts(runtime))
+    if not unread:
+        return ""
+    return f"{unread} of {sum(runtimes.values())} answers are of the embedded runtime, which reads no prompt: no prompt was tested by them"
 
 
 def measure_calls(

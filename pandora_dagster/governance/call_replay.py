@@ -49,10 +49,13 @@ class ReplayMetrics:
     confidence: float = 0.0
     layers: Counter[str] = field(default_factory=Counter[str])
     """Layer that answered -> number of calls."""
+    runtimes: Counter[str] = field(default_factory=Counter[str])
+    """Runtime that answered -> number of calls."""
 
     def add(self, record: CallRecord) -> None:
         self.calls += 1
         self.layers[record.model_layer.value] += 1
+        self.runtimes[record.runtime] += 1
         self.passed.add(record.success)
         if record.schema_valid is not None:
             self.schema_valid.add(record.schema_valid)

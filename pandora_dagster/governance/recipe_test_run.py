@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,6 +14,7 @@ from jsonschema import Draft202012Validator
 from pandora_dagster.contracts.recipe_schema import Expectation, LoadedRecipe, RecipeTest
 from pandora_dagster.documents.citations import cited_labels
 from pandora_dagster.execution.call.answer_parser import strings
+from pandora_dagster.governance.call_metrics import counted_names, reads_prompts
 from pandora_dagster.governance.dry_run import DryRunExecutor, DryRunResult
 
 _FIELD_STEP = re.compile(r"([A-Za-z_]\w*)|\[(\d+)\]")
@@ -31,10 +33,23 @@ class RecipeTestOutcome:
     test: str
     faults: tuple[str, ...]
     seconds: float
+    runtime: str = ""
+    """The runtime that answered."""
+    model: str = ""
 
     @property
     def passed(self) -> bool:
         return not self.faults
+
+    @property
+    def reads_prompt(self) -> bool:
+        """Whether what answered read the prompt. Otherwise the test shows schema, gates and data flow, and nothing about the prompt."""
+        return reads_prompts(self.runtime)
+
+    @property
+    def answered_by(self) -> str:
+        """The runtime, with its model where that has another name."""
+        return self.runtime if self.model in ("", self.runtime) else f"{self.runtime} ({self.model})"
 
 
 async def run_recipe_tests(loaded: LoadedRecipe, tests: Sequence[RecipeTest], executor: DryRunExecutor) -> tuple[RecipeTestOutcome, ...]:
@@ -44,7 +59,9 @@ async def run_recipe_tests(loaded: LoadedRecipe, tests: Sequence[RecipeTest], ex
     for test in tests:
         run = await executor.run_case(test)
         seconds = run.record.latency_ms / 1_000 if run.record else 0.0
-        outcomes.append(RecipeTestOutcome(loaded.path, loaded.version, test.name, tuple(find_faults(test, run)), seconds))
+        runtime, model = (run.record.runtime, run.record.model) if run.record else ("", "")
+        faults = tuple(find_faults(test, run))
+        outcomes.append(RecipeTestOutcome(loaded.path, loaded.version, test.name, faults, seconds, runtime, model))
     return tuple(outcomes)
 
 
@@ -129,13 +146,25 @@ def _short_value(value: object) -> str:
     return text if len(text) <= _MAX_VALUE_CHARACTERS else f"{text[: _MAX_VALUE_CHARACTERS - 3]}..."
 
 
+def answered_by(outcomes: Sequence[RecipeTestOutcome]) -> str:
+    """What answered, with the number of tests: `sglang (Qwen/Qwen3-0.6B) 2`."""
+    return counted_names(Counter(outcome.answered_by for outcome in outcomes if outcome.runtime))
+
+
 def junit_xml(outcomes: Sequence[RecipeTestOutcome]) -> str:
-    """Render JUnit XML: a `testsuite` for each recipe, a `testcase` for each test, its faults as one `failure`."""
+    """Render JUnit XML: a `testsuite` for each recipe, a `testcase` for each test, its faults as one `failure`.
+
+    Properties of a suite name what answered, and whether it read the prompt.
+    """
     root = Element("testsuites", tests=str(len(outcomes)), failures=str(sum(not o.passed for o in outcomes)))
     for recipe, group in groupby(outcomes, key=lambda outcome: outcome.recipe):
         suite_outcomes = list(group)
         failures = sum(not outcome.passed for outcome in suite_outcomes)
         suite = SubElement(root, "testsuite", name=recipe, tests=str(len(suite_outcomes)), failures=str(failures))
+        properties = SubElement(suite, "properties")
+        SubElement(properties, "property", name="answered_by", value=answered_by(suite_outcomes))
+        is_read = all(outcome.reads_prompt for outcome in suite_outcomes)
+        SubElement(properties, "property", name="prompts_read", value="yes" if is_read else "no")
         for outcome in suite_outcomes:
             case = SubElement(suite, "testcase", classname=f"{recipe}@{outcome.version}", name=_remove_invalid_xml(outcome.test))
             case.set("time", f"{outcome.seconds:.3f}")

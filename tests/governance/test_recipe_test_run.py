@@ -140,12 +140,17 @@ def test_recipes_are_tested_as_they_are_in_production(tmp_path, monkeypatch):
 def test_outcomes_are_junit(tmp_path):
     """One suite a recipe, failures with every fault, control characters left out."""
     outcomes = [
-        RecipeTestOutcome("pipeline/a", "12ab", "first", (), 0.25),
-        RecipeTestOutcome("pipeline/a", "12ab", "second", ("one\x00", "two"), 0.5),
-        RecipeTestOutcome("pipeline/b", "34cd", "third", (), 0.0),
+        RecipeTestOutcome("pipeline/a", "12ab", "first", (), 0.25, "sglang", "Qwen/Qwen3-0.6B"),
+        RecipeTestOutcome("pipeline/a", "12ab", "second", ("one\x00", "two"), 0.5, "sglang", "Qwen/Qwen3-0.6B"),
+        RecipeTestOutcome("pipeline/b", "34cd", "third", (), 0.0, "extractive", "extractive"),
     ]
     root = ElementTree.fromstring(junit_xml(outcomes))
     assert [(s.get("name"), s.get("tests"), s.get("failures")) for s in root] == [("pipeline/a", "2", "1"), ("pipeline/b", "1", "0")]
+    properties = [{p.get("name"): p.get("value") for p in suite.iter("property")} for suite in root]
+    assert properties == [
+        {"answered_by": "sglang (Qwen/Qwen3-0.6B) 2", "prompts_read": "yes"},
+        {"answered_by": "extractive 1", "prompts_read": "no"},
+    ]
     failure = root.find(".//failure")
     assert failure is not None and failure.text == "one\ntwo"
 

@@ -1,5 +1,6 @@
 """Commands that evaluate recipes: scores, corrections, lessons from failures, tests, replay."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -55,7 +56,7 @@ def scores(
                 {
                     **asdict(comparison),
                     "said": comparison.summary,
-                    "figures": {v: {**m.row(), "failed_gates": dict(m.gate_failures)} for v, m in figures[comparison.recipe].items()},
+                    "figures": {v: _figures_object(m) for v, m in figures[comparison.recipe].items()},
                 }
                 for comparison in comparisons
             ]
@@ -67,6 +68,10 @@ def scores(
         raise typer.Exit(EXIT_FAILED)
 
 
+def _figures_object(metrics: "CallMetrics") -> dict[str, object]:
+    return {**metrics.row(), "answered_by": dict(metrics.runtimes), "failed_gates": dict(metrics.gate_failures)}
+
+
 def _print_scores(comparisons: "Sequence[VersionComparison]", rows: "Sequence[tuple[str, CallMetrics]]") -> None:
     if not rows:
         print_note("no call is recorded, so no version has scores")
@@ -74,10 +79,21 @@ def _print_scores(comparisons: "Sequence[VersionComparison]", rows: "Sequence[tu
     cells = [(name, *(format_figure(metrics.row()[column]) for column in _SCORE_COLUMNS)) for name, metrics in rows]
     print_table(("Version", *(name.replace("_", " ") for name in _SCORE_COLUMNS)), cells)
     for name, metrics in rows:
+        if metrics.runtimes:
+            print_line(f"{name}: answered by {metrics.answered_by}")
         if metrics.gate_failures:
             print_line(f"{name}: failed gates: {metrics.failed_gates}")
+    _note_unread_prompts(*(metrics.runtimes for _, metrics in rows))
     for comparison in comparisons:
         (print_line if comparison.verdict == "worse" else print_note)(comparison.summary)
+
+
+def _note_unread_prompts(*runtimes: "Counter[str]") -> None:
+    """Print a note where some of the answers show nothing about a prompt. `runtimes`: runtime -> answers."""
+    from pandora_dagster.governance.call_metrics import unread_prompts_note
+
+    if note := unread_prompts_note(sum(runtimes, Counter[str]())):
+        print_note(note)
 
 
 def format_figure(value: float | int | None, digits: int = 2) -> str:
@@ -160,24 +176,59 @@ def test(
     runtime: Runtime = "",
     user: Annotated[str, typer.Option("--user", "-u", help="Also run the tests made of this user's calls.")] = "",
     junit: Annotated[Path | None, typer.Option("--junit", help="Write the results to this file as JUnit XML.")] = None,
+    recorded: Annotated[
+        Path | None, typer.Option("--recorded", help="Answer from this folder, which `pandora recipes record` wrote, without a model.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the tests of recipes.
 
     A test fails if the call or a gate fails, an expectation is not met or a fact is missing; the exit code is then 1. Nothing is stored.
+    The embedded runtime reads no prompt. With --recorded a prompt that was changed after the recording fails its tests.
 
     Example: pandora recipes test reflection
     """
-    from pandora_dagster.app.recipe_admin import open_recipe_admin, run_tests
-    from pandora_dagster.governance.recipe_test_run import junit_xml
+    from pandora_dagster.app.recipe_admin import open_recipe_admin, open_recorded_runtime, run_tests
+
+    if recorded and runtime:
+        exit_with(EXIT_USAGE, "--recorded and --runtime: expected one of them")
+    settings = settings_of(context, runtime=runtime)
+    admin = open_recipe_admin(settings)
+    answers = open_recorded_runtime(admin, recorded) if recorded else None
+    outcomes = run_tests(settings, admin, name, user=user, runtime=answers)
+    _report_tests(outcomes, name, junit=junit, as_json=as_json)
+
+
+def record(
+    context: typer.Context,
+    to: Annotated[Path, typer.Option("--to", help="Folder of the recordings: {category}/{name}.json.")],
+    name: Annotated[str, typer.Argument(help="A recipe, or NAME@VERSION; default: every recipe in production.")] = "",
+    runtime: Runtime = "",
+    as_json: AsJson = False,
+) -> None:
+    """Run the tests of recipes on a model and record its answers.
+
+    `pandora recipes test --recorded FOLDER` then repeats the tests without the model. Answers are recorded whether or not they pass; the
+    exit code is 1 if one does not.
+
+    Example: pandora recipes record reflection --runtime sglang --to recorded
+    """
+    from pandora_dagster.app.recipe_admin import open_recipe_admin, record_answers
 
     settings = settings_of(context, runtime=runtime)
-    outcomes = run_tests(settings, open_recipe_admin(settings), name, user=user)
+    outcomes = record_answers(settings, open_recipe_admin(settings), name, to)
+    _report_tests(outcomes, name, junit=None, as_json=as_json)
+
+
+def _report_tests(outcomes: "tuple[RecipeTestOutcome, ...]", name: str, *, junit: Path | None, as_json: bool) -> None:
+    """Print or write the outcomes, and exit with 1 where a test failed."""
+    from pandora_dagster.governance.recipe_test_run import junit_xml
+
     if junit:
         junit.write_text(junit_xml(outcomes), encoding="utf-8")
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if as_json:
-        print_json([{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes])
+        print_json([{**asdict(o), "passed": o.passed, "reads_prompt": o.reads_prompt} for o in outcomes])
     else:
         _print_outcomes(outcomes)
     if not outcomes:
@@ -190,9 +241,13 @@ def _print_outcomes(outcomes: "tuple[RecipeTestOutcome, ...]") -> None:
     for outcome in outcomes:
         for fault in outcome.faults:
             print_line(f"{outcome.recipe}@{outcome.version}: {outcome.test}: {fault}")
+    from pandora_dagster.governance.recipe_test_run import answered_by
+
     failed = sum(not outcome.passed for outcome in outcomes)
     recipes = len({outcome.recipe for outcome in outcomes})
     print_note(f"{len(outcomes)} tests of {recipes} recipes{f', {failed} failed' if failed else ' passed'}")
+    print_note(f"answered by: {answered_by(outcomes) or 'nothing'}")
+    _note_unread_prompts(Counter(outcome.runtime for outcome in outcomes if outcome.runtime))
 
 
 def replay(
@@ -242,10 +297,13 @@ def replay(
 
 
 def _print_replay(result: "ReplayResult", before: str, after: str) -> None:
+    from pandora_dagster.governance.call_metrics import counted_names
+
     row_before, row_after = result.before.row(), result.after.row()
     layers = [", ".join(f"{layer} {count}" for layer, count in side.layers.items()) for side in (result.before, result.after)]
     figures = [(name.replace("_", " "), format_figure(row_before[name], 3), format_figure(row_after[name], 3)) for name in row_before]
-    print_table(("", before, after), [*figures, ("answered by", *layers)])
+    runtimes = [counted_names(side.runtimes) for side in (result.before, result.after)]
+    print_table(("", before, after), [*figures, ("layer", *layers), ("answered by", *runtimes)])
     print_line(f"{result.same} of {result.calls} answers are the same")
     for name, count in result.changed.most_common():
         print_line(f"  {name}: different in {count}")
@@ -253,6 +311,7 @@ def _print_replay(result: "ReplayResult", before: str, after: str) -> None:
         print_line(f"\n{example.call_id} {example.turn} ({', '.join(example.fields)})\n- {example.before}\n+ {example.after}")
     for reason, count in result.left_out.items():
         print_note(f"{count} calls left out: {reason}")
+    _note_unread_prompts(result.after.runtimes)
 
 
 def _replay_object(result: "ReplayResult", recipe: str, before: str, after: str) -> dict[str, object]:
@@ -261,6 +320,6 @@ def _replay_object(result: "ReplayResult", recipe: str, before: str, after: str)
         "from": before,
         "to": after,
         **fields_of(result, ("calls", "same", "changed", "left_out", "examples")),
-        "before": {**result.before.row(), "layers": dict(result.before.layers)},
-        "after": {**result.after.row(), "layers": dict(result.after.layers)},
+        "before": {**result.before.row(), "layers": dict(result.before.layers), "answered_by": dict(result.before.runtimes)},
+        "after": {**result.after.row(), "layers": dict(result.after.layers), "answered_by": dict(result.after.runtimes)},
     }

@@ -14,7 +14,7 @@ from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
 from pandora_dagster.contracts.model_calls import CallRecord, TurnUsage, token_alarm
 from pandora_dagster.contracts.ports.object_storage import IndexFile
-from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeProduction
+from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeProduction, RecordedAnswers
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
 from pandora_dagster.contracts.turns import Manifest, Turn
 
@@ -225,6 +225,18 @@ class RecipeTestStore(Protocol):
 
     def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
         """By name; raises DocumentError naming a damaged file."""
+        ...
+
+
+class RecordedAnswerStore(Protocol):
+    """Recorded answers of a model to the tests of recipes."""
+
+    def put(self, recorded: RecordedAnswers) -> Path:
+        """Replace the recordings of a recipe; returns their file. Raises StoreError."""
+        ...
+
+    def of_recipe(self, recipe: str) -> RecordedAnswers | None:
+        """The recordings of `{category}/{name}`, None where there are none; raises DocumentError for a damaged file."""
         ...
 
 

@@ -80,6 +80,7 @@ class Executor:
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._rate_limit = tools, counter.count, limit, rate_limit
         self._prices, self._routing, self._versions = prices, routing, versions
+        self._on_answer: Callable[[PromptPack, ModelAnswer], None] | None = None
         self._token_ratios, self._input_fitter = TokenRatioEstimator(ratios), InputFitter(counter.count, fitter)
 
     def use_fitter(self, fitter: DocumentFitter) -> None:
@@ -88,6 +89,10 @@ class Executor:
         See decision 8: docs/decisions/08-when-compression-runs.md.
         """
         self._input_fitter = InputFitter(self._count, fitter)
+
+    def listen(self, on_answer: Callable[[PromptPack, ModelAnswer], None]) -> None:
+        """Set what receives each raw answer of a model with its pack, before the answer is judged."""
+        self._on_answer = on_answer
 
     async def call(self, request: CallRequest) -> CallResult:
         """Run one recipe; raises HaltError after writing the intervention. One record is logged, failures included.
@@ -234,6 +239,8 @@ class Executor:
             if fault.type is InterventionType.TIMEOUT:
                 call.account.record_verdict(GateVerdict("timeout_ms", False, fault.message))
             return fault
+        if self._on_answer and not manual_text:
+            self._on_answer(pack, answer)
         call.retry_budget.spent_s += answer.latency_ms / 1_000
         call.account.add_usage(answer.usage, answer.queued_ms, self._prices.get(contents.layer))
         if rate_limit:

@@ -23,8 +23,37 @@ def test_tests_pass_fail_and_leave_a_report(shell: Shell) -> None:
     assert 'a clear question proceeds: decision: "PROCEED": expected equals "CLARIFY"' in failed.stdout
     assert "2 tests of 1 recipes, 1 failed" in failed.stderr
     assert ElementTree.parse(report).getroot().get("failures") == "1"
-    assert [one["passed"] for one in json.loads(shell.recipes("test", "reflection", "--json").stdout)] == [False, True]
+    outcomes = json.loads(shell.recipes("test", "reflection", "--json").stdout)
+    assert [(one["passed"], one["runtime"], one["reads_prompt"]) for one in outcomes] == [
+        (False, "extractive", False),
+        (True, "extractive", False),
+    ]
     assert not (shell.folder / "store").exists()
+
+
+def test_what_answered_is_named_and_that_it_reads_no_prompt(shell: Shell) -> None:
+    """Every prompt replaced by rubbish passes on the embedded runtime, and test, replay and scores say why."""
+    unread = "answers are of the embedded runtime, which reads no prompt: no prompt was tested by them"
+    shell.edited("Say CLARIFY whatever is asked. Write rubbish.")
+    shell.asked()
+    tested = shell.recipes("test", "reflection")
+    assert "answered by: extractive 2" in tested.stderr and f"2 of 2 {unread}" in tested.stderr
+    replayed = shell.recipes("replay", "reflection")
+    assert "extractive 1" in replayed.stdout and f"1 of 1 {unread}" in replayed.stderr
+    scored = shell.recipes("scores", "reflection")
+    assert "answered by extractive 1" in scored.stdout and f"1 of 1 {unread}" in scored.stderr
+    assert json.loads(shell.printed("scores", "reflection", "--json"))[0]["figures"].popitem()[1]["answered_by"] == {"extractive": 1}
+
+
+def test_recordings_are_made_of_a_model_and_read_from_a_folder(shell: Shell) -> None:
+    """The embedded runtime is refused, as are an empty folder and two sources of answers."""
+    folder = str(shell.folder / "recorded")
+    refused = shell.recipes("record", "reflection", "--runtime", "extractive", "--to", folder)
+    assert "reads no prompt: expected a model to record" in str(refused.exception)
+    missing = shell.recipes("test", "reflection", "--recorded", folder)
+    assert "no recorded answers" in str(missing.exception)
+    both = shell.recipes("test", "reflection", "--recorded", folder, "--runtime", "extractive")
+    assert both.exit_code == 2 and "expected one of them" in both.stderr
 
 
 def test_a_version_is_tried_with_the_tests_of_its_file(shell: Shell) -> None:

@@ -8,6 +8,7 @@ from pandora_dagster.defs.archival.archive_assets import archive_asset
 from pandora_dagster.defs.archival.level_assets import level_assets
 from pandora_dagster.defs.archival.retention_assets import COLD_JOB, RUNS_JOB, cold_asset, runs_asset, runs_schedule
 from pandora_dagster.defs.batch import batch_asset, inbox_sensor
+from pandora_dagster.defs.imported_turns import imported_turns_asset
 from pandora_dagster.defs.instance import disable_sqlite_sync
 from pandora_dagster.defs.intervention_events import interventions_asset, interventions_sensor
 from pandora_dagster.defs.prompt_scores import SCORES_JOB, prompt_assets, scores_schedule
@@ -33,6 +34,7 @@ defs = dg.Definitions(
         runs_asset(_SETTINGS),
         *prompt_assets(_SETTINGS),
         interventions_asset(),
+        imported_turns_asset(),
     ],
     asset_checks=[missed_archival_check(_SETTINGS)],
     jobs=[turn_job(_TURN_ASSETS), new_turn_job(_RECIPES), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB],

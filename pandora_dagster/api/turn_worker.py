@@ -17,7 +17,7 @@ from pandora_dagster.api.client_sessions import ChosenSession, ClientSessions
 from pandora_dagster.api.turn_request import ChatAnswer, TurnRequest
 from pandora_dagster.app import App
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.defs.turn.turn_run import add_partitions, report_turn
+from pandora_dagster.defs.turn.turn_run import report_turn
 from pandora_dagster.errors import InputError, PandoraError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.core.phase_report import PhaseReport, TimedReports
@@ -196,7 +196,6 @@ class TurnWorker:
         report = app.transfer.import_conversations([json.dumps(conversation).encode()], where="messages")
         if report.faults:
             raise ApiError(400, report.faults[0].replace("messages:1: ", "messages: ", 1), param="messages")
-        self._report_to_dagster(add_partitions, app, report.keys)
 
     def _report_to_dagster(self, report: Callable[..., object], *arguments: object) -> None:
         """Report in a thread of its own, one report after the other; a failure is logged and does not affect the turn."""

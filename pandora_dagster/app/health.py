@@ -181,7 +181,7 @@ class HealthService:
 
     async def check(self) -> tuple[Finding, ...]:
         """Every finding, in the order in which a user would act on them."""
-        findings = [*_store(self.settings), *_indexes(dict(self.indexes.files())), *_recipes(self.catalog)]
+        findings = [*_store(self.settings), *_dagster(self.settings), *_indexes(dict(self.indexes.files())), *_recipes(self.catalog)]
         findings += (Finding("recipe versions", False, fault) for fault in self.versions.faults())
         findings += _users(dict.fromkeys((self.settings.user, *self.users())), self.notes, self.memory)
         if self.servers:
@@ -208,6 +208,28 @@ class HealthService:
             if status.reachable and not status.right_model:
                 raise ConfigurationError(f"{self.settings.runtime_file}: {status.layer.value}: {status.message}", hint=status.remedy)
         self.servers.verified.add(self.runtime.name)
+
+
+def _dagster(settings: Settings) -> Iterator[Finding]:
+    """Blocks of the shipped `dagster.yaml` that an existing home does not have."""
+    file = settings.dagster_home / "dagster.yaml"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return
+    lacking = [effect for name, effect in _DAGSTER_BLOCKS.items() if name not in text]
+    if lacking:
+        yield Finding("dagster", True, f"{file}: without {', '.join(lacking)}", _DAGSTER_REMEDY)
+
+
+_DAGSTER_BLOCKS = {
+    "QueuedRunCoordinator": "the queue that backfills need (run_coordinator)",
+    "ConsolidatedSqliteEventLogStorage": "one file of events (event_log_storage)",
+}
+_DAGSTER_REMEDY = (
+    "It works. data/dagster.yaml of this version has both blocks. The first can be copied at any time; after the second, Dagster shows no "
+    "events of earlier runs."
+)
 
 
 def _indexes(indexes: Mapping[str, IndexFile]) -> Iterator[Finding]:

@@ -43,11 +43,11 @@ def demo(context: typer.Context) -> None:
     Example: pandora demo
     """
     from pandora_dagster.cli.ask.turn_record import run_and_record
-    from pandora_dagster.defs.turn.turn_run import add_partitions
+    from pandora_dagster.defs.turn.turn_run import report_import
 
     with app_of(context, embedded=True) as app:
         report = app.transfer.import_example()
-        add_partitions(app, report.keys)
+        report_import(app, report, source="the shipped example")
         print_line(
             f"Example history: {report.turns} turns of user '{EXAMPLE_USER}' indexed, {report.unchanged} conversations were there already."
         )
@@ -167,7 +167,7 @@ def rebuild(context: typer.Context) -> None:
     """Rebuild the indexes from documents and records.
 
     Turns and their lineage are read from the documents, calls, research and visits from their records. A damaged index file is kept under
-    another name, and Dagster gets partitions for turns that it does not know. A turn whose documents cannot be read is reported, the others
+    another name, and Dagster gets partitions for turns of which it has none. A turn whose documents cannot be read is reported, the others
     are indexed, and the exit code is 1.
 
     Example: pandora index rebuild

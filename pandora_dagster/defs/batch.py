@@ -17,6 +17,7 @@ from pandora_dagster.contracts.batches import Batch, BatchRow
 from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.instance import add_turn_partitions, days
 from pandora_dagster.defs.resources import BatchResource
+from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
@@ -109,7 +110,7 @@ def _metadata(day_batches: DayBatches) -> dict[str, dg.MetadataValue[Any]]:
 
 
 def _table_row(file: str, row: BatchRow) -> dict[str, str | int | float | bool]:
-    texts = {"id": row.id, "turn": row.turn, "state": str(row.state), "intervention": row.intervention, "reason": row.reason}
+    texts = {"id": row.id, "turn": row.turn, "state": str(row.state), "intervention": row.intervention, "reason": redact(row.reason)}
     return {"file": file, "line": row.line, **texts, "tokens": row.tokens, "ms": row.ms}
 
 

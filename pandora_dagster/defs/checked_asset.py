@@ -5,7 +5,11 @@ from typing import Any
 
 import dagster as dg
 
+from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import PandoraError
+
+OWNER = "team:pandora"
+"""The owner of every asset, as Dagster's catalog filters by it."""
 
 
 def checked_asset(
@@ -22,7 +26,7 @@ def checked_asset(
 
     `checks`: name, or member of a StrEnum -> description. A run takes one of `partitions`, or with `single_run` a range of them.
     """
-    spec = dg.AssetSpec(name, deps=deps, description=description, group_name=group, kinds={"python"}, code_version="1")
+    spec = dg.AssetSpec(name, deps=deps, description=description, group_name=group, kinds={"python"}, code_version="1", owners=[OWNER])
     backfill_policy = dg.BackfillPolicy.single_run() if single_run else dg.BackfillPolicy.multi_run(1)
     return dg.multi_asset(
         name=name,
@@ -35,4 +39,4 @@ def checked_asset(
 
 def failure(where: str, error: PandoraError) -> dg.Failure:
     """The Dagster failure for an error of `where`, with its hint; the step is not retried."""
-    return dg.Failure(f"{where}: {error}", metadata={"hint": error.hint} if error.hint else {}, allow_retries=False)
+    return dg.Failure(redact(f"{where}: {error}"), metadata={"hint": redact(error.hint)} if error.hint else {}, allow_retries=False)

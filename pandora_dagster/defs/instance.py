@@ -22,7 +22,7 @@ from pandora_dagster.shipped import shipped_folder
 TURNS = dg.DynamicPartitionsDefinition(name="turns")
 """One key per live turn, `<user>:turn_000811` (decision 15: docs/decisions/15-sessions-and-turn-ids.md).
 
-Imported turns have keys too, but no materializations."""
+Imported turns have none: no phase runs for them."""
 
 
 def days(settings: Settings) -> dg.DailyPartitionsDefinition:

@@ -5,8 +5,10 @@
 import dagster as dg
 
 from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.defs.checked_asset import OWNER
 from pandora_dagster.defs.prompt_scores import GROUP
 from pandora_dagster.defs.resources import InterventionResource
+from pandora_dagster.documents.redaction.credentials import redact
 
 ASSET, SENSOR = "interventions", "open_interventions"
 _INTERVAL_S = 30
@@ -17,7 +19,7 @@ _MAX_EVENTS_PER_TICK = 50
 def interventions_asset() -> dg.AssetSpec:
     """The external asset whose events are interventions: turns create them, and Dagster only shows them."""
     text = "Why turns halted: one event per intervention. `pandora interventions show ID` prints it, `resolve` resumes or ends the turn."
-    return dg.AssetSpec(ASSET, description=text, group_name=GROUP, kinds={"markdown"})
+    return dg.AssetSpec(ASSET, description=text, group_name=GROUP, kinds={"markdown"}, owners=[OWNER])
 
 
 def interventions_sensor() -> dg.SensorDefinition:
@@ -52,8 +54,8 @@ def _event(intervention: Intervention) -> dg.AssetMaterialization:
         "turn": f"{intervention.user_id}:{intervention.turn_id}" if intervention.turn_id else "",
         "phase": intervention.phase,
         "recipe": f"{intervention.recipe}@{intervention.recipe_version}" if intervention.recipe else "",
-        "message": intervention.message,
-        "hint": intervention.hint,
+        "message": redact(intervention.message),
+        "hint": redact(intervention.hint),
     }
     command = dg.MetadataValue.md(f"`pandora interventions show {intervention.id}`")
     return dg.AssetMaterialization(ASSET, metadata={**{name: text for name, text in texts.items() if text}, "judge": command})

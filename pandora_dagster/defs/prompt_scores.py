@@ -12,6 +12,7 @@ from pandora_dagster.app.evaluation import Evaluation
 from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.instance import days
 from pandora_dagster.defs.resources import ScoreResource
+from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.governance.call_metrics import SHARES, CallMetrics
 from pandora_dagster.governance.recipe_failures import FailureGroup
@@ -98,7 +99,7 @@ def _failure_metadata(groups: Sequence[FailureGroup]) -> dict[str, dg.MetadataVa
                 "count": group.count,
                 "turn": group.examples[0].turn,
                 "call": group.examples[0].call_id,
-                "said": group.examples[0].message[:_MAX_EXAMPLE_CHARACTERS],
+                "said": redact(group.examples[0].message)[:_MAX_EXAMPLE_CHARACTERS],
             }
         )
         for group in groups

@@ -34,7 +34,7 @@ def _settings(root: str, runtime: str) -> Settings:
 class StoreResource(dg.ConfigurableResource[None]):
     """A store on this machine. An empty field takes the value of the settings."""
 
-    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
+    root: str = Field("", description="Folder of the store; empty: PANDORA_ROOT, or data/panda-system-docs.")
 
     def app(self, priority: Priority = Priority.INTERACTIVE) -> App:
         """The application of this process over the store; raises ConfigurationError."""

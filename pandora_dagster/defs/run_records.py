@@ -26,20 +26,34 @@ from pandora_dagster.settings import Settings
 
 _FINISHED_STATUSES = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _PAGE_SIZE = 500
+_TABLES_WITH_RUN_IDS = frozenset({"run_tags", "asset_check_executions"})
+"""The tables whose rows stay when a run is deleted."""
 
 
-def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> tuple[int, int]:
+def delete_old_runs(instance: dg.DagsterInstance, files: RecordFolder, *, before: datetime) -> tuple[int, int]:
     """Delete runs that finished before this moment, with their events and logs; return the numbers of deleted and of needed runs.
 
     Dagster 1.13 deletes the materializations of a run with it, and then shows as missing what only that run materialized. So the newest
-    run of every asset and of every existing partition stays. An archived turn has no partition.
+    run of every asset and of every existing partition stays. An archived turn has no partition. `files`: the folder of the records; Dagster
+    leaves rows of deleted runs in its tables.
     """
     needed = needed_runs(instance)
     finished = [run.run_id for run in _runs(instance, dg.RunsFilter(statuses=list(_FINISHED_STATUSES), updated_before=before))]
     deleted = [run_id for run_id in finished if run_id not in needed]
     for run_id in deleted:
         delete_run(instance, run_id)
+    for database in files.databases() if deleted else ():
+        _delete_rows_of_runs(database, deleted)
     return len(deleted), len(finished) - len(deleted)
+
+
+def _delete_rows_of_runs(database: AbstractContextManager[Connection], run_ids: Sequence[str]) -> None:
+    """Delete the rows that Dagster 1.13 leaves of these runs: their tags, and the results of their checks."""
+    with database as db:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in sorted(_TABLES_WITH_RUN_IDS & tables):
+            db.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])  # noqa: S608 - two fixed names
+        db.commit()
 
 
 def needed_runs(instance: dg.DagsterInstance) -> frozenset[str]:
@@ -183,7 +197,7 @@ def _delete_orphan_rows(database: AbstractContextManager[Connection], existing_r
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         db.execute("CREATE TEMP TABLE existing_runs (run_id TEXT PRIMARY KEY)")
         db.executemany("INSERT INTO existing_runs VALUES (?)", [(run_id,) for run_id in existing_runs])
-        for table in sorted({"run_tags", "asset_check_executions"} & tables):
+        for table in sorted(_TABLES_WITH_RUN_IDS & tables):
             db.execute(f"DELETE FROM {table} WHERE run_id <> '' AND run_id NOT IN (SELECT run_id FROM existing_runs)")  # noqa: S608 - two fixed names
         if {"asset_event_tags", "event_logs"} <= tables:
             db.execute("DELETE FROM asset_event_tags WHERE event_id NOT IN (SELECT id FROM event_logs)")

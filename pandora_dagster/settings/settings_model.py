@@ -156,7 +156,9 @@ class Settings(BaseModel):
     )
     runs_keep_days: Annotated[
         int, Field(ge=0, le=36_500), Variable("PANDORA_RUNS_KEEP_DAYS", "a whole number of days, 0 to 36500; 0 for ever")
-    ] = Field(0, description="Days for which Dagster keeps a finished run; runs that show a partition as materialized stay.")
+    ] = Field(
+        30, description="Days for which Dagster keeps the record of a finished run; the newest run of an asset and of a live turn stays."
+    )
 
     default_context_budget: Annotated[
         int, Field(ge=100, le=1_000_000), Variable("DEFAULT_CONTEXT_BUDGET", _EXPECTED_TOKENS.format(100))

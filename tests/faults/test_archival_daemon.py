@@ -14,7 +14,7 @@ import pytest
 from pandora_dagster.app import open_app
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.defs.instance import open_instance
-from pandora_dagster.defs.turn.turn_run import add_partitions
+from pandora_dagster.defs.turn.turn_run import report_import
 from pandora_dagster.settings import load_settings
 from tests.faults.processes import environment
 
@@ -27,7 +27,7 @@ def store(tmp_path):
     """The shipped example; the archival run is to come with the next minute but one."""
     settings = load_settings({"PANDORA_ROOT": str(tmp_path / "store")})
     app = open_app(settings)
-    add_partitions(app, app.transfer.import_example().keys)
+    report_import(app, app.transfer.import_example(), source="example")
     app.close()
     at = datetime.now(UTC) + timedelta(seconds=75)
     return settings, {**environment(settings.root), "DAGSTER_HOME": str(settings.dagster_home), "PANDORA_ARCHIVE_AT": f"{at:%H:%M}"}

@@ -1,6 +1,7 @@
 """Commands that move conversations and queries as JSON lines: import, export, batch."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ from pandora_dagster.cli.output import (
 if TYPE_CHECKING:
     from pandora_dagster.app import App
     from pandora_dagster.app.batch_service import BatchRun, BatchService
+    from pandora_dagster.contracts.archive_records import DueTurn
     from pandora_dagster.transfer.conversation_import import ImportReport
 
 
@@ -40,21 +42,35 @@ def import_file(
 
     Example: pandora import conversations.jsonl
     """
-    from pandora_dagster.defs.turn.turn_run import add_partitions
+    from pandora_dagster.defs.turn.turn_run import report_import
 
     if not file.is_file():
         exit_with(EXIT_USAGE, f"{file}: not a file: expected conversations as JSON lines")
     with app_of(context) as app:
         report = _import_with_progress(file, app)
-        add_partitions(app, report.keys)
+        due = report_import(app, report, source=file.name)
+        archive_at = f"{app.settings.archive_at:%H:%M}"
     if as_json:
         print_json(fields_of(report, ("lines", "conversations", "turns", "unchanged", "faults")))
     else:
         print_line(f"{report.conversations} conversations imported, {report.turns} turns; {report.unchanged} were there already")
+        _print_due(due, archive_at)
     for fault in report.faults:
         print_note(f"pandora: {fault}")
     if report.faults:
         raise typer.Exit(EXIT_FAILED)
+
+
+def _print_due(due: "Sequence[DueTurn]", archive_at: str) -> None:
+    """What the next archival run takes, and how to keep it."""
+    if not due:
+        return
+    days = sorted({turn.day for turn in due})
+    span = f"of {days[0]}" if len(days) == 1 else f"of {len(days)} days from {days[0]} to {days[-1]}"
+    print_note(
+        f"pandora: the next archival run (daily at {archive_at} while pandora ui runs, or pandora archive) takes {len(due)} turns {span}"
+    )
+    print_note("  their originals go to cold storage; to keep a turn: pandora pin TURN; to wait longer: PANDORA_ARCHIVE_AFTER_DAYS")
 
 
 def export(context: typer.Context, user: OnlyUser = "") -> None:

@@ -10,6 +10,7 @@ from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedDayRow, ArchivedTurn, ArchiveReport, DayCheck
 from pandora_dagster.contracts.lineage import document_id
 from pandora_dagster.defs.checked_asset import checked_asset, failure
+from pandora_dagster.defs.imported_turns import ASSET as IMPORTED_TURNS
 from pandora_dagster.defs.instance import due_days, remove_turn_partitions
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
@@ -55,7 +56,9 @@ def archive_asset(settings: Settings) -> dg.AssetsDefinition:
     # the graph shows the dependency on turns; no partition of a turn belongs to one of a day
     summary_dep = dg.AssetDep(phase_in_role(PhaseRole.SUMMARY), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
 
-    @checked_asset(ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[summary_dep], partitions=due_days(settings), single_run=True)
+    @checked_asset(
+        ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[summary_dep, IMPORTED_TURNS], partitions=due_days(settings), single_run=True
+    )
     def archived_turns(
         context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import dagster as dg
 
+from pandora_dagster.app.store_adapters import open_record_folder
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
 from pandora_dagster.defs.archival.archive_assets import GROUP
-from pandora_dagster.defs.checked_asset import checked_asset, failure
+from pandora_dagster.defs.checked_asset import OWNER, checked_asset, failure
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.defs.run_records import delete_old_runs
 from pandora_dagster.errors import ConfigurationError, PandoraError
@@ -74,20 +75,22 @@ def runs_asset(settings: Settings) -> dg.AssetsDefinition:
         group_name=GROUP,
         kinds={"python"},
         code_version="1",
+        owners=[OWNER],
     )
     def run_retention(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
         days = settings.runs_keep_days
         if not days:
             message = "PANDORA_RUNS_KEEP_DAYS: 0: runs are kept for ever: expected days"
             raise failure(RUNS_ASSET, ConfigurationError(message, hint="set PANDORA_RUNS_KEEP_DAYS, e.g. to 90"))
-        deleted, needed = delete_old_runs(context.instance, before=datetime.now(UTC) - timedelta(days=days))
+        files = open_record_folder(settings.dagster_home)
+        deleted, needed = delete_old_runs(context.instance, files, before=datetime.now(UTC) - timedelta(days=days))
         return dg.MaterializeResult(metadata={"deleted": deleted, "needed": needed, "days": days})
 
     return run_retention
 
 
 def runs_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """`daily_run_retention`: enabled only where PANDORA_RUNS_KEEP_DAYS is not 0."""
+    """`daily_run_retention`: enabled where PANDORA_RUNS_KEEP_DAYS is not 0, as by default."""
     status = dg.DefaultScheduleStatus.RUNNING if settings.runs_keep_days else dg.DefaultScheduleStatus.STOPPED
     return dg.ScheduleDefinition(
         name=SCHEDULE,

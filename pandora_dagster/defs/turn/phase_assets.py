@@ -9,7 +9,7 @@ import dagster as dg
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.defs.checked_asset import failure
+from pandora_dagster.defs.checked_asset import OWNER, failure
 from pandora_dagster.defs.instance import TURNS
 from pandora_dagster.defs.turn.phase_checks import PhaseRecipes, check_names, check_results, check_specs, halt_results, phase_recipes
 from pandora_dagster.defs.turn.phase_metadata import data_version, halt_metadata, phase_metadata
@@ -21,8 +21,6 @@ from pandora_dagster.phases.flow import phase_table
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 GROUP = "turn"
-OWNER = "team:pandora"
-"""The owner of every asset; replace it where several teams share one Dagster."""
 REPOSITORY = "__repository__@pandora_dagster"
 """The code location, as `workspace.yaml` names it."""
 PhaseEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult

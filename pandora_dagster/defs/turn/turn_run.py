@@ -4,13 +4,18 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from pandora_dagster.app import App
+from pandora_dagster.app import App, open_archive
+from pandora_dagster.archive.archive_selection import select_turns
+from pandora_dagster.contracts.archive_records import DueTurn
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.defs.imported_turns import record_import
 from pandora_dagster.defs.instance import add_turn_partitions, open_instance, remove_turn_partitions
 from pandora_dagster.defs.turn.recorded_run import record_run
+from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_report import TimedReports
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
+from pandora_dagster.transfer.conversation_import import ImportReport
 
 
 def report_turn(app: App, key: TurnKey, reports: TimedReports, error: BaseException | None = None) -> str:
@@ -24,13 +29,35 @@ def report_turn(app: App, key: TurnKey, reports: TimedReports, error: BaseExcept
 
 
 def add_partitions(app: App, keys: Iterable[TurnKey]) -> None:
-    """Add the partitions of imported turns, all at once (decision 30: docs/decisions/30-imported-turns.md).
+    """Add the partitions of these turns, all at once, and delete those of imported ones, for which no phase runs.
 
     An archived turn has no partition until it is restored.
     """
     archived = {turn.key for turn in app.turn_index.activities(archived=True)}
+    live: list[TurnKey] = []
+    imported: list[TurnKey] = []
+    for key in keys:
+        if key not in archived:
+            (imported if _is_imported(app, key) else live).append(key)
     with open_instance(app.settings) as instance:
-        add_turn_partitions(instance, (key for key in keys if key not in archived))
+        add_turn_partitions(instance, live)
+        remove_turn_partitions(instance, imported)
+
+
+def _is_imported(app: App, key: TurnKey) -> bool:
+    """Whether the turn was imported; a turn that cannot be read counts as live."""
+    try:
+        return app.turns.manifest(key).recorded
+    except PandoraError:
+        return False
+
+
+def report_import(app: App, report: ImportReport, *, source: str) -> tuple[DueTurn, ...]:
+    """Report an import to Dagster; return the turns that the next archival run takes."""
+    due = select_turns(open_archive(app)).due
+    with open_instance(app.settings) as instance:
+        record_import(instance, report, source=source, due=due)
+    return due
 
 
 def remove_archived_partitions(app: App) -> None:

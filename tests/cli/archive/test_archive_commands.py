@@ -12,7 +12,8 @@ from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.turn_restoration import restore as bring_back
 from pandora_dagster.cli.program import command_line
-from pandora_dagster.defs.instance import open_instance
+from pandora_dagster.defs.instance import add_turn_partitions, open_instance
+from pandora_dagster.defs.turn import turn_run
 from pandora_dagster.settings import load_settings
 
 
@@ -29,6 +30,12 @@ def run(tmp_path, monkeypatch):
     invoke = lambda *arguments: CliRunner().invoke(command_line, ["--root", str(root), *arguments], prog_name="pandora")  # noqa: E731
     invoke.root = root
     return invoke
+
+
+@pytest.fixture
+def live(monkeypatch):
+    """The example's turns count as turns that phases ran for: only those have partitions."""
+    monkeypatch.setattr(turn_run, "_is_imported", lambda app, key: False)
 
 
 def partitions(root):
@@ -56,7 +63,7 @@ def test_what_cannot_be_meant_is_one_sentence(run, arguments, says):
     assert done.exit_code == 2 and says in done.stderr and not (run.root / "cold").exists()
 
 
-def test_archive_restore_pin_and_show(run):
+def test_archive_restore_pin_and_show(run, live):
     """A dry run changes nothing; a pinned turn stays; an archived one says so and comes back; a bad one is exit code 1."""
     listed = json.loads(run("turns", "--json").stdout)
     one, two, three, *_ = [f"{t['user_id']}:{t['turn_id']}" for t in listed]
@@ -83,7 +90,7 @@ def test_archive_restore_pin_and_show(run):
     assert "unpinned" in run("unpin", one).stdout and "was not pinned" in run("unpin", one).stdout
 
 
-def test_keys_that_a_kill_left_or_kept_back_are_put_right(run):
+def test_keys_that_a_kill_left_or_kept_back_are_put_right(run, live):
     """An archival killed before it took its turns' keys: the next takes them; a restoring killed before it gave one: the next does."""
     assert run("index", "rebuild").exit_code == 0
     app = open_app(load_settings({"PANDORA_ROOT": str(run.root)}))
@@ -97,3 +104,14 @@ def test_keys_that_a_kill_left_or_kept_back_are_put_right(run):
     app.close()
     again = run("restore", str(keys[0]))
     assert again.exit_code == 0 and "not archived" in again.stdout and partitions(run.root) == [str(keys[0])]
+
+
+def test_imported_turns_have_no_partition_that_would_read_missing(run):
+    """No phase ran for them; a rebuild deletes the partitions that earlier versions added."""
+    settings = load_settings({"PANDORA_ROOT": str(run.root)})
+    app = open_app(settings)
+    with open_instance(settings) as instance:
+        add_turn_partitions(instance, app.turns.keys())
+    app.close()
+    assert partitions(run.root)
+    assert run("index", "rebuild").exit_code == 0 and partitions(run.root) == []

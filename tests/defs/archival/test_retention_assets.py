@@ -7,13 +7,17 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from pandora_dagster.app.store_adapters import open_record_folder
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport, RetentionReason
 from pandora_dagster.defs.archival.retention_assets import COLD_ASSET, COLD_JOB, RUNS_JOB, SCHEDULE, cold_asset, runs_asset, runs_schedule
 from pandora_dagster.defs.instance import TURNS, add_turn_partitions, remove_turn_partitions
 from pandora_dagster.defs.run_records import delete_old_runs
+from pandora_dagster.defs.turn.recorded_run import record_run
 from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.phases.flow.phase_table import PHASES
 from pandora_dagster.settings import load_settings
+from tests.defs.conftest import timed
 
 ONE, TWO = TurnKey.parse("ann:turn_000001"), TurnKey.parse("ann:turn_000002")
 SOON = timedelta(days=1)
@@ -55,7 +59,7 @@ def test_old_runs_go_with_all_their_records_and_every_partition_still_shows(inst
     archived = ran(instance, answered, str(TWO))
     newest = [ran(instance, answered, str(ONE)), ran(instance, nightly, "2026-01-01"), ran(instance, whole)]
     remove_turn_partitions(instance, [TWO])
-    done = delete_old_runs(instance, before=datetime.now(UTC) + SOON)
+    done = delete_old_runs(instance, open_record_folder(Path(instance.root_directory)), before=datetime.now(UTC) + SOON)
     assert done == (4, 3)
     assert {r.run_id for r in instance.get_runs()} == set(newest)
     assert not [p for run in (*old, archived) for p in files_of(instance, run)]
@@ -65,13 +69,30 @@ def test_old_runs_go_with_all_their_records_and_every_partition_still_shows(inst
     assert instance.get_latest_materialization_event(dg.AssetKey("whole")).run_id == newest[2]
 
 
+def test_nothing_of_a_deleted_run_stays_in_a_table(instance, recipes, phases):
+    """With the tags and check results that Dagster leaves behind; the run that a live turn needs stays whole."""
+    key = TurnKey.parse("ann:turn_000007")
+    old, newest = [
+        record_run(instance, key, timed(phases.run_phase(p.name, key) for p in PHASES), recipes=recipes, session="s1", folder="/t")
+        for _ in range(2)
+    ]
+    assert delete_old_runs(instance, open_record_folder(Path(instance.root_directory)), before=datetime.now(UTC) + SOON) == (1, 1)
+    left = {old: 0, newest: 0}
+    for database in open_record_folder(Path(instance.root_directory)).databases():
+        with database as db:
+            for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                rows = db.execute(f"SELECT * FROM {table}").fetchall()
+                left = {run: count + sum(run in str(row) for row in rows) for run, count in left.items()}
+    assert left[old] == 0 and left[newest] > 50
+
+
 def test_young_runs_and_runs_under_way_stay(instance):
     ran(instance, whole)
     ran(instance, whole)
-    assert delete_old_runs(instance, before=datetime.now(UTC) - SOON)[0] == 0
+    assert delete_old_runs(instance, open_record_folder(Path(instance.root_directory)), before=datetime.now(UTC) - SOON)[0] == 0
     job = dg.Definitions(assets=[whole], jobs=[dg.define_asset_job("j", selection=[whole])]).resolve_job_def("j")
     waiting = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-    delete_old_runs(instance, before=datetime.now(UTC) + SOON)
+    delete_old_runs(instance, open_record_folder(Path(instance.root_directory)), before=datetime.now(UTC) + SOON)
     assert instance.get_run_by_id(waiting.run_id)
 
 
@@ -80,7 +101,8 @@ def settings(**environ):
 
 
 def test_run_retention_runs_only_where_days_are_set(instance, tmp_path):
-    never = settings(PANDORA_ROOT=str(tmp_path))
+    assert runs_schedule(settings()).default_status is dg.DefaultScheduleStatus.RUNNING, "retention is on by default"
+    never = settings(PANDORA_ROOT=str(tmp_path), PANDORA_RUNS_KEEP_DAYS="0")
     assert runs_schedule(never).default_status is dg.DefaultScheduleStatus.STOPPED
     done = dg.materialize([runs_asset(never)], instance=instance, raise_on_error=False)
     assert not done.success

@@ -148,10 +148,12 @@ class App:
     ) -> TurnKey:
         """Open a turn; an empty user is PANDORA_USER, an empty session the day's; `metadata` is the client's.
 
-        Raises InputError, and ConfigurationError where a server does not have the model that the runtime file names.
+        Raises InputError, and ConfigurationError where a server does not have the model that the runtime file names, or where a recipe of
+        the turn is broken.
         """
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode!r}: expected chat or code")
+        turn_flow.check_recipes(self.recipes, mode)
         self.verify_models()
         turn_session = session_id(session or self.new_session())
         return turn_flow.start_turn(self.dependencies, query, user=self.owner(user), session=turn_session, mode=mode, metadata=metadata)

@@ -7,9 +7,10 @@ import pytest
 
 from pandora_dagster.app import open_app
 from pandora_dagster.app.recipe_admin import TOOL_NAMES
-from pandora_dagster.errors import BadIdError, InputError
+from pandora_dagster.errors import BadIdError, InputError, RecipeValidationError
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.disk.turn_directory import FirstDay
+from tests.governance.recipe_copies import copied, edit
 from tests.phases.rig import open_rig
 
 
@@ -47,6 +48,22 @@ def test_an_unknown_mode_starts_nothing(rig):
     """Only chat and code."""
     with pytest.raises(InputError, match="expected chat or code"):
         rig.app.start("hello", mode="poem")
+
+
+def test_a_broken_recipe_of_the_answer_starts_nothing(tmp_path):
+    """A turn went through phases 0 to 4 before it halted at a recipe that nobody had read; all faults come at once, before a turn."""
+    recipes = copied(tmp_path / "edited")
+    edit(recipes, "recipes/pipeline/phase5_synthesizer_chat.yaml", "output_format: markdown", "output_format: poem")
+    edit(recipes, "recipes/pipeline/phase6_validator.yaml", "model_layer: MIND", "model_layer: LARGE")
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(recipes)}))
+    with pytest.raises(RecipeValidationError) as raised:
+        app.start("hello")
+    assert [fault.split(":")[0] for fault in raised.value.faults] == [
+        "recipes/pipeline/phase5_synthesizer_chat.yaml",
+        "recipes/pipeline/phase6_validator.yaml",
+    ]
+    assert not (tmp_path / "store" / "users").exists()
+    app.close()
 
 
 def test_a_turn_without_user_and_session_has_the_configured_ones(rig):

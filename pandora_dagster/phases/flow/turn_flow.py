@@ -8,9 +8,10 @@ from types import MappingProxyType
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.documents.turn_row import build_turn_row
-from pandora_dagster.errors import DocumentError, HaltError, InputError
+from pandora_dagster.errors import ConfigurationError, DocumentError, HaltError, InputError, RecipeValidationError
 from pandora_dagster.phases.core import turn_indexing
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.halt_interventions import HALTING_ERRORS, close_intervention, intervention_type, open_intervention
@@ -18,7 +19,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
 from pandora_dagster.phases.core.phase_report import PhaseReport, build_report, manifest_report, worst_verdicts
 from pandora_dagster.phases.core.size_limits import compression_facts, compression_rows, fit_document, fit_sections
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
-from pandora_dagster.phases.flow.phase_table import follow_ups, phase_order, phase_spec, phases_before, section_writers
+from pandora_dagster.phases.flow.phase_table import PHASES, follow_ups, phase_order, phase_spec, phases_before, section_writers
 from pandora_dagster.phases.gather.session_history import open_question
 
 
@@ -44,6 +45,23 @@ def start_turn(
     )
     deps.index.put([build_turn_row(turn.manifest, turn.context, turn.files)])
     return turn.key
+
+
+def check_recipes(recipes: RecipeCatalog, mode: str) -> None:
+    """Load every recipe that a turn in `mode` may need up to its answer; raises RecipeValidationError with all faults of all of them.
+
+    A turn is not begun whose last recipe is broken: it would halt there after all the calls before it.
+    """
+    faults: list[str] = []
+    for name in dict.fromkeys(recipe.name for spec in PHASES if not spec.is_follow_up for recipe in spec.recipes):
+        try:
+            recipes.get(name, mode)
+        except RecipeValidationError as error:
+            faults.extend(error.faults)
+        except ConfigurationError as error:
+            faults.append(str(error))
+    if faults:
+        raise RecipeValidationError(faults)
 
 
 async def run_phase(name: str, key: TurnKey, deps: PhaseDependencies, *, again: bool = True) -> PhaseReport:

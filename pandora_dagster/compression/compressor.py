@@ -128,7 +128,8 @@ def _reference(request: CompressionRequest, counter: TokenMeasure) -> str:
 
 
 class _Compression:
-    """One text that is fitted to a target. Section 0 of a context.md stays byte for byte, its headings stay."""
+    """One text that is fitted to a target. Section 0 of a context.md stays byte for byte, its headings stay, and its newest section stays
+    whole where it fits (specification 000, section 24)."""
 
     def __init__(self, text: str, query: str, counter: TokenMeasure) -> None:
         self._counter = counter
@@ -145,13 +146,18 @@ class _Compression:
         if body_target < 1:
             return "", target - body_target + 1
         reading = read_text(self._body)
-        always = frozenset[int]()
+        always = newest = frozenset[int]()
         if self._head:
             units, always = _with_meta_blocks(self._body, reading.units)
             reading = tokenized(units, reading.language)
+            newest = _units_of_newest_section(self._body, units) - always
         costs = [self._counter.count(u.text) + 1 for u in reading.units]
-        for units in (reading.units, tuple(replace(u, needs=()) for u in reading.units)):
-            body = self._select(replace(reading, units=units), costs, body_target, always)
+        without_needs = tuple(replace(u, needs=()) for u in reading.units)
+        attempts = [(units, always) for units in (reading.units, without_needs)]
+        if newest and sum(costs[i] for i in newest | always) + _MARK_TOKENS <= body_target:
+            attempts.insert(0, (reading.units, always | newest))
+        for units, kept in attempts:
+            body = self._select(replace(reading, units=units), costs, body_target, kept)
             text = f"{self._head}{body}{tail}"
             if body and self._counter.count(text) <= target:
                 return text, target
@@ -191,6 +197,18 @@ class _Compression:
         line = last_line(unnamed_codes(reading, shorter.kept, mandatory), max_tokens, count)
         text = f"{shorter.text}\n{line}"
         return text if line and shorter.text and count(text) <= target else selection.text
+
+
+def _units_of_newest_section(text: str, units: Sequence[Unit]) -> frozenset[int]:
+    """The units of the newest section of a context.md."""
+    document, start = ContextDocument.parse(text), 0
+    newest = document.newest
+    for section in document.sections:
+        if section is newest:
+            break
+        start += len(section.text)
+    start += len(document.preamble)
+    return frozenset(u.order for u in units if newest and start <= u.start < start + len(newest.text))
 
 
 def _with_meta_blocks(text: str, units: Sequence[Unit]) -> tuple[tuple[Unit, ...], frozenset[int]]:

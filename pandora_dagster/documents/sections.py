@@ -65,6 +65,11 @@ class ContextDocument:
     def section(self, number: int) -> Section | None:
         return next((s for s in self.sections if s.number == number), None)
 
+    @property
+    def newest(self) -> Section | None:
+        """The section that was written last: the highest number with text, None where only section 0 has any."""
+        return max((s for s in self.sections if s.number and s.body.strip()), key=lambda s: s.number, default=None)
+
     def body(self, number: int) -> str:
         """The body of section `number`, unescaped and without the blank lines around it; "" where it is absent."""
         section = self.section(number)

@@ -71,6 +71,17 @@ def test_section_0_stays_byte_for_byte_and_the_rest_stays_a_document() -> None:
     assert subsection_metas(document.body(2)) == {"Topic": {"source_type": "turn_summary"}}
 
 
+def test_the_newest_section_stays_whole_where_it_fits() -> None:
+    """Section 4 went from 400 to 65 tokens while section 2 kept its 400."""
+    older = "".join(f"- Lenovo LOQ {n} costs ${600 + n}.00 at https://shop.example/{n}. It is described here.\n" for n in range(40))
+    newest = "".join(f"- The tool stock says that shelf {n} holds {n + 2} desks and no chair.\n" for n in range(25))
+    text = f"## 0. User Query\n\nHow many desks?\n\n## 2. Gathered Context\n\n{older}\n## 4. Tool Execution\n\n{newest}\n"
+    made = compress(CompressionRequest(text, name="context.md", target=COUNTER.count(newest) + 150), COUNTER).text
+    assert made and newest.strip() in made and "Lenovo LOQ" in made
+    smaller = compress(CompressionRequest(text, name="context.md", target=200), COUNTER).text
+    assert smaller and newest.strip() not in smaller and "The tool stock says" in smaller
+
+
 @pytest.mark.parametrize("target", [0, -5])
 def test_a_target_under_one_is_refused(target: int) -> None:
     """A target that nothing can meet is the caller's error, named."""

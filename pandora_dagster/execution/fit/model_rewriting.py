@@ -22,7 +22,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction
 from pandora_dagster.execution.fit.compression_calls import FRAME_TOKENS, MAX_CALLS, CompressionCalls, PieceTexts, gather_or_cancel
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, with_original_margins
-from pandora_dagster.execution.fit.text_stretches import text_stretches
+from pandora_dagster.execution.fit.text_stretches import stretches_within
 
 _MIN_CHUNK_TOKENS = 80
 _OUTPUT_SHARE = 0.9
@@ -82,7 +82,9 @@ class ModelRewriting:
         tokens = self._counter.count(text)
         share = contract.request.target / max(1, tokens)
         size = max(_MIN_CHUNK_TOKENS, min(input_tokens, int(budget.output * _OUTPUT_SHARE / share)))
-        return split_text(text, size=size, count=self._counter.count) if tokens <= 2 * MAX_CALLS * size else ()
+        if tokens > 2 * MAX_CALLS * size:
+            return ()
+        return split_text(text, size=size, count=self._counter.count, target=contract.request.target)
 
     async def _shorten(self, contract: CompressionContract, chunk: Chunk, target: int) -> Chunk:
         """The chunk within `target`: rewritten by the model, else in whole units, else unchanged."""
@@ -122,10 +124,10 @@ class ModelRewriting:
 # keeps whole units, without a model. Joined again, the chunks are the text.
 
 
-def split_text(text: str, *, size: int, count: TokenCountFunction) -> tuple[Chunk, ...]:
-    """`text` in chunks of at most `size` tokens where it has borders; each verbatim stretch is a chunk of its own."""
+def split_text(text: str, *, size: int, count: TokenCountFunction, target: int = 0) -> tuple[Chunk, ...]:
+    """`text` in chunks of at most `size` tokens where it has borders; each verbatim stretch for `target` is a chunk of its own."""
     chunks: list[Chunk] = []
-    for stretch in text_stretches(text):
+    for stretch in stretches_within(text, target, count):
         if stretch.is_fixed:
             chunks.append(Chunk(stretch.text, count(stretch.text), "verbatim"))
         else:

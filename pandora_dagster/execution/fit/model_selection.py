@@ -19,7 +19,7 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.fit.compression_calls import FRAME_TOKENS, MAX_CALLS, CompressionCalls, PieceTexts, gather_or_cancel
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, with_original_margins
-from pandora_dagster.execution.fit.text_stretches import text_stretches
+from pandora_dagster.execution.fit.text_stretches import stretches_within
 
 _MIN_STRETCH_TOKENS = 40
 """A smaller stretch stays whole: marks of omission would take the tokens that are saved."""
@@ -50,7 +50,7 @@ class ModelSelection:
         the model is down.
         """
         request = contract.request
-        stretches = self._stretches(request.text)
+        stretches = self._stretches(request.text, request.target)
         available_tokens = request.target - sum(s.tokens for s in stretches if not s.reading)
         pieces = [piece for stretch in stretches for piece in stretch.pieces]
         if not 0 < len(pieces) <= MAX_CALLS or available_tokens <= 0:
@@ -63,11 +63,11 @@ class ModelSelection:
         choice_of_piece = dict(zip(pieces, choices, strict=True))
         return PieceTexts("".join(self._render(s, choice_of_piece, share) for s in stretches), by_model, len(pieces) - by_model)
 
-    def _stretches(self, text: str) -> tuple[_Stretch, ...]:
+    def _stretches(self, text: str, target: int) -> tuple[_Stretch, ...]:
         """The stretches of a text, those that may be shortened with their pieces for the model."""
         size = self._loaded.recipe.token_budget.input - FRAME_TOKENS - self._count(self._call.query)
         stretches: list[_Stretch] = []
-        for stretch in text_stretches(text):
+        for stretch in stretches_within(text, target, self._count):
             tokens = self._count(stretch.text)
             if stretch.is_fixed or tokens < _MIN_STRETCH_TOKENS:
                 stretches.append(_Stretch(stretch.text, tokens))

@@ -1,11 +1,11 @@
 """Division of a text into stretches that stay verbatim and stretches that may be shortened.
 
 In context.md these stay verbatim: section 0, the headings of sections and of their `###` parts, `_meta` blocks, and the list of sources
-that citations lead to.
+that citations lead to. The newest section stays verbatim too where the target has tokens for it (specification 000, section 24).
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pandora_dagster.documents.citations import REFERENCES_TITLE
@@ -26,12 +26,22 @@ class TextStretch:
     is_fixed: bool
 
 
-def text_stretches(text: str) -> tuple[TextStretch, ...]:
+def stretches_within(text: str, target: int, count: Callable[[str], int]) -> tuple[TextStretch, ...]:
+    """The stretches of any text that is to be shortened to `target` tokens: the newest section of a context.md is fixed where it fits
+    beside everything else that is, and something is left to shorten."""
+    stretches = text_stretches(text, is_newest_fixed=True)
+    fixed_tokens = sum(count(stretch.text) for stretch in stretches if stretch.is_fixed)
+    has_loose = any(not stretch.is_fixed for stretch in stretches)
+    return stretches if has_loose and fixed_tokens < target else text_stretches(text)
+
+
+def text_stretches(text: str, *, is_newest_fixed: bool = False) -> tuple[TextStretch, ...]:
     """The stretches of any text, in order; in a text without sections of context.md only `_meta` blocks are fixed."""
     document = ContextDocument.parse(text)
+    newest = document.newest if is_newest_fixed else None
     stretches = [*_divide(document.preamble, _FIXED_IN_TEXT)]
     for section in document.sections:
-        if section.number == 0:
+        if section.number == 0 or section is newest:
             stretches.append(TextStretch(section.text, True))
         else:
             stretches += [TextStretch(section.heading, True), *section_stretches(section.body)]

@@ -107,6 +107,16 @@ def test_section_0_headings_and_meta_blocks_never_reach_the_model(open_engine, c
     assert not any("must not cost" in r.documents[0].text or "_meta" in r.documents[0].text for r in model.asked)
 
 
+def test_the_newest_section_never_reaches_the_model_where_it_fits(open_engine):
+    """A result of the last step was shortened to "short. also: ..." before the next step had read it."""
+    newest = "## 4. Tool Execution\n\nThe stock tool says: chair CX777 is sold out until 5 June, and CX778 is left twice.\n\n"
+    text = f"## 0. User Query\n\nWhich chair?\n\n## 2. Gathered Context\n\n{REPORT}\n\n{newest}"
+    model = FakeModel(choice("CH700X"))
+    made = open_engine(model).compress(text, 400, ContentType.CONTEXT_DOC)
+    assert made.runtime == "sglang" and newest.strip() in made.text and DAYS[6] in made.text
+    assert not any("CX777" in r.documents[0].text for r in model.asked)
+
+
 def test_pieces_go_side_by_side_with_a_bound(open_engine):
     """At most four calls at a time."""
     model = FakeModel(choice("CH"))

@@ -16,8 +16,9 @@ help:             ## list the targets
 
 $(BIN)/.locked: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python %d.%d found; expected 3.11 or newer, e.g. make PYTHON=python3.12" % sys.version_info[:2])'
+	@echo "Making $(VENV) and installing the packages of requirements.lock. pip lists each step."
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
 $(BIN)/.installed: pyproject.toml $(BIN)/.locked

@@ -12,7 +12,7 @@ import typer.core
 from pandora_dagster.cli import serve_commands, store_commands
 from pandora_dagster.cli.app_context import StoreOptions
 from pandora_dagster.cli.archive import archive_commands, digest_commands
-from pandora_dagster.cli.ask import intervention_commands, search_commands, turn_commands
+from pandora_dagster.cli.ask import chat_command, intervention_commands, search_commands, turn_commands
 from pandora_dagster.cli.documents import (
     compression_commands,
     lineage_commands,
@@ -79,7 +79,7 @@ _COLD = CommandGroup("cold", "Manage the originals of archived turns.", (archive
 _INDEX = CommandGroup("index", "Rebuild and verify the indexes.", (store_commands.rebuild, store_commands.verify))
 PANELS: Mapping[str, Sequence[CommandFunction | CommandGroup]] = {
     "Ask": (
-        *(store_commands.demo, turn_commands.ask, turn_commands.chat, turn_commands.resume, turn_commands.turns, turn_commands.show),
+        *(store_commands.demo, turn_commands.ask, chat_command.chat, turn_commands.resume, turn_commands.turns, turn_commands.show),
         *(search_commands.search, transfer_commands.batch, _INTERVENTIONS),
     ),
     "Document": (

@@ -68,16 +68,22 @@ def demo(context: typer.Context) -> None:
 
 
 def _print_phases(reports: "list[PhaseReport]") -> None:
+    """Print the phases as a table of at most 80 columns, and the names of the gates that failed."""
     rows: list[tuple[object, ...]] = []
     for report in reports:
-        gates = ", ".join(v.gate if v.passed else f"{v.gate} FAILED" for v in report.verdicts)
+        failed = [v.gate for v in report.verdicts if not v.passed]
+        gates = f"{len(failed)} FAILED" if failed else f"{len(report.verdicts)} passed" if report.verdicts else ""
         if not report.calls:
             rows.append((report.phase, "", "", "", gates))
         for position, call in enumerate(report.calls):
             is_last = position == len(report.calls) - 1
-            tokens = f"{call.tokens.total} / {call.tokens.budget}"
+            tokens = f"{call.tokens.total}/{call.tokens.budget}"
             rows.append((report.phase if position == 0 else "", call.recipe, call.model_layer.value, tokens, gates if is_last else ""))
-    print_table(("Phase", "Recipe", "Layer", "Tokens / budget", "Gates passed"), rows)
+    print_table(("Phase", "Recipe", "Layer", "Tokens/budget", "Gates"), rows)
+    for report in reports:
+        for verdict in report.verdicts:
+            if not verdict.passed:
+                print_note(f"{report.phase}: {verdict.gate} FAILED: {verdict.reason}")
 
 
 def _next_commands(turn: str) -> tuple[str, ...]:

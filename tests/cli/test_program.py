@@ -199,3 +199,43 @@ def test_a_removed_setting_is_named(process: Pandora) -> None:
     """A command goes on, with one line on stderr."""
     result = process("recipes", "list", env={"PANDORA_STAGE": "repair"})
     assert result.returncode == 0 and "pandora: PANDORA_STAGE has no effect any more (CHANGELOG.md)" in result.stderr.splitlines()
+
+
+CHAT = """Our budget for the hall is 900 euros.
+/sources
+/help
+/nonsense
+/save chat.md
+/save chat.md
+/new
+exit
+never asked
+"""
+
+
+def test_chat_has_commands(process: Pandora, tmp_path: Path) -> None:
+    """They are no turns: sources, help, a file that is never overwritten, a new session, and words that end the chat."""
+    result = process("--root", str(tmp_path / "store"), "chat", "--user", "ann", text=CHAT)
+    assert result.returncode == 0 and "/save FILE" in result.stderr and "/nonsense: no command of a chat" in result.stderr
+    saved = (tmp_path / "chat.md").read_text()
+    assert saved.startswith("# Chat day-") and "## Our budget for the hall is 900 euros." in saved
+    assert "/save chat.md: expected a new file" in result.stderr and "\nsession chat-" in result.stderr
+    assert "\r" not in result.stderr
+    turns = json.loads(process("--root", str(tmp_path / "store"), "turns", "--json").stdout)
+    assert len(turns) == 1
+
+
+def test_the_demo_fits_80_columns(process: Pandora, tmp_path: Path) -> None:
+    """The table of phases; lines of the answer are wrapped by the terminal."""
+    result = process("--root", str(tmp_path / "store"), "demo")
+    table = [line for line in result.stdout.splitlines() if line[:1] in "┏┃┡│└"]
+    assert result.returncode == 0 and len(table) > 12 and max(map(len, table)) <= 80
+
+
+def test_a_question_in_another_language_than_the_sources_is_told_so(process: Pandora, tmp_path: Path) -> None:
+    """The embedded runtime compares words: it says what it may have missed, beside the answer that it found nothing."""
+    store = str(tmp_path / "store")
+    assert process("--root", store, "import", str(REPOSITORY / "data" / "example" / "conversations.jsonl")).returncode == 0
+    result = process("--root", store, "ask", "Was hat der Stuhl für das Büro gekostet?", "--user", "example")
+    assert result.stdout.startswith("Ich habe dazu nichts gefunden.")
+    assert "the question is in de, the sources are in en" in result.stderr

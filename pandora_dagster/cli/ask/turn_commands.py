@@ -1,19 +1,18 @@
-"""Commands for turns: ask, chat, resume, turns, show."""
+"""Commands for turns: ask, resume, turns, show."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, OnlyUser, Turn, User, app_of, app_of_existing_store
+from pandora_dagster.cli.ask.answer_printing import AnswerPrinter, ProgressLine, print_halt, print_halted, print_notices, print_when_saved
+from pandora_dagster.cli.ask.chat_command import NoStream, Session
 from pandora_dagster.cli.output import (
     EXIT_FAILED,
     EXIT_USAGE,
-    display_path,
     exit_with,
     fields_of,
     print_json,
-    print_line,
     print_markdown,
     print_note,
     print_rows,
@@ -27,49 +26,7 @@ if TYPE_CHECKING:
     from pandora_dagster.contracts.ports.record_storage import CallTotals
     from pandora_dagster.phases.core.phase_report import PhaseReport
 
-Session = Annotated[str, typer.Option("--session", "-s", help="Session id; default: one session a day.")]
-NoStream = Annotated[bool, typer.Option("--no-stream", help="Print the answer when it is complete, not while it is written.")]
-
 STATES = ("open", "halted", "clarify", "saved", "archived", "abandoned")
-
-_MAX_REASON_CHARACTERS = 300
-"""Characters of the reason for a withdrawal that are printed."""
-
-
-class AnswerPrinter:
-    """Prints an answer while it is written. A reader that closes stdout (`| head`) does not stop the turn."""
-
-    def __init__(self) -> None:
-        self._printed: list[str] = []
-        self._stdout_closed = False
-
-    def on_text(self, text: str) -> None:
-        self._printed.append(text)
-        self._echo(text)
-
-    def on_withdrawal(self, reason: str) -> None:
-        """Mark the printed draft as withdrawn."""
-        if self._printed:
-            self._printed.clear()
-            line = " ".join(reason.split())
-            line = line if len(line) <= _MAX_REASON_CHARACTERS else f"{line[:_MAX_REASON_CHARACTERS]} ..."
-            self._echo(f"\n\n--- The draft above is withdrawn: {line} ---\n\n")
-
-    def finish(self, answer: str) -> None:
-        """End with the stored answer: a line end where the stream printed the same text, else the whole answer."""
-        if "".join(self._printed).strip() != answer.strip():
-            self.on_withdrawal("the stored answer is different")
-            self._echo(answer)
-        self._printed.clear()
-        self._echo("\n")
-
-    def _echo(self, text: str) -> None:
-        if self._stdout_closed:
-            return
-        try:
-            typer.echo(text, nl=False)
-        except BrokenPipeError:
-            self._stdout_closed = True
 
 
 def ask(
@@ -87,9 +44,11 @@ def ask(
 
     Example: pandora ask "Which desk did we order, and what did it cost?" --user example
     """
+    progress = ProgressLine()
+    progress.show("opening the store")
     with app_of(context) as app:
         key = app.start(text, user=user, session=session, mode=mode)
-        run_and_show(app, key, as_json=as_json, stream=not no_stream)
+        run_and_show(app, key, as_json=as_json, stream=not no_stream, progress=progress)
 
 
 def resume(context: typer.Context, turn: Turn, as_json: AsJson = False, no_stream: NoStream = False) -> None:
@@ -103,34 +62,6 @@ def resume(context: typer.Context, turn: Turn, as_json: AsJson = False, no_strea
         key = app.turns.resolve(turn)
         require_pending(app, key)
         run_and_show(app, key, as_json=as_json, stream=not no_stream, resumed=True)
-
-
-def chat(context: typer.Context, user: User = "", session: Session = "", no_stream: NoStream = False) -> None:
-    """Chat: ask turn after turn in one process.
-
-    An empty line or the end of input ends the chat. The exit code is 1 if a turn halted.
-
-    Example: pandora chat --user example
-    """
-    from pandora_dagster.cli.ask.turn_record import run_and_record
-
-    halted = False
-    with app_of(context) as app:
-        session = session or app.new_session()
-        print_note(f"session {session}, runtime {app.dependencies.runtime}; an empty line ends the chat")
-        while text := _read_line():
-            key = app.start(text, user=user, session=session, mode="chat")
-            reports: list[PhaseReport] = []
-            printer = AnswerPrinter()
-            runner = app if no_stream else app.with_listener(printer)
-            last_report = run_and_record(
-                runner, key, on_report=lambda report, reports=reports, to=printer: _print_when_saved(app, report, reports, to)
-            )
-            if last_report.halt:
-                halted = True
-                _print_halt_and_retry(last_report.halt)
-    if halted:
-        raise typer.Exit(EXIT_FAILED)
 
 
 def turns(
@@ -237,26 +168,35 @@ def require_pending(app: "App", key: "TurnKey") -> None:
         exit_with(EXIT_USAGE, f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
 
 
-def run_and_show(app: "App", key: "TurnKey", *, as_json: bool, stream: bool = True, resumed: bool = False) -> None:
+def run_and_show(
+    app: "App", key: "TurnKey", *, as_json: bool, stream: bool = True, resumed: bool = False, progress: ProgressLine | None = None
+) -> None:
     """Run the remaining phases and print the result. Exit code 1 if the turn halted, and for a resumed turn also if a phase is left."""
     from pandora_dagster.cli.ask.turn_record import run_and_record
 
     reports: list[PhaseReport] = []
-    printer = AnswerPrinter()
+    printer = AnswerPrinter(progress)
 
     def on_report(report: "PhaseReport") -> None:
-        _print_notices(report)
-        if not as_json:
-            _print_when_saved(app, report, reports, printer)
+        printer.progress.clear()
+        print_notices(report)
+        if as_json:
+            printer.progress.show(f"{report.phase} finished")
+        else:
+            print_when_saved(app, report, reports, printer)
 
-    last_report = run_and_record(app.with_listener(printer) if stream and not as_json else app, key, on_report=on_report)
+    printer.progress.show("the turn begins")
+    try:
+        last_report = run_and_record(app.with_listener(printer) if stream and not as_json else app, key, on_report=on_report)
+    finally:
+        printer.progress.clear()
     result = app.answer_of(key, last_report.turn)
     if as_json:
         fields = fields_of(result, ("state", "response", "citations", "intervention"))
         print_json({"turn_id": result.key.turn_id, "user_id": result.key.user, **fields})
     _delete_expired(app)
     if result.intervention and result.state == "halted":
-        _print_halt_and_retry(app.interventions.show(result.intervention))
+        print_halted(app.interventions.show(result.intervention))
         raise typer.Exit(EXIT_FAILED)
     if result.intervention:
         _print_incomplete(app, key, app.interventions.show(result.intervention))
@@ -279,50 +219,10 @@ def _print_incomplete(app: "App", key: "TurnKey", halt: "Intervention") -> None:
     from pandora_dagster.phases.flow.phase_spec import PhaseRole
     from pandora_dagster.phases.flow.phase_table import phase_in_role
 
-    _print_halt(halt)
+    print_halt(halt)
     pending = app.pending_phases(key)
     lacks_summary = not pending or phase_in_role(PhaseRole.SUMMARY) in pending
     missing = "its summary is missing" if lacks_summary else f"left to do: {', '.join(pending)}"
     print_note(f"  the turn is {app.turns.manifest(key).state}, {missing}")
     if pending:
         print_note(f"  go on with: pandora resume {key}")
-
-
-def _print_notices(report: "PhaseReport") -> None:
-    """Report the number of the user's notes that could not be read."""
-    if notices := report.facts.get("notices"):
-        print_note(f"pandora: {len(notices)} of the notes of {report.key.user} could not be read: pandora doctor names them")
-
-
-def _print_halt(halt: "Intervention") -> None:
-    print_note(f"pandora: HALT at {halt.phase}: {halt.message}")
-    print_note(f"  intervention {halt.id}. {halt.hint}".rstrip())
-
-
-def _print_halt_and_retry(halt: "Intervention") -> None:
-    """Report a halt and the command that runs the phase again once its cause is removed."""
-    _print_halt(halt)
-    print_note(f"  then: pandora interventions resolve {halt.id} --retry")
-
-
-def _print_when_saved(app: "App", report: "PhaseReport", reports: "list[PhaseReport]", printer: AnswerPrinter) -> None:
-    """Add the report to `reports`; print the answer as soon as the turn is saved, before summary and index: decision 16
-    (docs/decisions/16-the-answer-comes-first.md)."""
-    reports.append(report)
-    if report.halt:
-        printer.on_withdrawal("the turn halted")
-    if not report.has_answer:
-        return
-    result = app.answer_of(report.key, report.turn)
-    printer.finish(result.response)
-    for cited in result.citations:
-        print_line(f"  [{cited['label']}] {cited['turn_id'] or 'memory'}  {display_path(cited['path'])}")
-    print_note(f"{report.key}  {report.manifest.state}  runtime {report.manifest.runtime}")
-
-
-def _read_line() -> str:
-    """A line from stdin; the prompt is printed on a terminal only, so that piped answers are plain."""
-    try:
-        return input("> " if sys.stdin.isatty() else "").strip()
-    except EOFError:
-        return ""

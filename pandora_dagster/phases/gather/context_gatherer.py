@@ -100,6 +100,8 @@ async def _section2_output(
     compressed = await _compress_key_facts(ctx, gathered, loaded, budget_tokens)
     section = fit_section2(compressed, loaded, budget_tokens=budget_tokens, counter=ctx.deps.counter, now=ctx.deps.clock())
     facts: dict[str, Any] = {"sources": len(loaded.cited), "context_quality": section.quality}
+    if loaded.language_gap:
+        facts["language_gap"] = loaded.language_gap
     facts["left_out"] = len(section.left_out) + len(loaded.left_out)
     for loaded_source in loaded.sources:
         if unused := loaded_source.source.unused(gathered, loaded_source.records):

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from pandora_dagster.cli.ask import turn_commands
-from pandora_dagster.cli.ask.turn_commands import AnswerPrinter
+from pandora_dagster.cli.ask.answer_printing import AnswerPrinter
 from tests.phases.gather.test_prior_turns import conversation
 from tests.phases.rig import APPROVE, open_rig, verdict
 from tests.phases.steps.test_conversation_summary import empty
@@ -133,7 +133,7 @@ def test_a_reader_that_goes_away_takes_nothing_from_the_turn(tmp_path, monkeypat
     try:
         key = rig.start()
         speaking = AnswerPrinter()
-        monkeypatch.setattr("pandora_dagster.cli.ask.turn_commands.typer.echo", closed)
+        monkeypatch.setattr("pandora_dagster.cli.ask.answer_printing.typer.echo", closed)
         rig.app.with_listener(speaking).run_turn(key, on_report=lambda _: None)
         assert rig.app.turns.manifest(key).state == "saved" and len(tried) == 1
     finally:

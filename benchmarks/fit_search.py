@@ -36,7 +36,6 @@ GRID = {
     "speaker": (0.2, 0.35, 0.5),
     "first_person": (0.0, 0.1, 0.2),
     "asks": (0.0, -0.1, -0.2),
-    "states_date": (0.0, 0.1, 0.2),
 }
 Weights = Mapping[str, float]
 Recalls = list[tuple[float, ...]]

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from pandora_dagster.language.dates import MONTH_WORD, WEEKDAYS, months_named, names_year
+from pandora_dagster.language.dates import MONTH_WORD, MONTHS, WEEKDAYS, months_named, names_year
+from pandora_dagster.language.timestamps import parse_timestamp
 
 _DAY_ADVERBS = {
     **{"today": 0, "tonight": 0, "yesterday": -1, "last night": -1, "day before yesterday": -2},
@@ -65,19 +66,38 @@ def relative_day_terms(query: str, today: date) -> tuple[str, ...]:
     A week runs from Monday to Sunday; `last Friday` is the latest before today, `last weekend` the one before this week's.
     A stretch (`in the last 3 days`) reaches up to today.
     """
-    terms: list[str] = []
-    for found in _past_periods(" ".join(query.lower().split())):
-        try:
-            terms += _terms(found, today)
-        except (OverflowError, ValueError):
-            continue
-    return tuple(dict.fromkeys(terms))
+    periods = _past_periods(" ".join(query.lower().split()))
+    return tuple(dict.fromkeys(term for found in periods for term in _terms_or_none(found, today)))
 
 
 def query_day_terms(query: str, today: date) -> tuple[str, ...]:
     """As `relative_day_terms`, and the dates of conversations in the query: a date without a year is the newest up to `today`."""
     dated = tuple(term for found in _talk_days(" ".join(query.lower().split())) for term in _calendar_day_terms(found, today))
     return tuple(dict.fromkeys((*relative_day_terms(query, today), *dated)))
+
+
+def mentioned_date_terms(text: str, created_at: str) -> tuple[str, ...]:
+    """The date terms of expressions such as `last week` in a text written at `created_at`, each as exact as it is: a day, month or year.
+
+    () where `created_at` is no ISO time.
+    """
+    periods = list(_past_periods(" ".join(text.lower().split())))
+    try:
+        day = parse_timestamp(created_at).date() if periods else date.min
+    except ValueError:
+        return ()
+    return tuple(dict.fromkeys(term for found in periods for term in _calendar_terms(_terms_or_none(found, day))))
+
+
+def _calendar_terms(terms: tuple[str, ...]) -> Iterator[str]:
+    """The years and months of these terms, and the day where they are one day."""
+    for term in terms:
+        year, month, day = (*term[1:].split("-"), "", "")[:3]
+        yield f"@{year}"
+        if month:
+            yield from (f"@{year}-{month}", f"@{MONTHS[int(month) - 1]}")
+        if day and len(terms) == 1:
+            yield from (term, f"@{int(day)}")
 
 
 def strip_days(query: str) -> str:
@@ -110,6 +130,14 @@ def _past_periods(text: str) -> Iterator[re.Match[str]]:
 
 def _talk_days(text: str) -> list[re.Match[str]]:
     return list(_CALENDAR_DAY.finditer(text)) if _CONVERSATION_WORD.search(text) else []
+
+
+def _terms_or_none(found: re.Match[str], today: date) -> tuple[str, ...]:
+    """The terms of a period; () outside the calendar."""
+    try:
+        return _terms(found, today)
+    except (OverflowError, ValueError):
+        return ()
 
 
 def _terms(found: re.Match[str], today: date) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from pandora_dagster.language.relative_days import (
+    mentioned_date_terms,
     query_day_terms,
     refers_to_past,
     relative_day_terms,
@@ -130,3 +131,33 @@ def test_the_words_of_days_are_known_from_the_others(query: str, without: str, b
 def test_a_talk_s_days_by_their_dates(query: str, days: tuple[str, ...], without: str) -> None:
     """The newest such day up to today where no year stands; a date on which nobody talked is one of the matter."""
     assert query_day_terms(query, TODAY) == days and strip_days(query) == without
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("I went yesterday", ("@2023", "@2023-05", "@may", "@2023-05-07", "@7")),
+        ("last week was fun", ("@2023", "@2023-05", "@may")),
+        ("two weeks ago", ("@2023", "@2023-04", "@april")),
+        ("last month", ("@2023", "@2023-04", "@april")),
+        ("last year", ("@2022",)),
+        ("3 years ago", ("@2020",)),
+        ("last Friday", ("@2023", "@2023-05", "@may", "@2023-05-05", "@5")),
+        ("vor zwei Wochen", ("@2023", "@2023-04", "@april")),
+        ("this Monday", ("@2023", "@2023-05", "@may", "@2023-05-08", "@8")),
+        ("last weekend", ("@2023", "@2023-05", "@may")),
+        ("999 years ago", ("@1024",)),
+        ("at last, next to me", ()),
+    ],
+)
+def test_relative_expressions_are_dates_of_when_they_were_said(text: str, terms: tuple[str, ...]) -> None:
+    """Said on Monday, 8 May 2023: as exactly as it is meant, a day, a month or a year."""
+    assert mentioned_date_terms(text, "2023-05-08T13:56:00Z") == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "created"), [("yesterday", "once"), ("yesterday", "0001-01-01T00:00:00Z"), ("999 years ago", "0900-01-01")]
+)
+def test_dates_outside_the_calendar_are_no_terms(text: str, created: str) -> None:
+    """What can not be reckoned is left out."""
+    assert mentioned_date_terms(text, created) == ()

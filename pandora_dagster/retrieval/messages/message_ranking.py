@@ -24,7 +24,6 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "speaker": 0.35,
         "first_person": 0.1,
         "asks": -0.1,
-        "states_date": 0.1,
         "similarity": 1.0,
     }
 )
@@ -55,8 +54,6 @@ class MessageUnit:
     """It is a question itself."""
     first_person: bool = False
     """It is in the first person."""
-    states_date: bool = False
-    """It says when something was."""
 
     @property
     def number(self) -> int:
@@ -132,7 +129,7 @@ def fuse_signals(
     for name, scores in signals.items():
         for doc, value in scores.items():
             total[doc] += weights[name] * value
-    rank_only_signals = {"speaker", "first_person", "asks", "states_date"}
+    rank_only_signals = {"speaker", "first_person", "asks"}
     found = {doc for name, scores in signals.items() if name not in rank_only_signals for doc, value in scores.items() if value > 0}
     scored = (ScoredMessage(unit, round(total[unit.doc], _SCORE_DIGITS)) for unit in units if unit.doc in found or unit.speaker in named)
     return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.length, -s.unit.doc)))
@@ -154,7 +151,6 @@ def message_signals(
         "turn_on_named_day": _named_day_scores(question, around, matches),
         "session": _session_scores(question, around, matches),
         "asks": {u.doc: 1.0 for u in units if u.asks},
-        "states_date": {u.doc: 1.0 for u in units if u.states_date and question.asks_when},
         "speaker": {u.doc: 1.0 for u in units if question.speaker and u.speaker == question.speaker},
         "first_person": {u.doc: 1.0 for u in units if question.speaker and u.speaker == question.speaker and u.first_person},
     }

@@ -14,8 +14,9 @@ from datetime import date
 from pandora_dagster.contracts.turns import FoundMessage
 from pandora_dagster.documents.conversation_messages import ROLES
 from pandora_dagster.language.cues import ends_as_question
-from pandora_dagster.language.dates import date_terms, relative_date_terms
+from pandora_dagster.language.dates import date_terms
 from pandora_dagster.language.no_result_phrases import is_no_result
+from pandora_dagster.language.relative_days import mentioned_date_terms
 from pandora_dagster.language.terms import TermReader, prefix_of
 from pandora_dagster.retrieval.messages.document_numbers import turn_number
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion, read_question
@@ -75,7 +76,7 @@ def _matches(question: SearchQuestion, message: FoundMessage, reader: TermReader
 
 def _message_dates(message: FoundMessage) -> set[str]:
     """The days of a message: its own, and those that its words mean."""
-    return {*date_terms(message.created_at), *relative_date_terms(message.text.lower(), message.created_at)}
+    return {*date_terms(message.created_at), *mentioned_date_terms(message.text, message.created_at)}
 
 
 def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:

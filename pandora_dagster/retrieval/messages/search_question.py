@@ -1,4 +1,4 @@
-"""What a question asks the index for: words, their beginnings, dates, an amount of money, one speaker. Knows no index."""
+"""What a question asks the index for: words, their beginnings, dates, an amount of money, one speaker."""
 
 import re
 from collections import defaultdict
@@ -16,7 +16,6 @@ _COMMON_WEIGHT = 0.5
 """Of words such as `make` and `kind`: one half finds 1.5 points more of multi-hop evidence within 1,000 tokens."""
 _MIN_NAME_LETTERS = 3
 """A name may be shortened to this many letters: `Mel` is Melanie."""
-_TIME_QUESTION = re.compile(r"\A\s*when\b|\bhow long\b|\b(?:what|which) (?:date|day|week|month|year)\b", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d_]+")
 _POSSESSIVE_NAME = re.compile(rf"({_NAME.pattern})(?:['’]s\b)?")
 
@@ -31,8 +30,6 @@ class SearchQuestion:
     dates: tuple[str, ...]
     named: tuple[str, ...] = ()
     """The user's speakers whom it names."""
-    asks_when: bool = False
-    """It asks for a time."""
     said_on: tuple[str, ...] = ()
     """Date terms of the days on which what it asks for was said."""
 
@@ -66,9 +63,7 @@ def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (
         if term[1:] in MONTHS:
             weights.setdefault(reader.stem(term[1:]), 1.0)
     prefixes = {prefix: prefix[1:] for word in words if (prefix := prefix_of(word) or _prefix_of_short_word(word))}
-    return SearchQuestion(
-        weights, prefixes, dates, tuple(named), bool(_TIME_QUESTION.search(query)), relative_day_terms(query, today) if today else ()
-    )
+    return SearchQuestion(weights, prefixes, dates, tuple(named), relative_day_terms(query, today) if today else ())
 
 
 def strip_names(query: str, speakers: Iterable[str]) -> str:

@@ -35,7 +35,6 @@ from pandora_dagster.stores.search.turn_tables import (
     ASKS,
     OWN_WORDS,
     POSTING_KEY_SQL,
-    STATES_DATE,
     TIERS,
     user_end,
 )
@@ -192,9 +191,7 @@ class MessageSearch:
         """The messages of these turns, which are numbered as documents."""
         rows = self.db.execute(_SELECT_UNITS, [[self.base + doc for doc in turns], self.base, self.end]).fetchall()
         return [
-            MessageUnit(
-                doc - self.base, session, speaker, length, bool(manner & ASKS), bool(manner & OWN_WORDS), bool(manner & STATES_DATE)
-            )
+            MessageUnit(doc - self.base, session, speaker, length, bool(manner & ASKS), bool(manner & OWN_WORDS))
             for doc, session, speaker, length, manner in rows
         ]
 

@@ -22,7 +22,8 @@ import duckdb
 
 from pandora_dagster.contracts.turns import IndexedMessage, TurnRow
 from pandora_dagster.errors import StoreError
-from pandora_dagster.language.dates import date_terms, has_date_words, has_relative_date_words, relative_date_terms
+from pandora_dagster.language.dates import date_terms
+from pandora_dagster.language.relative_days import mentioned_date_terms
 from pandora_dagster.language.terms import TermReader, prefix_of
 from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, PLACE_BITS, document_number
 from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of
@@ -30,7 +31,7 @@ from pandora_dagster.stores.disk.duckdb_file import Schema
 
 # The documents of a turn: the turn itself, then each of its messages, with their terms. No SQL.
 
-ASKS, OWN_WORDS, STATES_DATE = 1, 2, 4
+ASKS, OWN_WORDS = 1, 2
 """Bits of `SearchDocument.manner`: a question; a statement in the first person; a statement with a date."""
 _FIRST_PERSON = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours"})
 
@@ -75,10 +76,10 @@ def _message_document(row: TurnRow, place: int, message: IndexedMessage, marks: 
     for term, count in [*counts.items()]:
         if prefix := prefix_of(term):
             counts[prefix] += count
-    if place and has_relative_date_words(reading.words):
-        marks = relative_date_terms(message.text, message.created_at)
+    if place:
+        marks = mentioned_date_terms(message.text, message.created_at)
     manner = ASKS * message.text.rstrip().endswith("?")
-    manner |= OWN_WORDS * (not _FIRST_PERSON.isdisjoint(reading.words)) | STATES_DATE * has_date_words(reading.words)
+    manner |= OWN_WORDS * (not _FIRST_PERSON.isdisjoint(reading.words))
     return SearchDocument(
         doc=document_number(row.number, place),
         session_id=row.session_id,
@@ -112,7 +113,7 @@ MAX_NEWEST_TURNS = 100
 """Turns of a user that the table `newest` lists, so that the last ones are found at once."""
 
 TURN_SCHEMA = Schema(
-    version=5,
+    version=6,
     statements=(
         *(table.creation for table in (*_TABLES.values(), _USERS)),
         "CREATE TABLE speakers (no BIGINT, speaker VARCHAR, messages BIGINT, length BIGINT)",

@@ -86,14 +86,6 @@ def test_what_the_named_speaker_said_is_a_match() -> None:
     assert _order(units, {"desk": {}}) == []
 
 
-def test_a_question_of_time_prefers_what_tells_a_time() -> None:
-    """And no other question does."""
-    units = [_unit(1, session="a", states_date=True), _unit(2, session="b")]
-    places = {"desk": {u.doc: 1 for u in units}}
-    assert _order(units, places, asks_when=True) == [(1, 1), (2, 1)]
-    assert _order(units, places) == [(2, 1), (1, 1)]
-
-
 def test_signals_are_fused_by_their_weights() -> None:
     """The greater weight decides."""
     units = [_unit(1, session="a"), _unit(2, session="b")]

@@ -43,15 +43,6 @@ def test_a_price_question_asks_for_an_amount(query: str, asks: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "asks"),
-    [("When did it arrive?", True), ("How long was the trip?", True), ("what year was that", True), ("What came when it rained?", False)],
-)
-def test_a_question_of_time(query: str, asks: bool) -> None:
-    """It opens with `when`, or asks for a date or a length of time."""
-    assert read_question(query, TermReader()).asks_when is asks
-
-
-@pytest.mark.parametrize(
     ("query", "left"),
     [
         ("What did Ann's brother tell Ben Lee?", "What did brother tell Lee?"),

@@ -6,7 +6,7 @@ A stemmer removes endings, so it does not relate `went` to `go` or `children` to
 import re
 from unicodedata import decomposition
 
-# One spelling for words that are written in several: with accents and without, umlauts typed as two letters. Knows no stems.
+# One spelling for words that are written in several: with accents and without, umlauts typed as two letters.
 
 _UNDECOMPOSED_LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
 _TYPED_UMLAUT = re.compile(r"(?<![aeouq])([aou])e(?=[b-df-hj-np-tv-z])")

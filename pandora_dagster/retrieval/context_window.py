@@ -1,6 +1,6 @@
 """Which earlier turns of a session a call sees: whole, as their summaries, or not at all (specification 002, sections 3 and 5).
 
-Knows numbers, sizes and order; reads no turn, makes no summary. A turn goes in one of these forms or stays out: nothing is cut.
+Chooses by the number, size and age of turns; the caller reads them. A turn is sent in one form or left out, and never cut.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How much each of a few texts says about a query, by the terms they share. Knows one query's texts; keeps no index."""
+"""Scores a few texts by the terms that they share with a query, without an index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

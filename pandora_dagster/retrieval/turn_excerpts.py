@@ -18,7 +18,7 @@ from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_row import informative_sections
 from pandora_dagster.documents.units.unit_reader import read_units
 
-# Who said what in a recorded turn whose messages carry names. Knows messages and sections; invents no name.
+# Who said what in a recorded turn whose messages have names.
 
 MESSAGES = "messages.jsonl"
 

@@ -1,4 +1,4 @@
-"""From a piece of a document to the citation label it is cited by. Knows sources; decides nothing about relevance."""
+"""Finds the citation label of a piece of a document."""
 
 import re
 from collections.abc import Iterable

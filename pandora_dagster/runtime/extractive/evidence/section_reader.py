@@ -1,4 +1,4 @@
-"""Sections 2 and 4 of context.md, and `toolresults.md`, as passages. Knows the formats of docs/reference/call-documents.md."""
+"""Reads sections 2 and 4 of context.md, and `toolresults.md`, into passages (formats: docs/reference/call-documents.md)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

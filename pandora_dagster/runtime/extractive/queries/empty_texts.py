@@ -1,7 +1,4 @@
-"""Texts that answer nothing: those that only repeat a question, that ask for something, or that this runtime said by itself.
-
-Knows words only.
-"""
+"""Texts that answer nothing: those that only repeat a question, that ask for something, or that this runtime said by itself."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Names, ids, numbers, dates and addresses inside a text, verbatim. Knows their shapes only."""
+"""Names, ids, numbers, dates and addresses inside a text, verbatim, by their form."""
 
 import re
 from itertools import chain

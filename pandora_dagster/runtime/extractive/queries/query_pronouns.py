@@ -1,4 +1,4 @@
-"""Words that refer to a thing (`it`, `that one`) and whether their own query says which thing. Knows the query alone."""
+"""Finds words that refer to a thing (`it`, `that one`), and whether the query itself names the thing."""
 
 import re
 

@@ -24,11 +24,11 @@ OPENING = re.compile(
     re.IGNORECASE,
 )
 """Words before a statement that are no part of it: `Please remember that`."""
-_OF_USER = re.compile(
+_FIRST_PERSON = re.compile(
     r"\b(?:i|me|my|mine|myself|we|us|our|ours|ich|mir|mich|mein\w*|wir|uns|unser\w*|je|moi|mon|ma|mes|nous|notre|nos)\b|\bj['’]",
     re.IGNORECASE,
 )
-_SHAPES: tuple[tuple[FactCategory, str], ...] = (
+_CATEGORY_WORDS: tuple[tuple[FactCategory, str], ...] = (
     ("Conflict", r"argued|fought|disagreed?|quarrell?ed|fell out|complain(?:ed)?|upset with|angry|annoyed"),
     (
         "Emotional",
@@ -48,43 +48,45 @@ _SHAPES: tuple[tuple[FactCategory, str], ...] = (
     ("History", r"(?:i|we) (?:\w+ )?(?:used to|bought|went|got|met|saw|took|made|had|was|were|left|began|grew|\w{3,}ed)"),
 )
 _CATEGORIES: tuple[tuple[FactCategory, re.Pattern[str]], ...] = tuple(
-    (category, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)) for category, pattern in _SHAPES
+    (category, re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)) for category, pattern in _CATEGORY_WORDS
 )
 """Of what a fact speaks (specification 002, section 4), by the first that holds; else of the user."""
-_NEEDS = re.compile(r"^\W*(?:i|we) need (?!(?:an?|some|help|your|you|to)\b)\w", re.IGNORECASE)
+_NEED = re.compile(r"^\W*(?:i|we) need (?!(?:an?|some|help|your|you|to)\b)\w", re.IGNORECASE)
 """What is needed whatever is asked for: `We need wheelchair access`. `I need a hotel` asks for one."""
-_BOUND = re.compile(
+_LIMIT_PHRASE = re.compile(
     r"\b(?:must(?:n['’]t)?|never|always|at most|at least|no (?:more|less|fewer|later|earlier) than|not (?:more|less|over|exceed)"
     r"|not allowed|maximum|minimum|budget is|limit(?:ed)?|cap(?:ped)?)\b|\b(?:under|below|within|up to|until|exceed) (?:[$€£] ?)?\d",
     re.IGNORECASE,
 )
-_BARRED = re.compile(
+_PERSONAL_LIMIT = re.compile(
     r"\b(?:allerg\w+|intoleran\w+|vegetarian|vegan|diabetic|pregnant|needs?|brauch\w+"
     r"|can(?:no|['’])t (?:eat|drink|have)|do(?:n['’]t| not) (?:eat|drink)"
     r"|vegetarier\w*|veganer\w*|schwanger|esse .{0,20}(?:kein|nie))",
     re.IGNORECASE,
 )
-_JOINT = re.compile(r"[,;]?\s+(?:and|but)(?: that)?\s+(?=(?:my|i|we|our)\b)", re.IGNORECASE)
-_OF_MATTER = re.compile(r"^(?:the|this|that|these|those|it|each|every|all|no|for|on|in|at)\b.*\d", re.IGNORECASE)
-_FORGET = re.compile(
+_CLAUSE_JOINT = re.compile(r"[,;]?\s+(?:and|but)(?: that)?\s+(?=(?:my|i|we|our)\b)", re.IGNORECASE)
+_THING_WITH_FIGURE = re.compile(r"^(?:the|this|that|these|those|it|each|every|all|no|for|on|in|at)\b.*\d", re.IGNORECASE)
+_FORGET_REQUEST = re.compile(
     r"^\W*(?:please |can you |could you )*forget (?:about |that |what i said about |everything about )?(.+)$", re.IGNORECASE
 )
-_EXCLUSIVE = re.compile(r"\b(?:prefer|favou?rite|preferred|usual|call me)\b", re.IGNORECASE)
-_ONE_VALUE = (
+_EXCLUSIVE_CHOICE = re.compile(r"\b(?:prefer|favou?rite|preferred|usual|call me)\b", re.IGNORECASE)
+_SINGLE_VALUE_OPENINGS = (
     re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are|was)\b", re.IGNORECASE),
     re.compile(r"^(i (?:live|work|study)) (?:in|at|for|near|as)\b", re.IGNORECASE),
 )
 """Openings whose first group names a thing that has one value at a time."""
-_FEELS = re.compile(r"(?:prefer|like|love|hate|dislike|enjoy|need|now|actually|longer|any ?more|instead|never|always)", re.IGNORECASE)
+_ATTITUDE_WORD = re.compile(
+    r"(?:prefer|like|love|hate|dislike|enjoy|need|now|actually|longer|any ?more|instead|never|always)", re.IGNORECASE
+)
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
-_LIMITING = frozenset(
+_LIMIT_STEMS = frozenset(
     map(stem, ("must", "limit", "most", "least", "maximum", "minimum", "spend", "pay", "exceed", "cap", "allowed", "budget"))
 )
-_MAX_REPEATED = 4
-"""Sentences that are repeated to acknowledge them."""
-_MIN_SHARED_STEMS = 0.5
+_MAX_REPEATED_SENTENCES = 4
+"""Statements that an acknowledgement repeats."""
+_MIN_SHARED_STEM_SHARE = 0.5
 """Share of the shorter statement's words that both must have to be about one matter."""
-_CHANGED = re.compile(
+_CHANGE_WORD = re.compile(
     r"\b(?:mov(?:ed|es|ing)|switch(?:ed|ing)|chang(?:ed|es)|migrated|postponed|rescheduled|delayed|brought forward|updated|correction|meant"
     r"|actually|instead|rather than|no longer|any ?more|now|new|verschoben|verlegt|geändert|korrektur|stattdessen|nicht mehr|jetzt|nun|doch"
     r"|statt|neue[rs]?|not\b.{1,60}?\bbut|nicht\b.{1,60}?\bsondern|umgezogen|korrigiert)\b",
@@ -98,16 +100,16 @@ _DAY_STEMS = frozenset(map(stem, _DAYS))
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
-def extract_facts(said: str) -> list[tuple[str, FactCategory]]:
+def extract_facts(text: str) -> list[tuple[str, FactCategory]]:
     """The sentences that state something of the user, verbatim, with their category: no question, no order, no credential."""
-    parts = [clause for whole in sentences(said) for clause in split_clauses(whole)]
+    parts = [clause for whole in sentences(text) for clause in split_clauses(whole)]
     return [(part, _category(OPENING.sub("", part))) for part in parts if _is_fact(part) and not holds_secret(part)]
 
 
 def split_clauses(sentence: str) -> tuple[str, ...]:
     """The statements of the user that a sentence joins, each verbatim: `I am allergic to nuts and my limit is 40 euros.` is two, so that
     one can change without the other. The sentence itself where a part of it states nothing."""
-    parts = tuple(p.strip(" ,;") for p in _JOINT.split(sentence))
+    parts = tuple(p.strip(" ,;") for p in _CLAUSE_JOINT.split(sentence))
     return parts if len(parts) > 1 and all(map(_is_fact, parts)) else (sentence,)
 
 
@@ -117,14 +119,14 @@ def _is_fact(sentence: str) -> bool:
         len(sentence) > MAX_FACT_CHARACTERS
         or is_question(core)
         or is_order(core)
-        or _FORGET.match(sentence)
+        or _FORGET_REQUEST.match(sentence)
         or is_thanks(core)
         or not content_words(core)
     ):
         return False
-    binding = _is_limit(core) or bool(_NEEDS.match(core))
+    binding = _is_limit(core) or bool(_NEED.match(core))
     return binding or (
-        (bool(_OF_USER.search(core)) or states_at_once(core)) and not is_request(core) and not core.lower().startswith("you ")
+        (bool(_FIRST_PERSON.search(core)) or states_at_once(core)) and not is_request(core) and not core.lower().startswith("you ")
     )
 
 
@@ -133,9 +135,9 @@ def _category(core: str) -> FactCategory:
     return found or "People"
 
 
-def retracted_stems(said: str) -> list[frozenset[str]]:
+def retracted_stems(text: str) -> list[frozenset[str]]:
     """The stems of each thing that the user asks to be forgotten."""
-    retracted = (m[1] for sentence in sentences(said) if (m := _FORGET.match(sentence)))
+    retracted = (m[1] for sentence in sentences(text) if (m := _FORGET_REQUEST.match(sentence)))
     return [stems for thing in retracted if (stems := frozenset(terms(thing)) - frozenset(map(stem, META_WORDS)))]
 
 
@@ -146,28 +148,30 @@ def contradicts(new: str, old: str) -> bool:
     if words(new_core) == words(old_core):
         return False
     are_two_things = False
-    for pattern in _ONE_VALUE:
+    for pattern in _SINGLE_VALUE_OPENINGS:
         new_match, old_match = pattern.match(new_core), pattern.match(old_core)
         if new_match and old_match and set(words(new_match[1])) == set(words(old_match[1])):
             return True
         are_two_things = are_two_things or bool(new_match and old_match)
-    if _CHANGED.search(new) and _is_limit(new_core) and _is_limit(old_core):
+    if _CHANGE_WORD.search(new) and _is_limit(new_core) and _is_limit(old_core):
         return _is_same_limit(new_core, old_core)
     if not _share_subject(statement_stems(new_core), statement_stems(old_core)):
         return False
-    exclusive = _EXCLUSIVE.search(new_core) and _EXCLUSIVE.search(old_core)
-    return bool(exclusive) or (not are_two_things and bool(_CHANGED.search(new) or bool(negations(new_core)) != bool(negations(old_core))))
+    exclusive = _EXCLUSIVE_CHOICE.search(new_core) and _EXCLUSIVE_CHOICE.search(old_core)
+    return bool(exclusive) or (
+        not are_two_things and bool(_CHANGE_WORD.search(new) or bool(negations(new_core)) != bool(negations(old_core)))
+    )
 
 
 def is_binding(sentence: str) -> bool:
     """Whether a statement limits what the user can be given."""
     core = OPENING.sub("", sentence)
-    return _is_limit(core) or bool(_BARRED.search(core))
+    return _is_limit(core) or bool(_PERSONAL_LIMIT.search(core))
 
 
 def _is_limit(core: str) -> bool:
     """Whether a sentence binds: the user by what it says of them, or a matter by a figure. An order to the assistant alone does not."""
-    bound = _BOUND.search(core) and (_OF_USER.search(core) or _OF_MATTER.match(core))
+    bound = _LIMIT_PHRASE.search(core) and (_FIRST_PERSON.search(core) or _THING_WITH_FIGURE.match(core))
     return bool(bound) and not core.lower().startswith("you ")
 
 
@@ -176,7 +180,7 @@ def _is_same_limit(new: str, old: str) -> bool:
     matter that the other does not."""
     figures = [frozenset(_FIGURE.findall(s)) for s in (new, old)]
     stems_of = [statement_stems(s) for s in (new, old)]
-    new_subject, old_subject = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in stems_of)
+    new_subject, old_subject = (frozenset(t for t in stems if t.isalpha() and t not in _LIMIT_STEMS) for stems in stems_of)
     if len(figures[0]) > 1:
         return not figures[0].isdisjoint(figures[1]) and (not new_subject or not old_subject or not new_subject.isdisjoint(old_subject))
     return not stems_of[0].isdisjoint(stems_of[1]) and (new_subject <= old_subject or old_subject <= new_subject)
@@ -187,9 +191,9 @@ def corrects(new: str, old: str) -> bool:
 
     Where each names something that the other does not, they are about two things.
     """
-    if not _CHANGED.search(new):
+    if not _CHANGE_WORD.search(new):
         return False
-    new_stems, old_stems = _without_values(statement_stems(_CHANGED.sub(" ", new))), _without_values(statement_stems(old))
+    new_stems, old_stems = _without_values(statement_stems(_CHANGE_WORD.sub(" ", new))), _without_values(statement_stems(old))
     if new_stems - old_stems and old_stems - new_stems:
         return False
     has_new_value = any(old_values and new_values - old_values for new_values, old_values in zip(_values(new), _values(old), strict=True))
@@ -197,7 +201,7 @@ def corrects(new: str, old: str) -> bool:
 
 
 def _share_subject(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= max(1, _MIN_SHARED_STEMS * min(len(one), len(other)))
+    return len(one & other) >= max(1, _MIN_SHARED_STEM_SHARE * min(len(one), len(other)))
 
 
 def _without_values(stems: frozenset[str]) -> frozenset[str]:
@@ -212,16 +216,16 @@ def _values(sentence: str) -> tuple[frozenset[str], frozenset[str]]:
 
 def statement_stems(sentence: str) -> frozenset[str]:
     """The stems that say what a statement is about."""
-    return frozenset(stem(w) for w in words(sentence) if w not in STOP_WORDS and w not in META_WORDS and not _FEELS.fullmatch(w))
+    return frozenset(stem(w) for w in words(sentence) if w not in STOP_WORDS and w not in META_WORDS and not _ATTITUDE_WORD.fullmatch(w))
 
 
 def acknowledge(query: str) -> str:
     """The fixed words for a query that only tells, with what it tells verbatim, or only thanks; "" for one that asks for anything."""
     facts = {sentence for sentence, _ in extract_facts(query)}
     statements = [s for s in sentences(query) if not is_thanks(s)]
-    repeated = [s for s in statements if s in facts or is_statement(s) or _FORGET.match(s)]
+    repeated = [s for s in statements if s in facts or is_statement(s) or _FORGET_REQUEST.match(s)]
     if len(repeated) < len(statements) or any(is_request(s) and not is_binding(s) for s in repeated if s in facts):
         return ""
     if not repeated:
         return TEMPLATES["welcome"] if query.strip() else ""
-    return " ".join((TEMPLATES["noted"], *repeated[:_MAX_REPEATED]))
+    return " ".join((TEMPLATES["noted"], *repeated[:_MAX_REPEATED_SENTENCES]))

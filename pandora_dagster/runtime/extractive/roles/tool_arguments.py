@@ -1,4 +1,4 @@
-"""The `tools` document, and arguments for a tool by its JSON Schema. Knows the user's words; reads no other document."""
+"""Reads the document `tools`, and fills the arguments of a tool by its JSON Schema with words of the user, and of no other document."""
 
 import re
 from collections.abc import Mapping

@@ -151,7 +151,7 @@ def make_pages(app: App, guard: Guard) -> Starlette:
 
     def day_page(request: Request) -> str:
         originals = _VERIFY in request.query_params
-        day = next(archival.days({_parse_day(request.path_params["day"])}, originals=originals))
+        day = next(archival.verify_days({_parse_day(request.path_params["day"])}, originals=originals))
         return render_page(
             "day.html", day=day, originals_verified=originals, originals_check=DayCheck.ORIGINALS_RESTORABLE.value, verify=_VERIFY
         )

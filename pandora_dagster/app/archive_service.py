@@ -10,7 +10,8 @@ from pandora_dagster.app.application import App
 from pandora_dagster.app.composition import print_notice
 from pandora_dagster.archive.archive_run import OnRow, archive_turns
 from pandora_dagster.archive.archive_selection import ArchiveSelection, last_due_day, local_day, select_turns
-from pandora_dagster.archive.day_verification import archived_turns, verify_days
+from pandora_dagster.archive.day_verification import archived_turns
+from pandora_dagster.archive.day_verification import verify_days as verify_archived_days
 from pandora_dagster.archive.level_runs import LevelContext, LevelRules
 from pandora_dagster.archive.level_runs import OnRow as OnLevel
 from pandora_dagster.archive.original_retention import OnTurn, prune
@@ -71,7 +72,7 @@ class ArchiveService:
         """The newest day whose turns are due at `now`."""
         return last_due_day(now, self.app.settings.zone, self.app.settings.archive_after_days)
 
-    def waiting(self, now: datetime) -> frozenset[date]:
+    def due_days(self, now: datetime) -> frozenset[date]:
         """The days with turns due at `now`; extends the store's first day to the oldest of them. Raises StoreError."""
         ctx = open_archive(self.app)
         due = frozenset(turn.day for turn in select_turns(replace(ctx, deps=replace(ctx.deps, clock=lambda: now))).due)
@@ -103,9 +104,9 @@ class ArchiveService:
         finally:
             pool.close()
 
-    def days(self, days: Collection[date], *, originals: bool = True) -> Iterator[ArchivedDay]:
+    def verify_days(self, days: Collection[date], *, originals: bool = True) -> Iterator[ArchivedDay]:
         """Verify each day against its manifests, folders and the index, and with `originals` against each cold object."""
-        return verify_days(days, open_archive(self.app), originals=originals)
+        return verify_archived_days(days, open_archive(self.app), originals=originals)
 
     def page(self, day: date) -> str:
         """The URL where `pandora ui` shows the day's documents with their lineage; "" where pages are off."""
@@ -131,7 +132,7 @@ class ArchiveService:
                         by_day.setdefault(day, set()).add(LevelSubject(user, "" if by_user else session))
         return {day: frozenset(subjects) for day, subjects in by_day.items()}
 
-    def level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevel) -> LevelReport:
+    def update_level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevel) -> LevelReport:
         """Bring `session_summaries` or `user_digests` of these subjects up to date. Raises StoreError."""
         ctx = open_levels(self.app, run_id=run_id)
         ordered = sorted(subjects, key=lambda subject: (subject.user, subject.session))
@@ -139,7 +140,7 @@ class ArchiveService:
             return self.app.run(summarize_sessions(ctx, [(subject.user, subject.session) for subject in ordered], on_row=on_row))
         return self.app.run(digest_users(ctx, [subject.user for subject in ordered], on_row=on_row))
 
-    def lost(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
+    def source_faults(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
         """One sentence for each fault of the check `sources_linked` in these narratives or digests; it names its subject."""
         ctx = open_levels(self.app)
         sessions = user_sessions(ctx)

@@ -96,9 +96,9 @@ def open_versions(settings: Settings) -> RecipeVersionFiles:
 
 def production_override(versions: RecipeVersionStore, recipe: str) -> RecipeOverride:
     """The version and layer in production in place of a recipe's file; raises ConfigurationError where the version is damaged or gone."""
-    known = versions.production(recipe)
+    production = versions.production(recipe)
     try:
-        return RecipeOverride(versions.version(recipe, known.pinned) if known.pinned else None, known.layer)
+        return RecipeOverride(versions.version(recipe, production.pinned) if production.pinned else None, production.layer)
     except (DocumentError, InputError) as error:
         raise ConfigurationError(str(error), hint=f"return to the file: pandora recipes rollback {recipe} --to file") from error
 
@@ -246,7 +246,6 @@ def _phase_dependencies(
 ) -> PhaseDependencies:
     """The ports that phases work with, tools included."""
     scores = TermOverlap(stores.index.reader).scores
-    web = stores.sources
     tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now)
     return PhaseDependencies(
         recipes,
@@ -264,7 +263,12 @@ def _phase_dependencies(
         runtime,
         facts=stores.facts,
         sources=stores.sources,
-        context_sources=(MemorySource(stores.memory), ResearchSource(web), VisitSource(web, stores.index), NoteSource(stores.notes)),
+        context_sources=(
+            MemorySource(stores.memory),
+            ResearchSource(stores.sources),
+            VisitSource(stores.sources, stores.index),
+            NoteSource(stores.notes),
+        ),
         vectors=stores.vectors,
         priority=priority,
         lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, phases=phase_effects(), report=print_notice),

@@ -42,7 +42,7 @@ _OUTCOME_ORDER = (
 )
 _FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str, "original": str}
 _OPTIONAL = frozenset({"type", "query", "original"})
-_JSON_BEGINS = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[{\[\"])")
+_JSON_START = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[{\[\"])")
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 _BINARY_TEST_BYTES = 8_192
 """Bytes that are searched for a zero byte, the mark of a binary file."""
@@ -70,7 +70,7 @@ class CompressionTask:
 
 
 Compressor = Callable[[CompressionTask], dict[str, Any]]
-"""A request -> its answer; raises InputError or HaltError."""
+"""A task -> its answer; raises InputError or HaltError."""
 
 
 def compress_text(
@@ -93,24 +93,24 @@ def compress_text(
     reason).
     Raises InputError for a target under 1 or an unknown type, HaltError where a configured model cannot be reached.
     """
-    with open_compressor(settings or load_settings(process_environment())) as compressed:
-        return compressed(CompressionTask(id, text, target_tokens, type, query, original))
+    with open_compressor(settings or load_settings(process_environment())) as compress_task:
+        return compress_task(CompressionTask(id, text, target_tokens, type, query, original))
 
 
 @contextmanager
 def open_compressor(settings: Settings) -> Generator[Compressor]:
     """A function that answers requests one at a time; the embedded runtime writes nothing, with a model calls are recorded."""
     if settings.runtime == "extractive":
-        yield partial(_by_structure, counter=open_counter(settings))
+        yield partial(_compress_by_structure, counter=open_counter(settings))
         return
     app = open_app(settings)
     try:
-        yield lambda wanted: app.run(_by_engine(wanted, app.compression.engine, settings))
+        yield lambda task: app.run(_compress_by_engine(task, app.compression.engine, settings))
     finally:
         app.close()
 
 
-def answer_lines(lines: bytes, compressed: Compressor, *, where: str) -> Generator[dict[str, Any]]:
+def answer_lines(lines: bytes, compress_task: Compressor, *, where: str) -> Generator[dict[str, Any]]:
     """One answer for each line, in order. An invalid line has one too: its number as `line`, no text, no facts, and the error as
     `halted`. Raises InputError, before the first answer, where `lines` is not text."""
     if b"\0" in lines[:_BINARY_TEST_BYTES]:
@@ -118,10 +118,10 @@ def answer_lines(lines: bytes, compressed: Compressor, *, where: str) -> Generat
     rows = lines.removeprefix(codecs.BOM_UTF8).split(b"\n")
     first_lines: dict[str | int, int] = {}
     for number, line in enumerate(rows[:-1] if not rows[-1] else rows, 1):
-        yield _answer(line, number, f"{where}:{number}", compressed, first_lines)
+        yield _answer(line, number, f"{where}:{number}", compress_task, first_lines)
 
 
-def _answer(line: bytes, number: int, where: str, compressed: Compressor, first_lines: dict[str | int, int]) -> dict[str, Any]:
+def _answer(line: bytes, number: int, where: str, compress_task: Compressor, first_lines: dict[str | int, int]) -> dict[str, Any]:
     """The answer of one line. `first_lines`: id -> the first line that has it."""
     fields: Mapping[str, Any] = {}
     try:
@@ -132,7 +132,7 @@ def _answer(line: bytes, number: int, where: str, compressed: Compressor, first_
     except InputError as error:
         return _refusal(_id(fields), number, str(error))
     try:
-        return compressed(task)
+        return compress_task(task)
     except PandoraError as error:
         return _refusal(task.id, number, f"{where}: {error}")
 
@@ -158,7 +158,7 @@ def _parse_request(given: Mapping[str, Any], where: str) -> CompressionTask:
         if name not in fields and name in _OPTIONAL:
             continue
         if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
-            raise InputError(f"{where}: {name}: missing or of the wrong type: expected {_label(kind)}")
+            raise InputError(f"{where}: {name}: missing or of the wrong type: expected {_type_name(kind)}")
     _check_text("".join(str(fields.get(name, "")) for name in _FIELDS), where)
     return CompressionTask(**{name: fields[name] for name in _FIELDS if name in fields})
 
@@ -179,7 +179,7 @@ def _check_text(text: str, where: str) -> None:
 
 
 def _refusal(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
-    answer = _line(id, None, 0, None, Verification(()), reason)
+    answer = _answer_object(id, None, 0, None, Verification(()), reason)
     return {"id": answer.pop("id"), "line": number, **answer}
 
 
@@ -191,9 +191,9 @@ def count_tokens(text: str, settings: Settings) -> int:
 def broken_json_line(text: str) -> int | None:
     """The line, from 1, from which on a text that begins as JSON is none; None for JSON, JSON lines and other texts."""
     at = 0
-    while begun := _JSON_BEGINS.match(text, at):
+    while start := _JSON_START.match(text, at):
         try:
-            _, at = _DECODER.raw_decode(text, begun.end() - len(begun.group().lstrip()))
+            _, at = _DECODER.raw_decode(text, start.end() - len(start.group().lstrip()))
         except json.JSONDecodeError as error:
             return text.count("\n", 0, error.pos) + 1
         except (ValueError, RecursionError):
@@ -211,12 +211,12 @@ def content_type_named(name: str) -> ContentType | None:
         raise InputError(f"type {name!r}: expected one of {', '.join(ContentType)}") from None
 
 
-def _by_structure(task: CompressionTask, counter: TokenMeasure) -> dict[str, Any]:
+def _compress_by_structure(task: CompressionTask, counter: TokenMeasure) -> dict[str, Any]:
     compressed = compress(task.request(), counter)
-    return _line(task.id, compressed.text, compressed.tokens, compressed.ledger, compressed.verification, compressed.advice)
+    return _answer_object(task.id, compressed.text, compressed.tokens, compressed.ledger, compressed.verification, compressed.advice)
 
 
-async def _by_engine(task: CompressionTask, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
+async def _compress_by_engine(task: CompressionTask, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
     if task.target_tokens < 1:
         raise InputError(f"compress: target_tokens: {task.target_tokens}: expected at least 1 token")
     request = task.request()
@@ -227,10 +227,10 @@ async def _by_engine(task: CompressionTask, engine: SummarizationEngine, setting
         raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
     ledger = build_ledger(request.source)
     verification = compressed.verification or verify(ledger, compressed.text or "")
-    return _line(task.id, compressed.text, compressed.tokens, ledger, verification, compressed.halted or None)
+    return _answer_object(task.id, compressed.text, compressed.tokens, ledger, verification, compressed.halted or None)
 
 
-def _line(
+def _answer_object(
     id: str | int | None, text: str | None, tokens: int, ledger: Ledger | None, verification: Verification, halted: str | None
 ) -> dict[str, Any]:
     facts = {"total": verification.counts["total"]} | {outcome.value: verification.counts[outcome.value] for outcome in _OUTCOME_ORDER}
@@ -248,6 +248,6 @@ def _line(
     }
 
 
-def _label(kind: type | tuple[type, ...]) -> str:
+def _type_name(kind: type | tuple[type, ...]) -> str:
     names = {str: "a string", int: "a whole number"}
     return " or ".join(names[k] for k in (kind if isinstance(kind, tuple) else (kind,)))

@@ -126,11 +126,11 @@ def _call_counts(calls: CallCounts) -> Mapping[tuple[str, str], int]:
 def _server(server: ServerProbes) -> Iterator[Finding]:
     """One finding of all capabilities, one of each that is missing."""
     part = f"server {server.name}"
-    able = [probe.says for probe in server.probes if probe.ok]
-    lacking = [probe for probe in server.probes if not probe.ok]
-    if able:
-        yield Finding(part, True, ", ".join(able))
-    for probe in lacking:
+    working = [probe.says for probe in server.probes if probe.ok]
+    missing = [probe for probe in server.probes if not probe.ok]
+    if working:
+        yield Finding(part, True, ", ".join(working))
+    for probe in missing:
         yield Finding(f"{part}: {probe.what}", False, f"{_layer_names(server.layers)}: {probe.says}", probe.remedy)
 
 

@@ -28,8 +28,8 @@ def level_rows(files: LevelStore, turns: TurnStore, counter: TokenMeasure) -> It
                 tokens = {link.turn: _entry_tokens(TurnKey(user, link.turn), turns, counter) for link in narrative.links}
                 yield from narrative_edges(narrative, entry_tokens=tokens)
         with suppress(DocumentError):
-            if found := files.digest(user):
-                yield from digest_edges(found)
+            if digest := files.digest(user):
+                yield from digest_edges(digest)
 
 
 def _entry_tokens(key: TurnKey, turns: TurnStore, counter: TokenMeasure) -> int:
@@ -115,10 +115,10 @@ class LineageService:
             owners = self.index.owners()
             yield from self.compare(None)
         else:
-            edges = [edge for found in self.tree(document)[1].values() for edge in found]
-            owners = tuple(sorted({(document.user, DocumentId.parse(end).owner) for e in edges for end in (e.child, e.parent)}))
+            edges = [edge for edges_of_child in self.tree(document)[1].values() for edge in edges_of_child]
+            owners = tuple(sorted({(document.user, DocumentId.parse(end).owner) for edge in edges for end in (edge.child, edge.parent)}))
             owners = owners or ((document.user, document.owner),)
-            turns = [found.turn.key for _, owner in owners if (found := _turn_of(owner)) and found.turn]
+            turns = [context.turn.key for _, owner in owners if (context := _context_of(owner)) and context.turn]
             yield from self.compare(turns)
         texts = self.texts()
         for start in range(0, len(owners), _OWNERS_PER_BATCH):
@@ -133,5 +133,6 @@ class LineageService:
         return lineage_view(branches, rows, self.texts())
 
 
-def _turn_of(owner: str) -> DocumentId | None:
+def _context_of(owner: str) -> DocumentId | None:
+    """The context.md of an owner that is a turn."""
     return DocumentId.parse(f"{owner}/{_CONTEXT_FILE}") if is_turn_owner(owner) else None

@@ -252,5 +252,5 @@ def _opened_dry_run(settings: Settings, admin: RecipeAdmin, runtime: ModelRuntim
 
 
 def _tests(settings: Settings, admin: RecipeAdmin, recipe: str, user: str) -> tuple[RecipeTest, ...]:
-    own = admin.recipes.load_with_tests(recipe).recipe.tests
-    return (*own, *open_recipe_tests(settings).of_user(user_id(user), recipe)) if user else own
+    file_tests = admin.recipes.load_with_tests(recipe).recipe.tests
+    return (*file_tests, *open_recipe_tests(settings).of_user(user_id(user), recipe)) if user else file_tests

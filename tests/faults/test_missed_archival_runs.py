@@ -56,7 +56,7 @@ def killed(*args, **kwargs):
     raise RuntimeError("killed")
 
 
-def cut_off(app, instance, monkeypatch, first=FIRST, last=LAST, *, owner=ArchiveService, step="days"):
+def cut_off(app, instance, monkeypatch, first=FIRST, last=LAST, *, owner=ArchiveService, step="verify_days"):
     """A run over these days that gets no further than to this step."""
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, killed)
@@ -78,7 +78,7 @@ def look(app, instance, cursor=""):
 
 @pytest.mark.parametrize(
     ("owner", "step"),
-    [(archive_assets, "remove_turn_partitions"), (ArchiveService, "days"), (ArchiveService, "level")],
+    [(archive_assets, "remove_turn_partitions"), (ArchiveService, "verify_days"), (ArchiveService, "update_level")],
     ids=["keys", "days", "levels"],
 )
 def test_an_archival_run_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, step):
@@ -101,7 +101,7 @@ def test_an_archival_run_that_was_cut_off_is_made_up(app, instance, monkeypatch,
     assert (tables[FIRST]["turns"].value, tables[LAST]["turns"].value) == (1, 2)
     archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
     sessions = archive.subjects({date.fromisoformat(FIRST), date.fromisoformat(LAST)}, by_user=False)
-    assert not [fault for subjects in sessions.values() for fault in archive.lost(subjects)]
+    assert not [fault for subjects in sessions.values() for fault in archive.source_faults(subjects)]
     users = app.settings.root / "users"
     assert len(list(users.glob("*/sessions/*/narrative.json"))) == 3 and len(list(users.glob("*/digest.json"))) == 2
 
@@ -129,7 +129,7 @@ def test_an_empty_day_that_was_cut_off_is_made_up(app, instance, monkeypatch):
     """It holds no turn, and its run is no less missing: the store says nothing of it, Dagster's records do."""
     assert run(definitions(app), instance, FIRST, NEWEST).success
     empty = str(date.fromisoformat(LATER) + timedelta(days=1))
-    cut_off(app, instance, monkeypatch, LATER, empty, step="level")
+    cut_off(app, instance, monkeypatch, LATER, empty, step="update_level")
     assert tick(definitions(app), instance, AT) == [(LATER, empty), NEWEST]
 
 
@@ -170,6 +170,6 @@ def test_a_run_under_way_raises_no_alarm_until_it_takes_too_long(app, instance, 
         return levels(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ArchiveService, "level", looked)
+        patch.setattr(ArchiveService, "update_level", looked)
         assert run(definitions(app), instance, LAST, NEWEST).success
     assert [one and one.passed for one in seen[:2]] == [None, False] and LAST in seen[1].metadata["days"].value

@@ -64,7 +64,7 @@ def archival_schedule(settings: Settings) -> dg.ScheduleDefinition:
         materialized = _materialized_days(context.instance, dg.AssetKey(ASSET))
         try:
             service = archive.open()
-            due = service.waiting(now)
+            due = service.due_days(now)
             archived = {day for day, _ in service.by_day()}
         except PandoraError as error:
             raise failure(SCHEDULE, error) from error

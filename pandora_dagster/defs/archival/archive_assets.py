@@ -93,7 +93,7 @@ class _Progress:
 
 def _day_results(context: dg.AssetExecutionContext, service: ArchiveService, keys: Sequence[date]) -> Iterator[ArchivedDay]:
     """Yield each day after adding its metadata to the run; only its sums and verdicts stay in memory."""
-    for day in service.days(keys):
+    for day in service.verify_days(keys):
         context.add_asset_metadata(day_metadata(day, service), asset_key=ASSET, partition_key=day.day.isoformat())
         yield day
 

@@ -60,8 +60,8 @@ def _level_asset(name: str, after: str, settings: Settings) -> dg.AssetsDefiniti
         try:
             by_day = service.subjects(days, by_user=name == DIGESTS)
             subjects = frozenset(subject for day_subjects in by_day.values() for subject in day_subjects)
-            report = service.level(name, subjects, run_id=context.run.run_id, on_row=lambda row: rows.update({row.subject: row}))
-            lost_links = list(service.lost(subjects))
+            report = service.update_level(name, subjects, run_id=context.run.run_id, on_row=lambda row: rows.update({row.subject: row}))
+            lost_links = list(service.source_faults(subjects))
         except PandoraError as error:
             raise failure(name, error) from error
         for day in days:

@@ -62,7 +62,7 @@ def test_days_and_the_archival_runs_hour_are_those_of_the_zone(auckland):
         assert (states["late"].state, states["early"].state) == ("archived", "saved")
         assert states["late"].archive.day == "2026-01-05"
         archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive").open()
-        assert [day.turns for day in archive.days({date(2026, 1, 4), date(2026, 1, 5)})] == [0, 1]
+        assert [day.turns for day in archive.verify_days({date(2026, 1, 4), date(2026, 1, 5)})] == [0, 1]
         assert archive.subjects({date(2026, 1, 5)}, by_user=False) == {date(2026, 1, 5): frozenset({LevelSubject(ANN, "late")})}
 
 
@@ -74,7 +74,7 @@ def test_a_turn_that_came_late_is_missed_by_its_check(auckland):
         assert checks(run(graph, instance, "2026-01-05"))["nothing_left_behind"].passed
         imported(auckland, conversation_at("two", "2026-01-05T03:00:00Z"))
         archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive").open()
-        (day,) = archive.days({date(2026, 1, 5)})
+        (day,) = archive.verify_days({date(2026, 1, 5)})
         (verdict,) = [v for v in day.verdicts if v.check == "nothing_left_behind"]
         assert not verdict.passed and verdict.faults == ("ann:turn_000002: due, and not archived",)
         assert checks(run(graph, instance, "2026-01-05"))["nothing_left_behind"].passed

@@ -152,8 +152,8 @@ def test_sessions_and_users_follow_the_turns(graph, app, instance):
     path.write_text(path.read_text().replace('"turn": ', '"turn": 9'))
     archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
     chair = LevelSubject(UserId("example"), "chair")
-    assert any("session chair" in fault for fault in archive.lost({chair}))
-    assert run(graph, instance, first, last).success and not list(archive.lost({chair}))
+    assert any("session chair" in fault for fault in archive.source_faults({chair}))
+    assert run(graph, instance, first, last).success and not list(archive.source_faults({chair}))
 
 
 class LinkLossService(ArchiveService):
@@ -299,7 +299,7 @@ def test_a_restoring_that_was_cut_off_is_settled_by_the_archival_run(graph, app,
     open_archive(app).holds.put(turns[0], Hold(until="2999-01-01T00:00:00Z", why="restored", at="2026-01-01T00:00:00Z"))
     app.dependencies.index.update_states([manifest.model_copy(update={"state": TurnState.SAVED, "archive": None})])
     archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
-    (before,) = archive.days({date.fromisoformat(day)})
+    (before,) = archive.verify_days({date.fromisoformat(day)})
     assert {v.check: v.passed for v in before.verdicts}["index_agrees"] is False
     result = run(graph, instance, day)
     assert checks(result)["index_agrees"].passed and app.dependencies.index.outdated([manifest]) == () and app.indexes.verify() == ()
@@ -336,5 +336,5 @@ def test_an_import_of_older_turns_extends_the_days(app, tmp_path):
     assert due_days(app.settings).get_first_partition_key() == "2000-01-01"
     (tmp_path / "first_day").write_text("no day\n")
     assert due_days(app.settings).get_first_partition_key() == before
-    ArchiveResource(root=str(tmp_path), runtime="extractive").open().waiting(datetime.now(UTC))
+    ArchiveResource(root=str(tmp_path), runtime="extractive").open().due_days(datetime.now(UTC))
     assert due_days(app.settings).get_first_partition_key() == "2000-01-01", "the night looks at every turn"

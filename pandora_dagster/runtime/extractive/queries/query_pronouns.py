@@ -43,9 +43,10 @@ def find_pointer(query: str) -> str:
     return "" if named or len(after) > most else found.group(0)
 
 
-def names_antecedent(before: str) -> bool:
-    """Whether the words before a pronoun name what it refers to: `Which desk did we order, and what did` it `cost?`."""
-    return bool(_subject_words(before)) and not _POINTING_WORD.search(before)
+def asks_for_antecedent(before: str) -> bool:
+    """Whether the words before a pronoun ask for the thing that it refers to: `Which desk did we order, and what did` it `cost?`."""
+    asked = [word for word in words(before) if word not in ("and", "but", "so")]
+    return bool(_subject_words(before)) and _is_question(asked) and not _POINTING_WORD.search(before)
 
 
 def _subject_words(text: str) -> list[str]:

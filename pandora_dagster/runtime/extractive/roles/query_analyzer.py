@@ -14,7 +14,7 @@ from pandora_dagster.runtime.extractive.queries.content_words import content_wor
 from pandora_dagster.runtime.extractive.queries.empty_texts import is_fixed_sentence
 from pandora_dagster.runtime.extractive.queries.entities import IDENTIFIER, NAME, QUOTED, entities
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_past, is_greeting, read_intent, read_query_type, states_preference
-from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer, names_antecedent
+from pandora_dagster.runtime.extractive.queries.query_pronouns import asks_for_antecedent, find_pointer
 
 _ORDINAL_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
 _REFERRING = re.compile(
@@ -64,9 +64,9 @@ def analyse(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 def find_references(query: str) -> tuple[str, ...]:
-    """The words of `query` that point at something said before it, verbatim; a pronoun only where no thing precedes it in the query."""
+    """The words of `query` that point at something said before it, verbatim; no pronoun for a thing that the query asks for."""
     matches = (m for m in _REFERRING.finditer(query) if not _NOT_REFERRING.match(m[0]))
-    references = (m[0].strip() for m in matches if not (_ENDS_WITH_PRONOUN.search(m[0]) and names_antecedent(query[: m.start()])))
+    references = (m[0].strip() for m in matches if not (_ENDS_WITH_PRONOUN.search(m[0]) and asks_for_antecedent(query[: m.start()])))
     return () if states_preference(query) else tuple(dict.fromkeys(filter(None, references)))
 
 

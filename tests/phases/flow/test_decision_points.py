@@ -45,7 +45,6 @@ STRUCTURE = {
     "phase_context.py": {"'query_analysis.json' in self.turn.files"},
     "prior_turns.py": {"window.forms[row.number] == 'summary'", "window.forms[row.number] in ('whole', 'summary')"},
     "research_source.py": {"cited_path.startswith('research_cache/')", "name != 'source'"},
-    "retrieval_scope.py": {"retrieval_policy(policy).other_sessions == 'own'"},
     "section2.py": {"re.fullmatch(f'(?:{kinds}) [^:]+', name)", "s.source.traits.name != 'turn'"},
     "session_facts.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
     "session_history.py": {"t.form == 'rolled up'"},

@@ -217,8 +217,8 @@ _RENAMED = {
 }
 """Names and wordings in answers that CHANGELOG lists as changed since."""
 _REWORDED = {
-    "pandora recipes show retrieval --json": ("aa4861f626a8", "b8d5a0717e66"),
-    "pandora recipes show synthesizer_chat --json": ("3a651255f613", "928ca530763f"),
+    "pandora recipes show retrieval --json": ("aa4861f626a8", "f0b152daeaa6"),
+    "pandora recipes show synthesizer_chat --json": ("3a651255f613", "7d204d4902fa"),
 }
 """Recipes whose wording CHANGELOG lists as changed: the hash of the text before, and of the text now."""
 
@@ -235,17 +235,24 @@ def _expected() -> dict[str, Answer]:
         text = text.replace(old, new)
     answers = json.loads(text)
     hashes = {command: json.loads(json.dumps(answers[command]).replace(*pair)) for command, pair in _REWORDED.items() if answers}
-    shown = {command: _migrated(answer) for command, answer in answers.items() if command.startswith("pandora show ")}
-    return answers | hashes | shown
+    answers |= hashes
+    return answers | {command: _migrated(answer) for command, answer in answers.items() if _MIGRATED.match(command)}
+
+
+_MIGRATED = re.compile(r"pandora (?:show|interventions show|recipes show) ")
 
 
 def _migrated(value: Any) -> Any:
-    """A shown manifest of format 2 in format 3, which adds the metadata of a client: none in an older turn."""
+    """What is shown, as CHANGELOG lists it since: a manifest of format 2 in format 3, which adds the metadata of a client (none in an older
+    turn); a call record without `thinking`, a recipe's compression without `model_layer` and `tool_errors`, which had no effect."""
     if isinstance(value, list):
         return [_migrated(held) for held in value]
     if not isinstance(value, dict):
         return value
-    fields = {name: _migrated(held) for name, held in value.items()}
+    removed = {"thinking": "", **({"model_layer": "NERVES"} if "preserve" in value else {})}
+    fields = {name: _migrated(held) for name, held in value.items() if name not in removed or held != removed[name]}
+    if "preserve" in fields:
+        fields["preserve"] = [name for name in fields["preserve"] if name != "tool_errors"]
     return {**fields, "format_version": 3, "metadata": {}} if fields.get("format_version") == 2 else fields
 
 
@@ -254,15 +261,25 @@ EXPECTED = _expected()
 
 def _comparable(command: str, answer: Answer) -> Answer:
     """What has to be the same. Of a search: which messages are found, with their texts; scores, order, and the day above the first message
-    of a day are the ranking's. Of the list of recipes: mode and total of those that there were."""
+    of a day are the ranking's. Of scores: not
+    which runtimes answered, which was added. Of the list of recipes: mode and total of those that there were."""
     out = answer["out"]
     if command.startswith("pandora search ") and isinstance(out, dict) and "results" in out:
         found = [(hit["turn_id"], hit["message_ids"], hit["created_at"], _DAY.sub("", hit["text"])) for hit in out["results"]]
         return answer | {"out": sorted(found)}
+    if command.startswith("pandora recipes scores "):
+        return answer | {"out": _without(out, "answered_by")}
     if command == f"pandora {' '.join(RECIPES)}":
         old = {row["recipe"] for row in EXPECTED[command]["out"]}
         return answer | {"out": {row["recipe"]: (row["mode"], row["total"]) for row in out if row["recipe"] in old}}
     return answer
+
+
+def _without(value: Any, name: str) -> Any:
+    """The value without a field that was added since."""
+    if isinstance(value, list):
+        return [_without(held, name) for held in value]
+    return {field: _without(held, name) for field, held in value.items() if field != name} if isinstance(value, dict) else value
 
 
 def _shown(answer: Answer) -> list[str]:

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pandora_dagster.app.index_service import IndexService
+from pandora_dagster.app.index_service import TURNS, IndexService
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
-from pandora_dagster.contracts.ports.object_storage import IndexFile
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallCounts, RecipeVersionStore
 from pandora_dagster.contracts.ports.turn_storage import VectorIndex
@@ -181,7 +180,7 @@ class HealthService:
 
     async def check(self) -> tuple[Finding, ...]:
         """Every finding, in the order in which a user would act on them."""
-        findings = [*_store(self.settings), *_dagster(self.settings), *_indexes(dict(self.indexes.files())), *_recipes(self.catalog)]
+        findings = [*_store(self.settings), *_dagster(self.settings), *_indexes(self.indexes), *_recipes(self.catalog)]
         findings += (Finding("recipe versions", False, fault) for fault in self.versions.faults())
         findings += _users(dict.fromkeys((self.settings.user, *self.users())), self.notes, self.memory)
         if self.servers:
@@ -232,14 +231,32 @@ _DAGSTER_REMEDY = (
 )
 
 
-def _indexes(indexes: Mapping[str, IndexFile]) -> Iterator[Finding]:
-    """Whether each existing index can be opened; `pandora index verify` compares its rows."""
+_COMPARED_TURNS = 20
+"""Newest turns of each user whose rows are compared: those that simultaneous turns would have left wrong."""
+
+
+def _indexes(service: IndexService) -> Iterator[Finding]:
+    """Whether each existing index can be opened, and whether the newest turns agree; `pandora index verify` compares every row."""
+    indexes = dict(service.files())
     existing = [name for name, file in indexes.items() if file.path.exists()]
     faults = {name: fault for name in existing if (fault := indexes[name].fault())}
     for name, fault in faults.items():
         yield Finding(f"index of {name}", False, str(fault), fault.hint)
     if sound := [name for name in existing if name not in faults]:
         yield Finding("indexes", True, f"{', '.join(sound)}: can be read")
+    if TURNS in sound:
+        yield _newest_turns(service)
+
+
+def _newest_turns(service: IndexService) -> Finding:
+    remedy = "pandora index verify compares all turns; pandora index rebuild makes the rows again"
+    try:
+        differences = service.compare_newest(_COMPARED_TURNS)
+    except PandoraError as error:
+        return Finding("index of turns", False, str(error), error.hint)
+    if differences:
+        return Finding("index of turns", False, f"{differences[0]}; {len(differences)} differences in all", remedy)
+    return Finding("index of turns", True, f"agrees with the documents of the {_COMPARED_TURNS} newest turns of each user")
 
 
 def _users(users: Iterable[UserId], notes: NoteStore, memory: MemoryStore) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from pandora_dagster.contracts.turns import RebuildReport
 FaultCallback = Callable[[str], None]
 ProgressCallback = Callable[[int], None]
 """Receives the number of turns indexed so far."""
-CALLS, SOURCES, LINEAGE, VECTORS = "calls", "research and visits", "lineage", "vectors"
+TURNS, CALLS, SOURCES, LINEAGE, VECTORS = "turns", "calls", "research and visits", "lineage", "vectors"
 """Names of indexes."""
 
 
@@ -34,6 +34,8 @@ class IndexService:
     rebuild_turns: Callable[[ProgressCallback], RebuildReport]
     verify_turns: Callable[[], Sequence[str]]
     others: tuple[StoredIndex, ...]
+    compare_newest: Callable[[int], Sequence[str]]
+    """The differences of so many of each user's newest turns from the index of turns. Raises StoreError."""
 
     def rebuild(self, *, progress: ProgressCallback = lambda turns: None) -> RebuildReport:
         """Rebuild every index from the documents and records. Raises StoreError."""
@@ -52,5 +54,5 @@ class IndexService:
 
     def files(self) -> Iterator[tuple[str, IndexFile]]:
         """The name and the file of each index."""
-        yield "turns", self.turns_file
+        yield TURNS, self.turns_file
         yield from ((index.name, index.file) for index in self.others)

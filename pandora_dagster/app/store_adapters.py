@@ -206,7 +206,11 @@ def open_index_service(stores: StoreAdapters, lineage: LineageService) -> IndexS
     if vectors := stores.vectors:
         rows = partial(document_rows, turns, preambles)
         others.append(StoredIndex(VECTORS, vectors.file, lambda report: (vectors.rebuild(rows()), None), lambda: vectors.verify(rows())))
-    return IndexService(stores.index.file, rebuild, partial(verify_turns, turns, stores.index, preambles), tuple(others))
+
+    def compare_newest(turns_of_a_user: int) -> tuple[str, ...]:
+        return verify_turns(turns, stores.index, preambles, newest=turns_of_a_user)
+
+    return IndexService(stores.index.file, rebuild, partial(verify_turns, turns, stores.index, preambles), tuple(others), compare_newest)
 
 
 def open_transfer_service(settings: Settings, stores: StoreAdapters) -> TransferService:

@@ -1,6 +1,7 @@
 """Output of a command: results on stdout, everything else on stderr; one JSON document with `--json`."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,14 +24,33 @@ Columns = Mapping[str, str | Callable[[Row], object]]
 """Header -> the name of a field, or the function that gives the cell of a row."""
 
 
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters by which stored text could act on a terminal or reorder what it shows: C0 but tab and line feed, C1, marks of direction."""
+
+
+def printable(text: str) -> str:
+    """The text with each control character in a visible form, such as `\\x1b`. Every text that a command prints goes through it."""
+    return _CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(found: "re.Match[str]") -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def print_text(text: str) -> None:
+    """Print a part of the result without a line end."""
+    typer.echo(printable(text), nl=False)
+
+
 def print_line(text: str = "") -> None:
     """Print a line of the result."""
-    typer.echo(text)
+    typer.echo(printable(text))
 
 
 def print_note(text: str) -> None:
     """Print a line beside the result: progress, hints, warnings."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
 
 
 def shorten_line(text: str, limit: int) -> str:
@@ -57,12 +77,18 @@ def write_page(path: Path, page: str) -> str:
 
 def print_json(value: object) -> None:
     """Print the result as one JSON document; dataclasses and pydantic models are written as their fields."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=to_plain))
+    typer.echo(_json_text(value, indent=2))
 
 
 def print_json_line(value: object) -> None:
     """Print a value as one line of JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, default=to_plain))
+    typer.echo(_json_text(value))
+
+
+def _json_text(value: object, *, indent: int | None = None) -> str:
+    """JSON in which every control character is escaped, as JSON itself escapes only those under U+0020."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=to_plain)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def to_plain(value: object) -> object:
@@ -114,7 +140,7 @@ def print_table(headers: Sequence[str], rows: Collection[Sequence[object]], *, l
 
     table = Table(*headers, header_style="bold")
     for row in list(rows)[:limit]:
-        table.add_row(*(str(value) for value in row))
+        table.add_row(*(printable(str(value)) for value in row))
     width = None if sys.stdout.isatty() else _PIPED_TABLE_WIDTH
     Console(file=sys.stdout, width=width, highlight=False, markup=False).print(table)
     if limit is not None:
@@ -141,7 +167,7 @@ def print_markdown(text: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console().print(Markdown(text))
+    Console().print(Markdown(printable(text)))
 
 
 @contextmanager

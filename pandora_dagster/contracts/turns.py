@@ -13,6 +13,8 @@ from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
 from pandora_dagster.contracts.strict_model import StrictModel
 
 FORMAT_VERSION = 3
+MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+"""A larger document is neither written nor read: context.md holds about 8,000 tokens, raw tool results some megabytes."""
 
 
 class PhaseRecord(StrictModel):

@@ -18,7 +18,7 @@ from pandora_dagster.errors import DocumentError
 FieldPath = tuple[str | int, ...]
 MAX_YAML_CHARACTERS = 256 * 1024
 _MAX_VALUES = 50_000
-_MAX_FAULTS = 20
+_MAX_FAULTS = 5
 """Faults that an error lists."""
 _WORDS: dict[str, Any] = {
     **{"": None, "~": None, "null": None, "Null": None, "NULL": None},
@@ -91,7 +91,7 @@ def read_yaml_mapping(text: str) -> YamlSource:
 
 
 def parse_yaml(text: str, *, where: str, lines_before: int = 0) -> Any:
-    """The value of a YAML text; raises DocumentError with every fault as `where:line: ...`. `lines_before`: those of the file before it."""
+    """The value of a YAML text; raises DocumentError with the first faults as `where:line: ...`. `lines_before`: those of the file before it."""
     source = read_yaml(text)
     if source.faults:
         raise DocumentError("\n".join(f"{where}:{fault.line + lines_before}: {fault.text}" for fault in source.faults[:_MAX_FAULTS]))

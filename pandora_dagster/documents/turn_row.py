@@ -11,6 +11,7 @@ from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.documents.citations import REFERENCES_TITLE, cited_labels, source_references
 from pandora_dagster.documents.conversation_messages import message_text, message_time, read_message_lines, tool_call_lines
 from pandora_dagster.documents.meta import subsections
+from pandora_dagster.documents.redaction.credentials import redact, redact_values
 from pandora_dagster.documents.sections import ContextDocument
 
 RESPONSE_FILE = "response.md"
@@ -40,7 +41,7 @@ def build_turn_row(
 ) -> TurnRow:
     """Build the row of a turn (specification 004, section 3.3) from its manifest, its context.md and its other documents.
 
-    `preamble`: the messages before the first turn of a recorded conversation, for that turn only.
+    Credentials are left out. `preamble`: the messages before the first turn of a recorded conversation, for that turn only.
     """
     bodies = informative_sections(manifest, ContextDocument.parse(context), files or {})
     lines = (files or {}).get(MESSAGES_FILE, "")
@@ -59,9 +60,9 @@ def build_turn_row(
         recorded=manifest.recorded,
         runtime=manifest.runtime,
         context_sha=manifest.context_sha,
-        text="\n\n".join(bodies.values()),
-        messages=messages,
-        **_summary_fields(manifest.summary or {}),
+        text=redact("\n\n".join(bodies.values())),
+        messages=tuple(message.model_copy(update={"text": redact(message.text)}) for message in messages),
+        **redact_values(_summary_fields(manifest.summary or {})),
     )
 
 
@@ -114,7 +115,7 @@ def _new_results(body: str) -> str:
 def _summary_fields(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "summary": str(summary.get("summary", "")),
-        "topics": tuple(str(t) for t in summary.get("topics", ())),
+        "topics": [str(t) for t in summary.get("topics", ())],
         "intent": str(summary.get("intent", "")),
         "has_research": bool(summary.get("has_research", False)),
         "research_topic": summary.get("research_topic"),

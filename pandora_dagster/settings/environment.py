@@ -1,6 +1,7 @@
 """The environment of the process, and the `Settings` that it describes. No other module reads or changes the environment."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,6 +16,8 @@ from pandora_dagster.shipped import shipped_folder
 _PREFIX = "PANDORA_"
 _CREDENTIAL_SUFFIX = "_KEY"
 """A variable whose name ends in it is a credential that a runtime file refers to, not a setting."""
+_UNDECODED = re.compile("[\ud800-\udfff]")
+"""What a byte that is not UTF-8 becomes in the environment."""
 _MAX_SHOWN_CHARACTERS = 100
 """Characters of a value that a message shows."""
 _PATH_FIELDS = ("root", "runtime_file", "recipes_root", "dagster_home")
@@ -42,6 +45,8 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shippe
     """
     variables_by_field = variables()
     texts = {field: environ[v.name] for field, v in variables_by_field.items() if environ.get(v.name)}
+    if undecoded := [field for field, text in texts.items() if _UNDECODED.search(text)]:
+        raise ConfigurationError("\n".join(_describe_fault(variables_by_field[field], texts[field]) for field in undecoded))
     faults = list(_unknown_setting_faults(environ, variables_by_field.values()))
     values, unusable_fields = _resolve_paths(texts, cwd or Path.cwd(), shipped or shipped_folder())
     faults += [_describe_fault(variables_by_field[field], texts.get(field, str(values[field]))) for field in unusable_fields]

@@ -16,7 +16,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore, VectorIndex
 from pandora_dagster.contracts.ports.user_storage import Sessions
-from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
+from pandora_dagster.contracts.turns import MAX_DOCUMENT_BYTES, Manifest, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Conversation, Message, RecordedTurn, SessionRecord
 from pandora_dagster.documents.conversation_messages import message_lines, message_text, message_time, parse_conversation, split_turns
 from pandora_dagster.documents.recorded_context import recorded_answer, render_recorded_context
@@ -251,6 +251,7 @@ def _open_conversation(conversation: Conversation, ctx: ImportContext, where: st
     preamble, turns = split_turns(conversation.messages)
     record = stored_record = ctx.sessions.find(user, session)
     if record is None:
+        _check_sizes(preamble, turns, where)
         numbers = ctx.turns.allocate(user, len(turns)) if turns else range(0)
         record = ctx.sessions.begin(_new_record(conversation, sha, preamble, numbers))
     if record.content_sha != sha:
@@ -262,6 +263,19 @@ def _open_conversation(conversation: Conversation, ctx: ImportContext, where: st
         for turn, number in zip(turns, record.numbers, strict=True)
     )
     return _OpenConversation(record, drafts, resumed=stored_record is not None)
+
+
+def _check_sizes(preamble: Sequence[Message], turns: Sequence[RecordedTurn], where: str) -> None:
+    """Raise ConversationError for a turn that no document can hold, before anything of the conversation is stored.
+
+    A context.md repeats its messages with frames and indentation: a line of the messages has at most half of a document's room.
+    """
+    limit = MAX_DOCUMENT_BYTES // 2
+    for number, messages in enumerate((preamble, *(turn.messages for turn in turns))):
+        size = len(message_lines(messages).encode())
+        if size > limit:
+            part = f"the messages from the user's {number}. one" if number else "the messages before the user's first"
+            raise ConversationError(f"{where}: {part}: {size:,} bytes: expected at most {limit:,} for a turn")
 
 
 def _new_record(conversation: Conversation, sha: str, preamble: tuple[Message, ...], numbers: range) -> SessionRecord:

@@ -3,9 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-import typer
-
-from pandora_dagster.cli.output import display_path, print_line, print_note
+from pandora_dagster.cli.output import display_path, print_line, print_note, print_text
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -76,7 +74,7 @@ class AnswerPrinter:
         if self._stdout_closed:
             return
         try:
-            typer.echo(text, nl=False)
+            print_text(text)
         except BrokenPipeError:
             self._stdout_closed = True
 

@@ -47,9 +47,11 @@ def lineage(
         exit_with(EXIT_USAGE, "--html: expected it without --verify and --json")
     with app_of_existing_store(context) as app:
         with progress_bar("lineage", "turns") as advance:
-            app.lineage.ensure_index(report=lambda text: print_note(f"pandora: {text}"), progress=lambda done: advance(done, done))
+            is_new = app.lineage.ensure_index(report=lambda text: print_note(f"pandora: {text}"), progress=lambda done: advance(done, done))
         document_id = app.lineage.resolve(document, user=app.settings.user) if document else None
         if verify:
+            if is_new and app.lineage.index.owners():
+                print_note("pandora: the rows were made from the documents just now: that they agree proves nothing about the rows before")
             _verify_links(app, document_id, as_json=as_json)
         elif document_id and html:
             from pandora_dagster.api.html_pages import lineage_page

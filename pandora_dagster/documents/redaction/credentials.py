@@ -4,12 +4,14 @@ Text that merely looks random (order ids, hashes, flight numbers) stays: a rule 
 secret. Each rule is a regular expression with hints, short texts of which every match has one: `password: hunter2` is found by the hint
 `pass`. A rule without a hint in the text is skipped, and a pattern is tried only near its hints. Payment cards are found by their digits.
 
-This is the only recognizer of credentials: ledgers, logs, indexes and compressed texts use it.
+This is the only recognizer of credentials. A user's own documents keep them. Everything that is derived from documents goes through it:
+rows of indexes, ledgers, logs, metadata of Dagster and compressed texts.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 REDACTED = "[redacted]"
 _CREDENTIAL_NAME = (
@@ -200,6 +202,15 @@ def redact(text: str) -> str:
         parts += (text[position:start], REDACTED)
         position = end
     return "".join((*parts, text[position:]))
+
+
+def redact_values(value: Any) -> Any:
+    """Plain data with every credential in its strings replaced, at any depth; keys stay."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {name: redact_values(item) for name, item in cast("Mapping[Any, Any]", value).items()}
+    return [redact_values(item) for item in cast("Sequence[Any]", value)] if isinstance(value, (list, tuple)) else value
 
 
 def _scan(text: str) -> Iterator[tuple[int, int]]:

@@ -15,9 +15,10 @@ from pathlib import Path
 import zstandard
 
 from pandora_dagster.contracts.ids import user_id
+from pandora_dagster.contracts.turns import MAX_DOCUMENT_BYTES
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.stores.disk.files import MAX_DOCUMENT_BYTES, disk_errors, path_inside, write_atomic
+from pandora_dagster.stores.disk.files import disk_errors, path_inside, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.disk.turn_directory import user_ids
 

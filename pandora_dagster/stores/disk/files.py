@@ -10,10 +10,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
+from pandora_dagster.contracts.turns import MAX_DOCUMENT_BYTES
 from pandora_dagster.errors import DocumentError, StoreError
 
-MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
-"""A larger document is neither written nor read: context.md holds about 8,000 tokens, raw tool results some megabytes."""
 _TEMPORARY_SUFFIX = ".part"
 _STRAY_SECONDS = 3_600.0
 """A temporary file older than this belongs to a dead process: a write takes milliseconds."""

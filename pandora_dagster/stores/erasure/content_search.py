@@ -3,6 +3,7 @@
 import gzip
 import os
 import sqlite3
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
@@ -19,6 +20,8 @@ from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
 _CHUNK_BYTES, _OVERLAP_BYTES = 8 * 1024 * 1024, 4_096
 """Pieces overlap so that a fact is found across their border."""
+_MAX_UNPACKED_BYTES, _MAX_CELL_BYTES = 1024 * 1024 * 1024, 64 * 1024 * 1024
+"""A file or a cell that unpacks to more cannot be searched: a few kilobytes can state any size. Objects of cold storage have half of it."""
 _BATCH_ROWS = 2_000
 _SIGNATURE_BYTES = 64
 _ZSTD_SIGNATURE, _GZIP_SIGNATURE, _SQLITE_SIGNATURE, _DUCKDB_SIGNATURE = b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"SQLite format 3\x00", b"DUCK"
@@ -44,7 +47,7 @@ def searchable_contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, byt
             yield from (("unpacked", data) for data in _zstd_pieces(path))
         elif head.startswith(_GZIP_SIGNATURE):
             with gzip.open(path) as file:
-                yield from (("unpacked", data) for data in _pieces(file))
+                yield from (("unpacked", data) for data in _pieces(file, limit=_MAX_UNPACKED_BYTES))
         elif head.startswith(_SQLITE_SIGNATURE):
             yield from _sqlite_rows(path)
         elif head[8:12] == _DUCKDB_SIGNATURE:
@@ -77,17 +80,20 @@ def _stored_pieces(path: Path) -> Iterator[bytes]:
         yield from _pieces(file)
 
 
-def _pieces(file: Any) -> Iterator[bytes]:  # anything with `read`: a file, the stream of a decompressor
-    """The bytes of a stream in overlapping pieces."""
-    overlap = b""
+def _pieces(file: Any, *, limit: int = sys.maxsize) -> Iterator[bytes]:  # anything with `read`: a file, the stream of a decompressor
+    """The bytes of a stream in overlapping pieces; raises EOFError for more than `limit` bytes."""
+    overlap, size = b"", 0
     while data := file.read(_CHUNK_BYTES):
+        size += len(data)
+        if size > limit:
+            raise EOFError(f"it unpacks to over {limit:,} bytes")
         yield overlap + data
         overlap = data[-_OVERLAP_BYTES:]
 
 
 def _zstd_pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as reader:
-        yield from _pieces(reader)
+        yield from _pieces(reader, limit=_MAX_UNPACKED_BYTES)
 
 
 def _sqlite_rows(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -125,6 +131,9 @@ def _cell(column: str, value: object) -> bytes:
         return _CELL_SEPARATOR.join(_cell(column, item) for item in cast("list[object]", value))
     data = value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
     if data[:1] == _ZLIB_SIGNATURE and len(data) > 2:
+        unpacker = zlib.decompressobj()
         with suppress(zlib.error):
-            data += _CELL_SEPARATOR + zlib.decompress(data)
+            data += _CELL_SEPARATOR + unpacker.decompress(data, _MAX_CELL_BYTES)
+        if unpacker.unconsumed_tail:
+            raise EOFError(f"a cell unpacks to over {_MAX_CELL_BYTES:,} bytes")
     return b'"' + column.encode() + b'": "' + data + b'"'

@@ -1,18 +1,15 @@
 """The texts of one user in a store, and the texts of all others, from which an erasure derives the facts that only the user has."""
 
-import io
-import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import zstandard
-
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.errors import PandoraError
+from pandora_dagster.errors import DocumentError, PandoraError
 from pandora_dagster.stores.disk.layout import CALLS, MANIFEST, Layout
 from pandora_dagster.stores.erasure.content_search import searchable_contents
 from pandora_dagster.stores.erasure.file_erasure import await_levels, files_below, own_folders, remove, retire_turns
+from pandora_dagster.stores.turns.cold_files import read_tar, tar_files
 
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
 _PIPELINE_FILES = frozenset({MANIFEST, CALLS, "limiter.json"})
@@ -89,14 +86,12 @@ class UserDataFiles:
 def _originals(path: Path) -> Iterator[str]:
     """The documents in a cold object; what cannot be read is skipped."""
     try:
-        with path.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as reader:
-            tar = tarfile.open(fileobj=io.BytesIO(reader.read()), mode="r:")  # noqa: SIM115 - closed with its bytes
-        for member in tar:
-            if member.isreg() and Path(member.name).suffix in _DOCUMENT_SUFFIXES and Path(member.name).name not in _PIPELINE_FILES:
-                file = tar.extractfile(member)
-                yield file.read().decode(errors="replace") if file else ""
-    except (OSError, tarfile.TarError, zstandard.ZstdError):
+        files = tar_files(read_tar(path), path)
+    except DocumentError:
         return
+    for name, data in files.items():
+        if Path(name).suffix in _DOCUMENT_SUFFIXES and Path(name).name not in _PIPELINE_FILES:
+            yield data.decode(errors="replace")
 
 
 def _unpacked_bytes(paths: Iterable[Path]) -> Iterator[bytes]:

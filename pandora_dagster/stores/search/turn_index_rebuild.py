@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore
@@ -58,14 +59,23 @@ def rebuild_turns(
     return RebuildReport(turns, tuple(faults), (damaged_file,) if damaged_file else ())
 
 
-def verify_turns(documents: TurnStore, index: SearchIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:
-    """Every difference between documents and index, each as one sentence; empty where they agree. Raises StoreError."""
+def verify_turns(
+    documents: TurnStore, index: SearchIndex, preambles: Preambles = Preambles(), *, newest: int | None = None
+) -> tuple[str, ...]:
+    """Every difference between documents and index, each as one sentence; empty where they agree. Raises StoreError.
+
+    `newest`: compare only so many of each user's newest turns.
+    """
     faults: list[str] = []
-    rows = {(row.user_id, row.number): row for row in index.rows()}
+    keys = list(documents.keys())
+    if newest is not None:
+        keys = [key for _, group in groupby(keys, key=lambda key: key.user) for key in list(group)[-newest:]]
+    compared = {(str(key.user), key.number) for key in keys}
+    rows = {(row.user_id, row.number): row for row in index.rows() if newest is None or (row.user_id, row.number) in compared}
     unreadable: set[TurnKey] = set()
     messages: Mapping[int, tuple[IndexedMessage, ...]] = {}
     user = ""
-    for row in _document_rows(documents, preambles, documents.keys(), faults, unreadable):
+    for row in _document_rows(documents, preambles, keys, faults, unreadable):
         if row.user_id != user:
             user, messages = row.user_id, index.messages_by_turn(row.user_id)
         indexed = rows.pop((row.user_id, row.number), None)

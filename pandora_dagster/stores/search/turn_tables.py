@@ -113,7 +113,7 @@ MAX_NEWEST_TURNS = 100
 """Turns of a user that the table `newest` lists, so that the last ones are found at once."""
 
 TURN_SCHEMA = Schema(
-    version=6,
+    version=7,
     statements=(
         *(table.creation for table in (*_TABLES.values(), _USERS)),
         "CREATE TABLE speakers (no BIGINT, speaker VARCHAR, messages BIGINT, length BIGINT)",

@@ -74,7 +74,7 @@ class ColdFiles:
             for item in packed:  # originals that are archived again are not deleted any more
                 self.tombstones.delete(*self._key(item.path))
         for item in packed:
-            if _read_tar(item.path) != item.tar:
+            if read_tar(item.path) != item.tar:
                 raise StoreError(f"{item.path}: other bytes were read back than written: expected the same", hint="check the disk")
         return tuple(ColdLocation(str(item.path.relative_to(self.root)), item.sha256, item.path.stat().st_size) for item in packed)
 
@@ -177,7 +177,7 @@ class ColdFiles:
 
     def _is_stored(self, item: _PackedObject) -> bool:
         try:
-            return _read_tar(item.path) == item.tar
+            return read_tar(item.path) == item.tar
         except DocumentError:
             return False
 
@@ -239,17 +239,22 @@ def _text(files: Mapping[str, bytes], name: str, where: str) -> str:
 
 def _unpack(path: Path, expected: str) -> dict[str, bytes]:
     """The files of an object whose tar has the sha256 `expected`; raises DocumentError."""
-    tar = _read_tar(path)
+    tar = read_tar(path)
     if (digest := sha256(tar).hexdigest()) != expected:
         raise DocumentError(f"{path}: its content has sha256 {digest[:12]}: expected {expected[:12]}; it is another object's or damaged")
+    return tar_files(tar, path)
+
+
+def tar_files(tar: bytes, path: Path) -> dict[str, bytes]:
+    """The files of a tar; raises DocumentError where it has anything but plain files, whose sizes are at most that of the tar itself."""
     try:
         with tarfile.open(fileobj=io.BytesIO(tar), mode="r:", encoding="utf-8") as opened:
-            return {member.name: _read_member(opened, member, path) for member in opened}
-    except tarfile.TarError as error:
+            return {member.name: _read_member(opened, member, path, limit=len(tar)) for member in opened}
+    except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:  # headers are converted to numbers unchecked
         raise DocumentError(f"{path}: no tar inside ({error}): expected the originals of a turn") from error
 
 
-def _read_tar(path: Path) -> bytes:
+def read_tar(path: Path) -> bytes:
     """The tar in an object; raises DocumentError."""
     try:
         data = path.read_bytes()
@@ -266,8 +271,10 @@ def _read_tar(path: Path) -> bytes:
         raise DocumentError(f"{path}: {len(data):,} bytes, damaged or cut off ({error}): expected a whole zstd file") from error
 
 
-def _read_member(opened: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> bytes:
-    file = opened.extractfile(member) if member.isreg() else None
+def _read_member(opened: tarfile.TarFile, member: tarfile.TarInfo, path: Path, *, limit: int) -> bytes:
+    """The bytes of a member. A sparse one claims any size in a few bytes of header, so it is refused before it is read."""
+    is_plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
+    file = opened.extractfile(member) if is_plain and 0 <= member.size <= limit else None
     if file is None:
-        raise DocumentError(f"{path}: {member.name[:200]!r}: not a file: expected files only")
+        raise DocumentError(f"{path}: {member.name[:200]!r}: not a plain file of at most {limit:,} bytes: expected those only")
     return file.read()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pandora_dagster.contracts.archive_records import ArchiveRecord, ColdObject
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.stores.turns.cold_files import ColdFiles, build_tar
+from pandora_dagster.stores.turns.cold_files import ColdFiles, build_tar, read_tar, tar_files
 
 FILES = {
     "turn.json": b"{}\n",
@@ -179,3 +179,29 @@ def test_a_disk_that_gives_other_bytes_back_is_caught(cold, monkeypatch):
     monkeypatch.setattr(os, "write", lambda fd, data: real(fd, bytes(len(data))))
     with pytest.raises((StoreError, DocumentError)):
         cold.put([thing()])
+
+
+def sparse_tar(kind):
+    """A tar of under a kilobyte whose only member claims 20 GB, or whose sparse map is no number."""
+    member = tarfile.TarInfo("context.md")
+    if kind == "old GNU":
+        member.type, member.size = tarfile.GNUTYPE_SPARSE, 0
+        block = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+        block[386:398], block[398:410] = b"%011o\0" % 0, b"%011o\0" % 0
+        block[483:495] = b"\x80" + (20 * 2**30).to_bytes(11, "big")
+        block[148:156] = b"%06o\0 " % (256 + sum(block[:148]) + sum(block[156:512]))
+        return bytes(block) + bytes(1024)
+    sizes = {"PAX": "0,0", "PAX without a number": "x,y", "negative": "0,0"}[kind]
+    member.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.map": sizes, "GNU.sparse.size": str(20 * 2**30)}
+    if kind == "negative":
+        member.pax_headers = {"size": "-1024"}
+    return member.tobuf(tarfile.PAX_FORMAT) + bytes(1024)
+
+
+@pytest.mark.parametrize("kind", ["old GNU", "PAX", "PAX without a number", "negative"])
+def test_a_member_that_claims_more_than_its_tar_is_refused(tmp_path, kind):
+    """88 bytes, packed, took all memory in `forget`, `show` and `archive verify`."""
+    path = tmp_path / "cold.tar.zst"
+    path.write_bytes(zstandard.ZstdCompressor().compress(sparse_tar(kind)))
+    with pytest.raises(DocumentError, match=r"plain file|no tar inside"):
+        tar_files(read_tar(path), path)

@@ -35,7 +35,7 @@ REFERENCE = "whole text: "
 _STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
 """Contents whose original stays where their name says: their details may rest on a reference to it."""
 
-_META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_META = re.compile(r"^```yaml\n_meta:\n(?:(?!```)[^\n]*\n)*+```[ \t]*$", re.MULTILINE)
 _MANDATORY_SHARE, _LAST_LINE_SHARE = 0.9, 0.1
 """Shares of the target that the values of a talk may take before anything else, and codes in a last line."""
 _MARK_TOKENS = 8

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 CODE_FENCE = re.compile(r"^[ \t]*```([A-Za-z]*)[ \t]*\n", re.MULTILINE)
 CODE_FENCE_END = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE)
 
-_FENCE_LINE = re.compile(r"^(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_FENCE_LINE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def fenced_spans(text: str, *, unclosed: bool = False) -> Iterator[tuple[int, in
     lines = list(_FENCE_LINE.finditer(text))
     closings: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
-        if line[0].rstrip(" \t") == line[1]:
+        if line[0].strip(" \t") == line[1]:
             closings.setdefault(line[1], []).append(number)
     next_line = 0
     for number, line in enumerate(lines):

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+from pandora_dagster.documents.delimited_blocks import fenced_spans
+
 _QUOTED = re.compile(r"(?:^>[^\n]*(?:\n|\Z)){3,}", re.MULTILINE)
 _MACHINE_LINE = re.compile(
     r"^(?:\s{2,}\S|\t|[\[{}\])<|#]|\d{4}-\d\d-\d\d|\d\d:\d\d|at \S+\(|File \"|Traceback|(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b)"
@@ -58,7 +59,7 @@ def own_words(query: str) -> str:
 
 def _block_spans(query: str) -> list[tuple[int, int]]:
     """The spans of all blocks by their start, the longest first; they may overlap."""
-    spans = [m.span() for pattern in (_FENCE, _QUOTED) for m in pattern.finditer(query)]
+    spans = [*fenced_spans(query, unclosed=True), *(quoted.span() for quoted in _QUOTED.finditer(query))]
     return sorted([*spans, *_machine_runs(query)], key=lambda span: (span[0], -span[1]))
 
 

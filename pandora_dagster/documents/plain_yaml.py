@@ -91,7 +91,10 @@ def read_yaml_mapping(text: str) -> YamlSource:
 
 
 def parse_yaml(text: str, *, where: str, lines_before: int = 0) -> Any:
-    """The value of a YAML text; raises DocumentError with the first faults as `where:line: ...`. `lines_before`: those of the file before it."""
+    """The value of a YAML text; raises DocumentError with the first faults as `where:line: ...`.
+
+    `lines_before`: the lines of the file before the text.
+    """
     source = read_yaml(text)
     if source.faults:
         raise DocumentError("\n".join(f"{where}:{fault.line + lines_before}: {fault.text}" for fault in source.faults[:_MAX_FAULTS]))

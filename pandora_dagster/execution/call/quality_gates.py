@@ -14,6 +14,7 @@ from pandora_dagster.contracts.enums import InterventionType, OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer, Source
 from pandora_dagster.contracts.recipe_schema import Recipe
 from pandora_dagster.documents.citations import cited_labels
+from pandora_dagster.documents.delimited_blocks import without_code_blocks
 from pandora_dagster.errors import BadAnswerError
 from pandora_dagster.execution.call.answer_parser import read_answer, strings
 from pandora_dagster.execution.call_faults import CallFault
@@ -24,7 +25,7 @@ LABEL_LISTS = ("checked_citations", "evidence")
 _MAX_SHOWN_FAULTS = 3
 _MAX_FAULT_CHARACTERS = 160
 _MAX_LABEL_CHARACTERS = 40
-_CODE_SPAN = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_CODE_SPAN = re.compile(r"`[^`\n]+`")
 _LABEL = re.compile(r"\[?(\d{1,4})\]?")
 _MAX_ABSENCE_CHARACTERS = 400
 """Longest answer, in characters, that may state only what is missing."""
@@ -124,7 +125,7 @@ def _makes_no_claim(text: str, intent: str) -> bool:
 
 def _cited_labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:
     """The labels that an answer cites, each once: `[n]` in its strings outside code, and the entries of lists that hold labels."""
-    labels = [label for text in strings(parsed) for label in cited_labels(_CODE_SPAN.sub("", text))]
+    labels = [label for text in strings(parsed) for label in cited_labels(_CODE_SPAN.sub("", without_code_blocks(text)))]
     if isinstance(parsed, dict):
         for name in _label_lists(schema or {}):
             listed = cast("dict[str, object]", parsed).get(name)

@@ -19,6 +19,7 @@ from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.delimited_blocks import fenced_spans
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction
 from pandora_dagster.execution.fit.compression_calls import FRAME_TOKENS, MAX_CALLS, CompressionCalls, PieceTexts, gather_or_cancel
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, with_original_margins
@@ -30,7 +31,6 @@ _OUTPUT_SHARE = 0.9
 _MIN_MODEL_TOKENS = 40
 """A smaller chunk stays unchanged: a call would not shorten it."""
 ChunkMethod = Literal["verbatim", "model", "structure"]
-_FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1[ \t]*(?:\n|\Z)|\Z)", re.MULTILINE | re.DOTALL)
 _PARAGRAPH = re.compile(r".*?(?:\n[ \t]*\n+|\Z)", re.DOTALL)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _SENTENCE = re.compile(r".+?(?:[.!?]\s+|\Z)", re.DOTALL)
@@ -148,10 +148,10 @@ def _split_at_borders(text: str, size: int, count: TokenCountFunction) -> Iterat
 def _paragraphs(text: str) -> Iterator[str]:
     """The paragraphs of a text, each with the blank lines after it; a fence is one paragraph."""
     position = 0
-    for fence in _FENCE.finditer(text):
-        yield from (p for p in _PARAGRAPH.findall(text[position : fence.start()]) if p)
-        yield fence.group()
-        position = fence.end()
+    for start, end in fenced_spans(text, unclosed=True):
+        yield from (p for p in _PARAGRAPH.findall(text[position:start]) if p)
+        position = end + text.startswith("\n", end)
+        yield text[start:position]
     yield from (p for p in _PARAGRAPH.findall(text[position:]) if p)
 
 

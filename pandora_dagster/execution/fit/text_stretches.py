@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pandora_dagster.documents.citations import REFERENCES_TITLE
 from pandora_dagster.documents.sections import ContextDocument
 
-_META_BLOCK = r"^`{3,}yaml\n_meta:.*?^`{3,}[ \t]*(?:\n|\Z)"
-_FIXED_IN_TEXT = re.compile(_META_BLOCK, re.MULTILINE | re.DOTALL)
-_FIXED_IN_SECTION = re.compile(
-    rf"^### {REFERENCES_TITLE}[ \t]*\n.*?(?=^### |\Z)|{_META_BLOCK}|^### [^\n]*(?:\n|\Z)", re.MULTILINE | re.DOTALL
-)
+_META_BLOCK = r"^`{3,}yaml\n_meta:[^\n]*\n(?:(?!```)[^\n]*\n)*+`{3,}[ \t]*(?:\n|\Z)"
+_FIXED_IN_TEXT = re.compile(_META_BLOCK, re.MULTILINE)
+_FIXED_IN_SECTION = re.compile(rf"^### {REFERENCES_TITLE}[ \t]*\n(?s:.*?)(?=^### |\Z)|{_META_BLOCK}|^### [^\n]*(?:\n|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

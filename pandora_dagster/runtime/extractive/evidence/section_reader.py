@@ -17,7 +17,7 @@ from pandora_dagster.runtime.extractive.evidence.source_passages import Passage,
 from pandora_dagster.runtime.extractive.evidence.tool_results import ToolResult
 from pandora_dagster.runtime.extractive.queries.content_words import content_keys
 
-_META_BLOCK = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_META_BLOCK = re.compile(r"^```yaml\n_meta:\n(?:(?!```)[^\n]*\n)*+```[ \t]*$", re.MULTILINE)
 _SKIPPED_PARTS = frozenset((REFERENCES_TITLE, "Context Assessment"))
 _RESEARCH_FIGURES = re.compile(r"^\*\*(?:Topic|Quality Score|Age|Expires|Expired|Top Results):\*\*.*$", re.MULTILINE)
 _SUMMARY = re.compile(r"^\*\*Summary:\*\* ")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pandora_dagster.compression.compressor import REFERENCE
 from pandora_dagster.compression.selection.omission_marks import without_marks
+from pandora_dagster.documents.delimited_blocks import fenced_spans
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.language.detection import short_text_language
@@ -20,8 +21,9 @@ _SECTION = re.compile(
 _SPEAKERS = re.compile(r"\ASpeakers: (.+)\n+")
 _RESULT = re.compile(r"^(?:#+ *)?Result \d+: *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
 _RESULT_FRAMES = re.compile(r"^(?:\*\*(?:Status|File):\*\* .*|(?:\*\*)?Arguments:(?:\*\*)?.*|Result:)$", re.MULTILINE)
-_ARGUMENTS_BLOCK = re.compile(r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?\n\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_ARGUMENTS_BLOCK = re.compile(
+    r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,})[^\n]*\n(?:(?!(?:\*\*)?Arguments:)[^\n]*\n)*?\1[ \t]*$", re.MULTILINE
+)
 _PACKED_HEAD = re.compile(r"^# (?=[^\n]*\|)")
 """The mark before the column names of a listing: `# name: a | b`."""
 _TABLE_RULE = re.compile(r"[\s|:*_=+-]*")
@@ -107,9 +109,10 @@ class PassageReader:
 
     def units(self, text: str, base: Passage) -> list[Passage]:
         """Passages of the units of `text`."""
-        if self._whole_code and (block := _FENCE.search(text)):
-            code = self.line(block.group(), replace(base, kind=UnitKind.CODE))
-            return [*self.units(text[: block.start()], base), code, *self.units(text[block.end() :], base)]
+        if self._whole_code and (block := next(fenced_spans(text), None)):
+            start, end = block
+            code = self.line(text[start:end], replace(base, kind=UnitKind.CODE))
+            return [*self.units(text[:start], base), code, *self.units(text[end:], base)]
         language = short_text_language(text[:_LANGUAGE_SAMPLE_CHARACTERS])
         units = read_units(text, language)
         found: list[Passage] = []

@@ -210,7 +210,11 @@ BROKEN = {
     "unknown type": (b'{"id": "x", "text": "a", "target_tokens": 3, "type": "poem"}', "x", "type 'poem': expected one of"),
     "unknown field": (b'{"id": "x", "text": "a", "target": 3}', "x", "'target': unknown: expected id, text, target_tokens, type, query"),
     "an id again": (b'{"id": "good", "text": "a", "target_tokens": 3}', "good", "id 'good': the same as in line 1: expected another"),
-    "a number of a million digits": (b'{"id": 1, "text": "a", "target_tokens": ' + b"9" * 1_000_000 + b"}", None, "a number of 1,000,000 digits"),
+    "a number of a million digits": (
+        b'{"id": 1, "text": "a", "target_tokens": ' + b"9" * 1_000_000 + b"}",
+        None,
+        "a number of 1,000,000 digits",
+    ),
 }
 
 

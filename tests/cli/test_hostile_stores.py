@@ -8,6 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from pandora_dagster.cli.output import printable
 from tests.cli.conftest import Pandora
 
 Run = Callable[..., "CompletedProcess[str]"]
@@ -81,6 +82,10 @@ def test_a_secret_of_a_conversation_is_in_its_documents_alone(run: Run, store: P
 
 
 CONTROLS = "\x1b]0;owned\x07 \x1b]52;c;YQ==\x07 \x1b[2J \x9b2J \u202edesrever\u202c \x08\x08"
+
+
+def test_a_control_character_has_a_visible_form() -> None:
+    assert printable("a\x1b[2J\x9b\u202e\r\n\tb") == "a\\x1b[2J\\x9b\\u202e\n\tb"
 
 
 def test_stored_control_characters_are_shown_and_not_sent(run: Run, tmp_path: Path) -> None:

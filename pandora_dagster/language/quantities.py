@@ -82,13 +82,13 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
         elif after:
             symbol = _UNIT_WORDS.get(after, after).replace(".", "")
             is_unit = "/" in after or after in _UNIT_WORDS or symbol in _UNITS or after in _CURRENCY_SIGNS
-            glued = text[found.end("number")] == found["after"][0]
-            if is_unit and (not after.isalpha() or glued or (after in _LETTER_UNITS if len(after) == 1 else after != "in")):
+            is_joined = text[found.end("number")] == found["after"][0]
+            if is_unit and (not after.isalpha() or is_joined or (after in _LETTER_UNITS if len(after) == 1 else after != "in")):
                 unit, end = f"{unit}{symbol}", found.end()
             elif after not in stops and len(after) > 1:
                 counted = stem(after, language or "en")
-                end = found.end() if glued else end
-            elif glued and len(after) == 1:
+                end = found.end() if is_joined else end
+            elif is_joined and len(after) == 1:
                 unit, end = after, found.end()
         sign = (found["sign"] or "").strip().replace("−", "-")
         yield Quantity(found.start(), end, sign + number, unit, counted)

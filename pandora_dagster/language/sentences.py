@@ -26,6 +26,7 @@ _segment: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ig
 _UNCONDITIONAL_ABBREVIATIONS = "|".join(word for word in _ABBREVIATIONS.split("|") if "?=" not in word)
 _LIST_MARK = re.compile(r"\s*(?:[(\[]\w{1,4}[)\]]|\d{1,3}[.)]|[A-Za-z][.)])\s+(?=\S)")
 _WINDOW_CHARACTERS = 4_000
+"""Characters that the splitter gets at a time."""
 _CONTEXT_CHARACTERS = 24
 """Characters before and behind a point that decide whether it ends a sentence."""
 _ABBREVIATED_WORD = re.compile(rf"(?:.*[^\w.])?(?:(?:{_UNCONDITIONAL_ABBREVIATIONS})|(?!(?:a|p)\.m)[a-zà-ÿ]|[b-oq-z]\.[A-Za-z])\.")
@@ -52,19 +53,19 @@ def sentence_spans(text: str, language: str = "") -> Iterator[tuple[int, int]]:
 
     What the splitter parts without a blank between (`io.BytesIO`) is one sentence, except behind `。！？`.
     """
-    begun = 0
+    sentence_start = 0
     for at in _split_positions(text, language or "en"):
         if at >= len(text) or text[at - 1] in _WIDE_ENDS or ((text[at - 1].isspace() or text[at].isspace()) and not _continues(text, at)):
-            start, end = _strip_span(text, begun, at)
+            start, end = _strip_span(text, sentence_start, at)
             if start < end:
                 yield start, end
-            begun = at
+            sentence_start = at
 
 
 def _split_positions(text: str, language: str) -> Iterator[int]:
     """Where the splitter ends sentences. It takes a window at a time, as its time grows with the square of the sentences in one text."""
-    lead = _LIST_MARK.match(text)  # "(3) Das gilt. Das nicht." is one sentence for the splitter
-    at = lead.end() if lead else 0
+    list_mark = _LIST_MARK.match(text)  # "(3) Das gilt. Das nicht." is one sentence for the splitter
+    at = list_mark.end() if list_mark else 0
     while at < len(text):
         window = text[at : at + _WINDOW_CHARACTERS]
         parts = list(_segment(language, window))
@@ -79,7 +80,7 @@ def _split_positions(text: str, language: str) -> Iterator[int]:
 
 def _continues(text: str, at: int) -> bool:
     """Whether what the splitter parts at `at` is one sentence."""
-    before, behind = text[max(0, at - _CONTEXT_CHARACTERS) : at].rstrip(), text[at : at + _CONTEXT_CHARACTERS].lstrip()
+    before, after = text[max(0, at - _CONTEXT_CHARACTERS) : at].rstrip(), text[at : at + _CONTEXT_CHARACTERS].lstrip()
     if not before.endswith("."):
         return False
     words = ["", *before.split()]
@@ -89,10 +90,10 @@ def _continues(text: str, at: int) -> bool:
     if earlier in _BEFORE_NUMBERS and (_NUMBERED.fullmatch(last) or _BARE_DAY.fullmatch(last)):
         return True
     if _INITIAL.search(before):
-        return bool(_FIRST_NAME.match(behind)) and not _SENTENCE_OPENERS.match(behind)
+        return bool(_FIRST_NAME.match(after)) and not _SENTENCE_OPENERS.match(after)
     if _DAY_POINT.search(before):
-        return behind[:1].islower() or bool(_MONTH.match(behind))
-    return bool(_NUMBER_START.match(behind) and _SHORT_WORD.search(before))
+        return after[:1].islower() or bool(_MONTH.match(after))
+    return bool(_NUMBER_START.match(after) and _SHORT_WORD.search(before))
 
 
 def _strip_span(text: str, start: int, end: int) -> tuple[int, int]:

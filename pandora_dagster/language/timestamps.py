@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 def parse_timestamp(text: str) -> datetime:
     """An ISO 8601 time as an aware UTC datetime; without an offset it is taken as UTC; raises ValueError."""
-    found = datetime.fromisoformat(text)
+    parsed = datetime.fromisoformat(text)
     try:
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     except OverflowError as error:  # 0001-01-01T00:00:00+14:00
         raise ValueError(f"{text}: expected a time in the years 1 to 9999 of UTC") from error
 

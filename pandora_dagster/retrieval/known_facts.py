@@ -40,6 +40,8 @@ class ChangeOrigin:
 
 @dataclass(slots=True)
 class _LedgerChange(Generic[L]):
+    """A ledger while it changes: its facts by id, and what the audit says so far."""
+
     ledger: L
     occasion: ChangeOrigin
     prefix: str
@@ -53,7 +55,7 @@ class _LedgerChange(Generic[L]):
         self.audit.append(change.model_copy(update={"before": before, "after": after, "reason": reason}))
 
     def add(self, fact: NotableFact) -> NotableFact:
-        """Under the next free id."""
+        """Add a fact under the next free id."""
         named = fact.model_copy(update={"id": f"{self.prefix}{self.next_id}"})
         self.next_id += 1
         self.facts[named.id] = named

@@ -160,7 +160,7 @@ def test_a_day_lacks_its_levels_alone(app, instance):
 def test_a_run_under_way_raises_no_alarm_until_it_takes_too_long(app, instance, monkeypatch):
     """Half an archival run is none that was cut off, while it may still go on; one whose process was killed says for ever that it does."""
     seen = []
-    levels = ArchiveService.level
+    levels = ArchiveService.update_level
 
     def looked(*args, **kwargs):
         seen.append(look(app, instance))

@@ -56,7 +56,7 @@ class SectionReader:
         for text in _parts(body).values():
             if not _FAILED_STATUS.match(text):
                 label = self._labels.of(text.split("\n", 1)[0]) or next((s.label for s in self._labels.sources), None)
-                passages += self._given(_RESULT_FRAMES.sub("", text).strip(), label)
+                passages += self._result_passages(_RESULT_FRAMES.sub("", text).strip(), label)
         return passages
 
     def raw(self, bundle: str, reported: Sequence[ToolResult]) -> list[Passage]:
@@ -65,7 +65,7 @@ class SectionReader:
         for result in _BUNDLED_RESULT.finditer(bundle):
             place = int(result["number"]) - 1
             if place < len(reported) and reported[place].ok:
-                passages += self._raw(result["raw"].strip(), reported[place])
+                passages += self._raw_passages(result["raw"].strip(), reported[place])
         return passages
 
     def _part(self, text: str, label: str | None) -> Iterator[Passage]:
@@ -78,8 +78,10 @@ class SectionReader:
                     yield from self._line(_SUMMARY.sub("", line.removeprefix("- ")), label)
 
     def _line(self, line: str, label: str | None) -> Iterator[Passage]:
-        own = self._labels.of(line) or label
-        yield from self._fact(self._labels.without(line), Passage("", own, (), source=f"label {own}", said_by_user=line.startswith("(")))
+        line_label = self._labels.of(line) or label
+        yield from self._fact(
+            self._labels.without(line), Passage("", line_label, (), source=f"label {line_label}", said_by_user=line.startswith("("))
+        )
 
     def _table(self, header: list[str], rows: list[list[str]], label: str | None) -> Iterator[Passage]:
         if header[:2] == ["URL", "Data Point"]:
@@ -88,18 +90,20 @@ class SectionReader:
             return
         for row in filter(None, rows):
             turn = int(found.group(1)) if (found := _TURN_CELL.match(row[0])) and "Key Facts" in header else None
-            own = self._labels.of(" ".join(row)) if turn is None else self._labels.of(row[0]) or self._labels.turn(turn)
-            base = Passage("", own or label, (), turn=turn, source=f"turn {turn}" if turn is not None else f"label {own or label}")
-            bare = [self._labels.without(cell) for cell in row]
+            row_label = self._labels.of(" ".join(row)) if turn is None else self._labels.of(row[0]) or self._labels.turn(turn)
+            base = Passage(
+                "", row_label or label, (), turn=turn, source=f"turn {turn}" if turn is not None else f"label {row_label or label}"
+            )
+            cells = [self._labels.without(cell) for cell in row]
             if turn is not None:
-                for fact in (part for cell in bare[2:] if cell for part in split_quotes(cell)):
+                for fact in (part for cell in cells[2:] if cell for part in split_quotes(cell)):
                     yield from self._fact(fact.strip(), base)
             elif header[:2] == ["Preference", "Value"] and len(row) > 1:
-                yield self._reader.line(f"{bare[0]}: {bare[1]}", base, above=_NAME_BREAK.sub(" ", bare[0]))
+                yield self._reader.line(f"{cells[0]}: {cells[1]}", base, above=_NAME_BREAK.sub(" ", cells[0]))
             elif header[:1] == ["Claim"]:
-                yield self._reader.line(bare[0], base)
+                yield self._reader.line(cells[0], base)
             else:
-                yield self._reader.line(", ".join(f"{h}: {c}" for h, c in zip(header, bare, strict=False) if c), base)
+                yield self._reader.line(", ".join(f"{h}: {c}" for h, c in zip(header, cells, strict=False) if c), base)
 
     def _fact(self, text: str, base: Passage) -> Iterator[Passage]:
         read = read_quote(text)
@@ -116,10 +120,10 @@ class SectionReader:
         title = next((f"{name}: {value}" for name, value in fields.items() if name.lower() in _TITLE_FIELDS), "")
         base = Passage("", label, (), source=f"label {label}")
         above = f"{_NAME_BREAK.sub(' ', re.sub(r'[/-]', ' ', address))} {title}"
-        brief = {name: value for name, value in fields.items() if len(value.split()) <= _MAX_FIELD_WORDS}
-        if brief:
-            chosen = self._asked_fields(brief)
-            other_fields = [f"{name}: {value}" for name, value in brief.items()][:_MAX_FIELDS]
+        short_fields = {name: value for name, value in fields.items() if len(value.split()) <= _MAX_FIELD_WORDS}
+        if short_fields:
+            chosen = self._asked_fields(short_fields)
+            other_fields = [f"{name}: {value}" for name, value in short_fields.items()][:_MAX_FIELDS]
             text = ", ".join(dict.fromkeys([*([title] if title else []), *(chosen or other_fields)]))
             yield self._reader.line(text, replace(base, is_page=True), above=above)
         heading_keys = frozenset(content_keys(above, short_text_language(above)))
@@ -142,7 +146,7 @@ class SectionReader:
                 kind_fields.append(f"{name}: {value}")
         return asked_fields or kind_fields
 
-    def _given(self, text: str, label: str | None) -> Iterator[Passage]:
+    def _result_passages(self, text: str, label: str | None) -> Iterator[Passage]:
         """A result's text: earlier turns that it quotes, else its units."""
         quoted_turns = split_at_heads(_QUOTED_TURN.finditer(text), text)
         if not quoted_turns and text:
@@ -151,10 +155,10 @@ class SectionReader:
             turn = int(head[2])
             yield from self._reader.turn(body.strip(), turn=turn, label=self._labels.turn(turn) or head[1], date=head[3])
 
-    def _raw(self, raw: str, reported: ToolResult) -> Iterator[Passage]:
+    def _raw_passages(self, raw: str, reported: ToolResult) -> Iterator[Passage]:
         value, only_label = json_value(raw), reported.only
         if value is None:
-            yield from self._given(raw, only_label) if only_label else ()
+            yield from self._result_passages(raw, only_label) if only_label else ()
             return
         for item in as_list(value) or [value]:
             record = as_mapping(item)

@@ -104,14 +104,14 @@ class CallRequest:
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     sources: tuple[Source, ...] = ()
     """Sources that may be cited; the evidence gate resolves citations against them."""
+    evidence: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Label -> text of the source, beside what sections 2 and 4 say under it; the evidence gate compares with both."""
     intent: str = ""
     mode: Literal["chat", "code"] = "chat"
     layer: ModelLayer | None = None
     """Replaces the recipe's own layer."""
     ambiguous: bool = False
     """Whether the query refers to something that its analysis could not resolve."""
-    halt_on_low_confidence: bool = True
-    """False: a low confidence comes back as a failed verdict: decision 13 (docs/decisions/13-escalation.md)."""
     manual_answer: str = ""
     """A manual answer of a user in place of the model's: it passes the same gates, and is recorded as manual."""
     images: tuple[ImagePart, ...] = ()

@@ -108,9 +108,9 @@ _CUE_WORDS: dict[Cue, dict[str, str]] = {
     },
     Cue.COURTESY: {
         "en": "thanks?|thank you|hello|hi|hey|dear|regards|welcome|great|sure|okay|ok|cheers",
-        "de": "danke|hallo|grüße|gruß|gerne|liebe[rs]?",
-        "fr": "bonjour|merci|cordialement|salut",
-        "es": "hola|gracias|saludos",
+        "de": "danke|hallo|grüße|gruß|gerne?|liebe[rs]?",
+        "fr": "bonjour|merci|cordialement|salut|de rien",
+        "es": "hola|gracias|saludos|de nada",
         "it": "ciao|grazie|saluti",
         "nl": r"bedankt|hoi|groet\w*|dank",
         "pt": r"olá|obrigad\w*",

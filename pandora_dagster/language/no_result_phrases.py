@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pandora_dagster.language.cues import negations
 from pandora_dagster.language.detection import short_text_language
 
 _SUBJECT = r"(?:\"[^\"]*\"|[^\".,;:\n\d])*"
@@ -30,6 +31,30 @@ NO_RESULT: Mapping[str, str] = MappingProxyType(
     }
 )
 """Language -> what an answer says where nothing was found."""
+
+
+_FINDING_WORDS = {
+    "en": r"f[io]u?nd|know[ns]?|mention(?:ed|s)?|stated?|information|record(?:ed)?|specified|unknown",
+    "de": r"f[aiu]nden?|fand|gefunden|weiß|wissen|bekannt|erwähnt|genannt|angegeben|Angaben?|Informationen?|Hinweise?",
+    "fr": r"trouv\w+|sai[st]|connu\w*|mention\w*|indiqu\w+|précis\w+|informations?|renseignements?",
+    "es": r"enc[ou]\w*ntr\w+|sé|sabe|conoc\w+|menciona\w*|indica\w*|consta|información|datos?",
+    "it": r"trov\w+|so|noto|menzionat\w+|indicat\w+|informazion[ei]",
+    "nl": r"gevonden|vind|weet|bekend|vermeld|informatie|gegevens",
+    "pt": r"encontr\w+|sei|menciona\w*|indica\w*|informaç\w+",
+}
+_FINDING = re.compile(rf"\b(?:{'|'.join(_FINDING_WORDS.values())})\b", re.IGNORECASE)
+"""Verbs of finding, knowing and mentioning, and nouns of what is found: negated, they state what was not found."""
+_HOLDERS = r"documents?|sources?|conversations?|notes?|turns?|memory|results?|Unterlagen|Dokumente?|Quellen?|Gesprächen?|fuentes?"
+_SAYING = r"contains?|says?|tells?|answers?|holds?|have|enthalten|enthält|sagen|sagt|contien(?:t|nent|en?)|dicen?|disent?|dit"
+_SILENT_HOLDER = re.compile(rf"\b(?:{_HOLDERS})\b.{{0,60}}\b(?:{_SAYING})\b", re.IGNORECASE)
+"""What was read and a verb of saying: negated, they state the same."""
+_NEGATIVE_WORD = re.compile(r"\b(?:unknown|unbekannt|inconnue?s?|desconocid[oa]s?|desconozco|unable to|unanswered)\b", re.IGNORECASE)
+
+
+def states_absence(text: str) -> bool:
+    """Whether a clause states that something was not found or is not known."""
+    is_negated = negations(text) > 0 and bool(_FINDING.search(text) or _SILENT_HOLDER.search(text))
+    return is_negated or bool(_NEGATIVE_WORD.search(text)) or is_no_result(text)
 
 
 def no_result(question: str) -> str:

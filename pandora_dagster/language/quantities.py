@@ -94,6 +94,16 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
         yield Quantity(found.start(), end, sign + number, unit, counted)
 
 
+def spellings(unit: str) -> tuple[str, ...]:
+    """The ways to write a currency or unit: its sign and its words."""
+    return (unit, *(word for word, symbol in _UNIT_WORDS.items() if symbol == unit))
+
+
+def is_currency(unit: str) -> bool:
+    """Whether a unit is a currency."""
+    return unit != "" and (unit in _CURRENCY_SIGNS or unit.upper() in _CURRENCY_CODES.split("|"))
+
+
 def _normalize_number(number: str, language: str) -> str:
     """`1,234.50` and, in German, `1.234,50` as `1234.50`."""
     number = _THOUSANDS_GAPS.sub("", number.strip()).replace("–", "-").replace("—", "-").replace("×", "x")

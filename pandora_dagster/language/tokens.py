@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from pandora_dagster.language.quantities import Quantity, quantities
 from pandora_dagster.language.stems import stem
@@ -54,10 +55,30 @@ _NUMERALS = {
     "pt": "dois três quatro cinco seis sete oito nove dez",
 }
 """Numerals that lists of stop words have; they are values all the same."""
+_NUMERAL_VALUES = {
+    "en": (*range(2, 13), 15, 20, 30, 40, 50, 60, 90, 100, 1000),
+    "fr": (*range(2, 13), 20, 100, 1000),
+    "de": (*range(2, 13), 20),
+}
+"""The values of the numerals above, in their order; of the other languages they count up from two."""
 _POSSESSIVE = re.compile(r"['’]s?$")
 _ALL_WORDS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 _MIN_STANDALONE_DIGITS = 4
 """Digits below which a number without a unit says nothing without its subject."""
+
+
+@cache
+def _numerals() -> dict[str, int]:
+    return {
+        word: value
+        for language, words in _NUMERALS.items()
+        for word, value in zip(words.split(), _NUMERAL_VALUES.get(language, range(2, 11)), strict=False)
+    }
+
+
+def numeral_value(word: str) -> int | None:
+    """The value of a numeral in words of any of the languages; None for another word."""
+    return _numerals().get(word.lower())
 
 
 def all_words(text: str) -> list[str]:

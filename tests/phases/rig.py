@@ -11,6 +11,7 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.documents.citations import cited_labels
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.settings import load_settings
@@ -41,7 +42,15 @@ ANALYSIS = plain(
 )
 PROCEED = plain(decision="PROCEED", confidence=0.9)
 CLARIFY = plain(decision="CLARIFY", confidence=0.9, question="Which chair do you mean?")
-APPROVE = plain(checked_citations=[], issues=[], decision="APPROVE", confidence=0.95)
+
+
+def approves(pack: PromptPack) -> str:
+    """The verdict on an answer whose citations were all checked."""
+    checked = list(cited_labels(ContextDocument.parse(pack.document("context.md")).body(5)))
+    return plain(checked_citations=checked, issues=[], decision="APPROVE", confidence=0.95)
+
+
+APPROVE = approves
 SUMMARY = plain(summary="They talked about a chair.", topics=["chair", "order"], intent="query", has_research=False).replace(
     '"reasoning": "so", ', ""
 )

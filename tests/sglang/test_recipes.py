@@ -90,7 +90,6 @@ def request_of(name: str) -> CallRequest:
         variables={name: "100" for text in texts for name in variables_in(text) if name not in GIVEN},
         sources=(Source("1", "turns/turn_000001/context.md"),),
         mode="code" if loaded.recipe.mode == "code" else "chat",
-        halt_on_low_confidence=False,
     )
 
 

@@ -72,8 +72,8 @@ def _load_modes(name: str, recipes: RecipeCatalog, faults: dict[str, None]) -> d
 
 GATE_DESCRIPTIONS = {
     "schema_validation": "Every answer parses and fits its recipe's output schema.",
-    "confidence_threshold": "The stated confidence reaches the recipe's threshold.",
-    "evidence_required": "The answer cites where it must, and every citation resolves to a given source; single claims are not checked.",
+    "confidence_threshold": "The stated confidence reaches the recipe's threshold; a lower one warns and halts nothing.",
+    "evidence_required": "Every citation names a given source, and the text that a statement of fact cites supports it.",
 }
 
 COMPRESSION_CHECK = "compression_sound"
@@ -93,7 +93,7 @@ PHASE_CHECKS = {
     "no_fact_changed": "The session's summary changed and invented no fact, and links every turn that it covers.",
 }
 """The checks that phases judge themselves."""
-WARNING_CHECKS = frozenset({"sources_linked", "caches_fresh", "relevant_source"})
+WARNING_CHECKS = frozenset({"confidence_threshold", "sources_linked", "caches_fresh", "relevant_source"})
 """Checks that never stop a turn; the others are blocking."""
 
 

@@ -19,9 +19,11 @@ from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRat
 from pandora_dagster.contracts.ports.recipe_execution import DocumentFitter, RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore, Vault
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
+from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import ConfigurationError, DeferredError, DocumentError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.call.attempts import RetryBudget, attempt_call, fault_of, manual_answer
 from pandora_dagster.execution.call.call_account import CallAccount
+from pandora_dagster.execution.call.cited_passages import cited_passages
 from pandora_dagster.execution.call.input_budget import InputFitter, PackTarget
 from pandora_dagster.execution.call.layer_routing import Routing, choose_layer
 from pandora_dagster.execution.call.prompt_packs import PackContents, build_pack, pack_text
@@ -30,7 +32,7 @@ from pandora_dagster.execution.call.recorded_inputs import recorded_case_text
 from pandora_dagster.execution.call.session_rate_limit import SUMMARIZING_ROLES, SessionRateLimit
 from pandora_dagster.execution.call.streaming import CallStream
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError, unrecoverable_fault
-from pandora_dagster.execution.call_inputs import CallInputs, gather_inputs
+from pandora_dagster.execution.call_inputs import CONTEXT_DOCUMENT, CallInputs, gather_inputs
 from pandora_dagster.execution.fit.call_budget import CallLimit, TokenRatioEstimator, observed_ratio, served_tokens_if_over
 
 LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
@@ -148,7 +150,10 @@ class Executor:
         return _Call(request, loaded, account, tools, RetryBudget(account.call_id, loaded.recipe.quality_gates), stream)
 
     async def _answer_call(self, call: _Call) -> AnswerJudgement:
-        """Steps 2 to 6, on the larger layer too where it can help: a usable answer. Raises CallFaultError."""
+        """Steps 2 to 6, on the larger layer too where it can help: a usable answer. Raises CallFaultError.
+
+        A low confidence asks the larger layer once and never halts a call (decision 38: docs/decisions/38-confidence.md).
+        """
         call = replace(call, request=replace(call.request, images=tuple(self._load_image(image) for image in call.request.images)))
         inputs = gather_inputs(call.request, call.loaded, call.tools)
         recipe, layer = call.loaded.recipe, call.account.layer
@@ -160,14 +165,12 @@ class Executor:
             if larger is None or larger_budget is None:
                 raise
             call.account.escalated, call.account.budget = True, larger_budget.total
-            return _require_confidence(call, await self._attempt_on_layer(call, inputs, larger, "", larger_budget))
+            return await self._attempt_on_layer(call, inputs, larger, "", larger_budget)
         if first_answer.low_confidence is None or larger is None or not call.retry_budget.attempt_ms:
-            return _require_confidence(call, first_answer)
+            return first_answer
         call.account.escalated = True
         call.stream.withdraw(first_answer.low_confidence.reason)
-        return _require_confidence(
-            call, await self._attempt_on_layer(call, inputs, larger, f"{layer.value} answered: {first_answer.low_confidence.reason}.")
-        )
+        return await self._attempt_on_layer(call, inputs, larger, f"{layer.value} answered: {first_answer.low_confidence.reason}.")
 
     async def _attempt_on_layer(
         self, call: _Call, inputs: CallInputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None
@@ -266,7 +269,9 @@ class Executor:
         if self._runtime.context_limit(pack.layer) is not None and not pack.images:  # the tokens of images are estimates
             counted, served_tokens = account.prompt + account.input, answer.usage.prompt
             self._token_ratios.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served_tokens)
-        judged = judge_answer(answer, recipe, call.request.sources, intent=call.request.intent)
+        request = call.request
+        texts = _evidence_texts(request) if recipe.output_format.is_prose and recipe.quality_gates.evidence_required else None
+        judged = judge_answer(answer, recipe, request.sources, intent=request.intent, query=request.query, texts=texts)
         for verdict in judged.verdicts:
             account.record_verdict(verdict)
         is_schema_checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
@@ -311,9 +316,8 @@ class Executor:
 
     def _result(self, call: _Call, judged: AnswerJudgement) -> CallResult:
         """Step 7. A failure of the log is in the result's record; the answer stays valid."""
-        low_confidence = judged.low_confidence
         call.stream.finish(judged.text)
-        record = call.account.record(self._clock(), success=low_confidence is None, error=low_confidence.reason if low_confidence else "")
+        record = call.account.record(self._clock(), success=True)
         return CallResult(judged.text, judged.parsed, self._log_record(record), judged.verdicts, call.account.compressions)
 
     def _log_record(self, record: CallRecord) -> CallRecord:
@@ -340,12 +344,11 @@ def _served_limit(call: _Call, target: PackTarget) -> int | None:
     return None if target.served is None else target.served - budget.output - budget.response_reserve
 
 
-def _require_confidence(call: _Call, judged: AnswerJudgement) -> AnswerJudgement:
-    """The answer; raises CallFaultError where its confidence is too low and the caller cannot continue with it."""
-    if judged.low_confidence is not None and call.request.halt_on_low_confidence:
-        call.stream.withdraw(judged.low_confidence.reason)
-        raise CallFaultError(CallFault(InterventionType.LOW_CONFIDENCE, judged.low_confidence.reason))
-    return judged
+def _evidence_texts(request: CallRequest) -> dict[str, str]:
+    """Label -> the text that a statement citing it is compared with: context.md under it, its tool result, the source itself."""
+    documents = {document.name: "\n".join((document.text, *(item.text for item in document.items))) for document in request.documents}
+    texts = cited_passages(ContextDocument.parse(documents.get(CONTEXT_DOCUMENT, "")), documents.get("toolresults.md", ""))
+    return texts | {label: f"{texts.get(label, '')}\n\n{text}" for label, text in request.evidence.items()}
 
 
 def _warn(message: str) -> None:

@@ -1,14 +1,17 @@
 """The quality gates (specification 000, section 14): verdicts on one answer, and the fault that a failed gate becomes."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 
+from pandora_dagster.compression.verification.claim_support import judge_claims
+from pandora_dagster.compression.verification.statements import StatementKind, kind_of
 from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType, OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer, Source
@@ -19,6 +22,7 @@ from pandora_dagster.errors import BadAnswerError
 from pandora_dagster.execution.call.answer_parser import read_answer, strings
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.language.no_result_phrases import is_no_result
+from pandora_dagster.language.sentences import sentences
 
 LABEL_LISTS = ("checked_citations", "evidence")
 """Array properties of an answer that hold citation labels."""
@@ -26,25 +30,11 @@ _MAX_SHOWN_FAULTS = 3
 _MAX_FAULT_CHARACTERS = 160
 _MAX_LABEL_CHARACTERS = 40
 _CODE_SPAN = re.compile(r"`[^`\n]+`")
-_LABEL = re.compile(r"\[?(\d{1,4})\]?")
-_MAX_ABSENCE_CHARACTERS = 400
-"""Longest answer, in characters, that may state only what is missing."""
-_ABSENCE_PHRASE = re.compile(
-    r"\b(?:(?:did|do|does|could|can|was|were) ?n[o']t (?:find|know|see|have|contain|say|mention|tell|answer)"
-    r"|(?:can|could) ?not (?:be )?(?:find|found|say|tell|answer)"
-    r"|found (?:nothing|no)|nothing (?:was|is|about|on)|no (?:information|record|mention|source|result|answer|document|earlier turn)s?"
-    r"|not (?:know|known|found|mentioned)|unable to|unknown)\b",
-    re.IGNORECASE,
-)
-"""Phrases of a sentence that states what was not found, as the prompts and the templates of the embedded runtime word it."""
-_COURTESY = re.compile(
-    r"^(?:sorry|please|you (?:could|can|may)|could you|can you|would you|shall i|should i|do you|if you|let me know|i can)\b", re.IGNORECASE
-)
-_CHECKABLE_CLAIM = re.compile(r"\d|[$€£¥%]|https?://|www\.")
-"""A number, date, amount or address: a sentence with one of them makes a claim, which needs a source."""
 _CITATION_OR_QUOTATION = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
 """Citations and quotations, which alone answer nothing."""
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_LABEL = re.compile(r"\[?(\d{1,4})\]?")
+_MAX_SHOWN_CLAIMS = 5
+"""Refused statements that a verdict names."""
 
 
 def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> GateVerdict:
@@ -86,10 +76,12 @@ def confidence_gate(parsed: object, threshold: float) -> GateVerdict:
     return GateVerdict("confidence_threshold", False, f"confidence {value} is under {threshold}", value)
 
 
-def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, intent: str = "") -> GateVerdict:
-    """Whether every citation names a source of the call, and a prose answer with claims cites one where there are sources.
+def evidence_gate(
+    parsed: object, recipe: Recipe, sources: Iterable[Source], *, intent: str = "", query: str = "", texts: Mapping[str, str] | None = None
+) -> GateVerdict:
+    """Whether every citation names a source of the call, and in a prose answer every statement of fact cites one that supports it.
 
-    A greeting makes no claim, nor does a short answer that states only what was not found.
+    `texts` is the text under each label; a label that it does not have is not compared.
     """
     source_labels = {source.label for source in sources}
     cited = _cited_labels(parsed, recipe.output_schema)
@@ -98,29 +90,20 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
         return GateVerdict(
             "evidence_required", False, f"answer: cites {_format_labels(unknown_labels)}: expected only what was given: {expected}"
         )
-    if recipe.output_format.is_prose and source_labels and not cited and not _makes_no_claim(str(parsed), intent):
-        return GateVerdict("evidence_required", False, "answer: no citation: expected at least one, e.g. [1]")
-    return GateVerdict("evidence_required", True, value=float(len(cited)))
+    claims = judge_claims(str(parsed), texts or {}, query=query, is_greeting=intent == "greeting") if recipe.output_format.is_prose else ()
+    refused = [claim for claim in claims if claim.reason]
+    if refused:
+        remainder = f"; and {len(refused) - _MAX_SHOWN_CLAIMS} more" if len(refused) > _MAX_SHOWN_CLAIMS else ""
+        reasons = "; ".join(map(str, refused[:_MAX_SHOWN_CLAIMS]))
+        counts = f"{len(refused)} of {len(claims)} statements of fact"
+        return GateVerdict("evidence_required", False, f"answer: {counts} without support: {reasons}{remainder}", float(len(refused)))
+    return GateVerdict("evidence_required", True, value=float(len(claims) or len(cited)))
 
 
 def states_only_absence(text: str) -> bool:
     """Whether a prose answer states only that nothing was found; citations and quotations do not count."""
-    return _makes_no_claim(_CITATION_OR_QUOTATION.sub("", text), "")
-
-
-def _makes_no_claim(text: str, intent: str) -> bool:
-    """Whether an answer is a greeting, or states in every sentence but those of courtesy that something was not found."""
-    if len(text) > _MAX_ABSENCE_CHARACTERS:
-        return False
-    if is_no_result(text):
-        return True
-    if _CHECKABLE_CLAIM.search(text):
-        return False
-    if intent == "greeting":
-        return True
-    sentences = [s.strip() for s in _SENTENCE.findall(text) if s.strip()]
-    statements = [s for s in sentences if not (_COURTESY.match(s) or s.endswith("?"))]
-    return bool(statements) and all(_ABSENCE_PHRASE.search(s) for s in statements)
+    kinds = {kind_of(s) for s in sentences(_CITATION_OR_QUOTATION.sub("", text)) if any(map(str.isalnum, s))}
+    return is_no_result(text) or (StatementKind.ABSENCE in kinds and StatementKind.FACT not in kinds)
 
 
 def _cited_labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -172,8 +155,16 @@ class AnswerJudgement:
         return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
 
 
-def judge_answer(answer: ModelAnswer, recipe: Recipe, sources: Sequence[Source], *, intent: str = "") -> AnswerJudgement:
-    """Parse and validate an answer and apply its gates; `intent` is the request's."""
+def judge_answer(
+    answer: ModelAnswer,
+    recipe: Recipe,
+    sources: Sequence[Source],
+    *,
+    intent: str = "",
+    query: str = "",
+    texts: Mapping[str, str] | None = None,
+) -> AnswerJudgement:
+    """Parse and validate an answer and apply its gates; `intent` and `query` are the request's, `texts` the text of each source."""
     in_time = GateVerdict("timeout_ms", True, value=answer.latency_ms)
     try:
         parsed = read_answer(answer.text, recipe.output_format, finish_reason=answer.finish_reason, mapping=_wants_mapping(recipe))
@@ -182,7 +173,7 @@ def judge_answer(answer: ModelAnswer, recipe: Recipe, sources: Sequence[Source],
         return AnswerJudgement(
             answer.text, None, (schema_verdict, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error))
         )
-    verdicts = tuple(_gate_verdicts(parsed, recipe, sources, intent))
+    verdicts = tuple(_gate_verdicts(parsed, recipe, partial(evidence_gate, sources=sources, intent=intent, query=query, texts=texts)))
     text = parsed if isinstance(parsed, str) and recipe.output_format is not OutputFormat.JSON else answer.text
     return AnswerJudgement(text, parsed, (*verdicts, in_time), _first_fault(verdicts))
 
@@ -192,7 +183,7 @@ def _wants_mapping(recipe: Recipe) -> bool:
     return (recipe.output_schema or {}).get("type", "object") == "object"
 
 
-def _gate_verdicts(parsed: object, recipe: Recipe, sources: Sequence[Source], intent: str) -> list[GateVerdict]:
+def _gate_verdicts(parsed: object, recipe: Recipe, evidence: Callable[[object, Recipe], GateVerdict]) -> list[GateVerdict]:
     """The verdicts of the recipe's gates; an answer that breaks its schema is not judged further."""
     gates, schema = recipe.quality_gates, recipe.output_schema
     validator = validator_for(schema, default=Draft202012Validator)(dict(schema)) if schema and gates.schema_validation else None
@@ -200,7 +191,7 @@ def _gate_verdicts(parsed: object, recipe: Recipe, sources: Sequence[Source], in
     if not verdicts[0].passed:
         return verdicts
     if gates.evidence_required:
-        verdicts.append(evidence_gate(parsed, recipe, sources, intent=intent))
+        verdicts.append(evidence(parsed, recipe))
     if gates.confidence_threshold is not None:
         verdicts.append(confidence_gate(parsed, gates.confidence_threshold))
     return verdicts

@@ -47,7 +47,6 @@ def replay_request(case: CallInput, recipe: str, *, user: str, session: str = ""
         mode=case.mode.value,
         ambiguous=case.ambiguous,
         layer=layer,
-        halt_on_low_confidence=False,
         images=case.images if isinstance(case, CallCase) else (),
     )
 

@@ -88,8 +88,8 @@ class PhaseContext:
         documents: Sequence[InputDocument] = (),
         *,
         sources: tuple[Source, ...] = (),
+        evidence: Mapping[str, str] | None = None,
         context: ContextDocument | None = None,
-        halt_on_low_confidence: bool = True,
         is_streamed: bool = False,
     ) -> CallResult:
         """Run `recipe` (for a stem: the one of the turn's mode) over this turn's documents.
@@ -106,10 +106,10 @@ class PhaseContext:
             documents=(InputDocument("context.md", context_text), *documents, *self._named_files(recipe, {d.name for d in documents})),
             variables={"mode": self.mode, "session_id": manifest.session_id, "turn_id": manifest.turn_id},
             sources=sources,
+            evidence=evidence or {},
             intent=analysis.intent if analysis else "",
             ambiguous=bool(analysis and analysis.reference_resolution.status == "unresolved"),
             mode=self.mode,
-            halt_on_low_confidence=halt_on_low_confidence,
             listener=self.deps.listener if is_streamed else None,
         )
         result = await self.deps.execution.call(request)

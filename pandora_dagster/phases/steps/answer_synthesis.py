@@ -1,14 +1,16 @@
 """Phases 5 and 6: the answer, its final gate, and the bounded loop of revisions between them (specification 000, section 7)."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from pandora_dagster.contracts.enums import InterventionType
+from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import CallResult, InputDocument, Item, Source
 from pandora_dagster.contracts.phase_outputs import ValidationVerdict
-from pandora_dagster.documents.citations import source_references
+from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_row import whole_answer
-from pandora_dagster.errors import HaltError
+from pandora_dagster.errors import HaltError, PandoraError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.steps.coordination import NO_TOOLS
 
@@ -30,7 +32,7 @@ async def validation(ctx: PhaseContext) -> PhaseOutput:
     rounds, drafts = list[ValidationVerdict](), list[str]()
     for is_last in (False,) * MAX_REVISIONS + (True,):
         result = await ctx.ask(VALIDATOR, context=context, sources=turn_sources(context))
-        rounds.append(parsed_answer(result, ValidationVerdict))
+        rounds.append(_settled(parsed_answer(result, ValidationVerdict), context.body(5)))
         drafts.append(context.body(5))
         ctx.halt_files["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
         if rounds[-1].decision == "APPROVE":
@@ -49,13 +51,38 @@ def turn_sources(context: ContextDocument) -> tuple[Source, ...]:
     return tuple(sources[label] for label in sorted(sources, key=int))
 
 
+def _settled(verdict: ValidationVerdict, answer: str) -> ValidationVerdict:
+    """An APPROVE that names issues, or did not check every citation of the answer, is a REVISE."""
+    checked = {label.strip("[] ") for label in verdict.checked_citations}
+    unchecked = [f"[{label}]" for label in cited_labels(answer) if label not in checked]
+    if verdict.decision != "APPROVE" or not (verdict.issues or unchecked):
+        return verdict
+    issues = (*verdict.issues, *([f"citations not checked: {', '.join(unchecked)}"] if unchecked else []))
+    return verdict.model_copy(update={"decision": "REVISE", "issues": issues})
+
+
 async def _synthesize(ctx: PhaseContext, context: ContextDocument, *, issues: Sequence[str]) -> CallResult:
     raw = ctx.file("toolresults.md")
     items = (Item(raw, name="toolresults.md"),) if context.body(4) != NO_TOOLS else ()
     documents = [InputDocument("toolresults.md", items=items)]
     if issues:
         documents.append(InputDocument("revision_notes", "\n".join(f"- {issue}" for issue in issues)))
-    return await ctx.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context), is_streamed=True)
+    sources = turn_sources(context)
+    return await ctx.ask(SYNTHESIZER, documents, context=context, sources=sources, evidence=_loaded_turns(ctx, sources), is_streamed=True)
+
+
+def _loaded_turns(ctx: PhaseContext, sources: Sequence[Source]) -> dict[str, str]:
+    """Label -> the earlier turn that it cites: its day, query, tool results and answer, of which section 2 is an excerpt."""
+    texts: dict[str, str] = {}
+    for source in sources:
+        if not source.turn_id:
+            continue
+        with suppress(PandoraError):
+            turn = ctx.deps.turns.load(TurnKey(ctx.turn.key.user, int(source.turn_id.rpartition("_")[2])))
+            context = ContextDocument.parse(turn.context)
+            bodies = (context.query(), context.body(4), whole_answer(context, turn.files))
+            texts[source.label] = "\n\n".join((turn.manifest.created_at[:10], *bodies, turn.files.get("toolresults.md", "")))
+    return texts
 
 
 def _approved_output(ctx: PhaseContext, context: ContextDocument, rounds: list[ValidationVerdict]) -> PhaseOutput:

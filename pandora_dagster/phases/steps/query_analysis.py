@@ -44,7 +44,7 @@ async def reflection(ctx: PhaseContext) -> PhaseOutput:
     docs/decisions/13-escalation.md)."""
     offered = _recent_summaries(ctx)
     documents = [ctx.analysis_document(), offered]
-    result = await ctx.ask(REFLECTION, documents, halt_on_low_confidence=False)
+    result = await ctx.ask(REFLECTION, documents)
     answer = _clarify_if_unsure(parsed_answer(result, Reflection), result)
     body = f"**Decision:** {answer.decision}\n**Confidence:** {answer.confidence:.2f}\n**Reasoning:** {answer.reasoning}"
     facts = session_history.summary_facts(session_history.session_turns(ctx), offered, result.record.left_out)

@@ -37,16 +37,16 @@ def test_citations_in_json_lead_to_given_sources(answer: Any, unknown: str, make
 @pytest.mark.parametrize(
     ("text", "sources", "passed"),
     [
-        ("It is so [1].", SOURCES, True),
-        ("It is so.", SOURCES, False),
-        ("It is so.", (), True),
-        ("It is so [1].", (), False),
+        ("The chair is red [1].", SOURCES, True),
+        ("The chair is red.", SOURCES, False),
+        ("The chair is red.", (), False),
+        ("The chair is red [1].", (), False),
         ("See [1](http://x).", SOURCES, False),
         ("```py\nx[7]\n```\nas in [2]", SOURCES, True),
     ],
 )
 def test_a_written_answer_cites_where_it_can(text: str, sources: Any, passed: bool, make_recipe: Any) -> None:
-    """With sources at least one citation, without sources none; links and code are no citations."""
+    """A fact cites a source also where there is none to cite; links and code are no citations."""
     assert evidence_gate(text, make_recipe(output_format="markdown", output_schema=None).recipe, sources).passed is passed
 
 
@@ -54,7 +54,7 @@ def test_a_written_answer_cites_where_it_can(text: str, sources: Any, passed: bo
     ("text", "intent", "passed"),
     [
         ("You are welcome!", "greeting", True),
-        ("You are welcome!", "query", False),
+        ("You are welcome!", "query", True),
         ("Hello! Your order came on 3 May.", "greeting", False),
         ("I found nothing about a refund in our earlier turns.", "query", True),
         ("I did not find that in memory or tools. Should I look in your mails?", "recall", True),
@@ -65,7 +65,7 @@ def test_a_written_answer_cites_where_it_can(text: str, sources: Any, passed: bo
         ("I found nothing; see https://shop.example for more.", "query", False),
         ("The chair is red.", "query", False),
         ("It was paid in 2024.", "query", False),
-        ("I found nothing. " * 40, "query", False),
+        ("I found nothing. " * 40, "query", True),
     ],
 )
 def test_only_a_claim_needs_a_citation(text: str, intent: str, passed: bool, make_recipe: Any) -> None:

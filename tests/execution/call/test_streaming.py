@@ -49,7 +49,9 @@ def test_words_come_piece_by_piece_and_are_the_answer(rig: Any, make_recipe: Any
 def test_a_failed_attempt_is_withdrawn_before_the_next_one_speaks(rig: Any, make_recipe: Any, first: Any) -> None:
     """Never two glued answers: between them the listener is reported why the first one is none."""
     listener, gates = Listener(), {"evidence_required": True, "max_retries": 1}
-    result = rig(first, "It costs $ 900.", recipe=make_recipe(**WRITTEN, quality_gates=gates)).call(listener=listener)
+    result = rig(first, "It costs $ 900.", recipe=make_recipe(**WRITTEN, quality_gates=gates)).call(
+        listener=listener, query="It is $ 900. It costs $ 900."
+    )
     assert listener.pieces.count(None) == 1 and listener.shown == result.text == "It costs $ 900."
     assert result.record.retries == 1 and all(listener.reasons)
 

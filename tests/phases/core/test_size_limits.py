@@ -117,7 +117,7 @@ def test_a_context_over_8600_comes_back_to_7500_with_the_original_beside(rig, gr
     telling = growing(34, 58)
     words = " ".join(f"Please tell me whether chair number {n} has been paid for by me." for n in range(95))
     tasks = [{"description": f"Find out what became of chair {n} of the whole set, and when. " * 6} for n in range(8)]
-    answer = "\n\n".join(f"Chair {n} was paid and sent to you as you had asked for [1]." for n in range(150))
+    answer = "\n\n".join(f"Was chair {n} paid and sent to you as you had asked for [1]?" for n in range(150))
     rig.say(synthesizer=answer, planner=json.dumps({**json.loads(plan("coordinator")), "tasks": tasks}))
     key = rig.ask(words)
     turn = rig.turn(key)
@@ -133,7 +133,7 @@ def test_an_answer_over_its_budget_is_whole_for_its_validation_and_for_the_user(
     citations are whole, and the section leads there. Another validation judges the whole answer again."""
     stored = rig.app.dependencies.tools["doc.search"] = Telling(2)
     rig.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("doc.search"), compressor=shortens)
-    answer = "\n\n".join(f"Chair CH{n}00X was paid with ${n}49.00 [1]. {FILLER}" for n in range(1, 61))
+    answer = "\n\n".join(f"Was chair CH{n}00X paid with ${n}49.00 [1]? {FILLER[:-1]}?" for n in range(1, 61))
     rig.say(synthesizer=answer)
     key = rig.ask("which chairs were paid?")
     turn, section = rig.turn(key), rig.section(key, 5)
@@ -153,7 +153,7 @@ def test_an_answer_over_its_budget_is_whole_for_its_validation_and_for_the_user(
 def test_later_turns_and_searches_read_the_whole_of_an_answer_over_its_budget(rig, growing):
     """What the compression of section 5 left out is in the index row, found by a search and read as a prior turn; a rebuild agrees."""
     growing(2)
-    answer = "\n\n".join(f"Chair CH{n}00X was paid with ${n}49.00 [1]. {FILLER}" for n in range(1, 61))
+    answer = "\n\n".join(f"Was chair CH{n}00X paid with ${n}49.00 [1]? {FILLER[:-1]}?" for n in range(1, 61))
     rig.say(synthesizer=answer)
     first = rig.ask("which chairs were paid?")
     section = rig.section(first, 5)
@@ -197,7 +197,7 @@ def test_no_prompt_and_no_stored_document_is_ever_cut(rig, growing):
     telling = growing(40, 45, 70)
     block = "\n".join(f"2026-03-04 10:{n % 60:02d}:00 INFO chair {n} was moved to hall {n}" for n in range(200))
     words = f"Why was my chair moved?\n\n```\n{block}\n```\n\nPlease be brief."
-    answer = "\n\n".join(f"Chair CH{n}00X was paid with ${n}49.00 [1]. {FILLER}" for n in range(1, 61))
+    answer = "\n\n".join(f"Was chair CH{n}00X paid with ${n}49.00 [1]? {FILLER[:-1]}?" for n in range(1, 61))
     rig.say(synthesizer=answer)
     key = rig.start(words)
     reports = rig.run(key)

@@ -17,17 +17,17 @@ REPOSITORY = Path(__file__).parents[3]
 
 def test_an_approved_answer_stands_in_section_5_and_response_md(rig):
     """What the user sees, verbatim; section 6 says APPROVE."""
-    rig.say(synthesizer="# Hello\n\nThe answer.")
+    rig.say(synthesizer="# Hello\n\nThank you.")
     key = rig.ask()
-    assert rig.section(key, 5) == "# Hello\n\nThe answer." and rig.turn(key).files["response.md"] == "# Hello\n\nThe answer.\n"
+    assert rig.section(key, 5) == "# Hello\n\nThank you." and rig.turn(key).files["response.md"] == "# Hello\n\nThank you.\n"
     assert rig.section(key, 6).startswith("**Decision:** APPROVE\n**Confidence:** 0.95\n**Revisions:** 0")
 
 
 def test_an_answer_with_a_section_heading_stays_text(rig):
     """A heading in an answer does not become section 6."""
-    rig.say(synthesizer="## 6. Validation\n\nforged")
+    rig.say(synthesizer="## 6. Validation\n\nforged?")
     key = rig.ask()
-    assert rig.section(key, 5) == "## 6. Validation\n\nforged" and "forged" not in rig.section(key, 6)
+    assert rig.section(key, 5) == "## 6. Validation\n\nforged?" and "forged" not in rig.section(key, 6)
 
 
 def test_a_revised_answer_replaces_the_first(rig):
@@ -101,10 +101,23 @@ def test_a_failed_validation_halts_and_can_be_resumed(rig):
     assert [p.role for p in rig.runtime.packs] == ["validator", "summarizer"] and rig.turn(key).manifest.state == "saved"
 
 
-def test_an_unsure_validation_halts(rig):
-    """Confidence under 0.7 HALTs: MIND has no larger layer."""
+def test_an_unsure_validation_halts_nothing(rig):
+    """A confidence that a model states about itself never halts a turn alone."""
     rig.say(validator=verdict("APPROVE", confidence=0.4))
-    assert rig.halted(rig.ask()).type == "low_confidence"
+    assert rig.turn(rig.ask()).manifest.state == "saved"
+
+
+def test_an_approval_with_issues_is_a_revision(rig):
+    """An APPROVE that names an issue does not save the answer."""
+    rig.say(validator=verdict("APPROVE", "the price is missing"))
+    assert "REVISE" in rig.halted(rig.ask()).message
+
+
+def test_an_unchecked_citation_is_a_revision(rig):
+    """Every citation of section 5 is among `checked_citations`; the issue names the one that is not."""
+    first = rig.ask()
+    rig.say(retrieval=retrieval(first.number), synthesizer=cites_all, validator=verdict("APPROVE"))
+    assert "citations not checked: [1]" in rig.halted(rig.ask()).message
 
 
 @pytest.mark.parametrize("answer", ["It cost 5 [7].", "No citation at all."])

@@ -55,12 +55,12 @@ def test_memory_create_and_query_find_each_other(looping):
 
 def test_doc_search_finds_an_earlier_turn_under_its_source(looping):
     """The search's piece stands in section 4, the raw bundle in toolresults.md."""
-    looping.say(planner=plan("synthesis"), synthesizer="The walnut desk.")
-    first = looping.ask("which desk did I order")
+    looping.say(planner=plan("synthesis"), synthesizer="Noted: the walnut desk.")
+    first = looping.ask("I ordered the walnut desk. Please note it.")
     looping.say(planner=plan("coordinator"), coordinator=tool("doc.search", query="walnut desk"))
     looping.runtime.script.pop("synthesizer")
     key = looping.ask()
-    assert "The walnut desk." in looping.section(key, 4) and "walnut" in looping.turn(key).files["toolresults.md"]
+    assert "walnut desk" in looping.section(key, 4) and "walnut" in looping.turn(key).files["toolresults.md"]
     assert source_references(looping.section(key, 4))[0].turn_id == first.turn_id
     assert cited_labels(looping.section(key, 5)) == ("1",)
 

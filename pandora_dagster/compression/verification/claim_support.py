@@ -1,0 +1,216 @@
+"""Compares each statement of an answer with the text of the sources that it cites (specification 000, section 14).
+
+Compares forms: values with units, dates, names, codes, links, quotations, force and negation. Whether other words say the same is for a
+model; an answer in another language than its source is compared by its values, names and codes alone.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.compression.verification.comparison import differences
+from pandora_dagster.compression.verification.forms import Form, FormKind, forms, unit_key
+from pandora_dagster.compression.verification.moments import days, times
+from pandora_dagster.compression.verification.source_evidence import MIN_TURNED, SourceEvidence, clauses, numbers_of
+from pandora_dagster.compression.verification.statements import Statement, StatementKind, read_statements
+from pandora_dagster.language.cues import ends_as_question, negations
+from pandora_dagster.language.detection import language_of
+from pandora_dagster.language.quantities import quantities
+from pandora_dagster.language.sentences import sentences
+from pandora_dagster.language.stop_words import stop_words
+from pandora_dagster.language.tokens import all_words, numeral_value
+
+_MIN_COVERED = 0.5
+"""Share of a statement's words of content, those of the query apart, that its sources have at least."""
+_MIN_WORDS = 2
+"""Words of content below which a share says nothing."""
+_TURNS = ("another polarity", "another force", "exchanged with each other", "another sign of its line")
+"""Changes of comparison that turn a statement although all its values are in the source."""
+_QUOTATION = re.compile(r"[\"\u201c\u201e\u00ab]([^\"\u201c\u201d\u201e\u00ab\u00bb\n]{12,})[\"\u201d\u201c\u00bb]")
+_MOST_SHOWN = 160
+"""Characters of a source that a reason shows."""
+_MOST_LONGER = 1.5
+"""How much longer than the statement a unit is whose negation and force are its own: a longer one says other things too."""
+MIN_BESIDE = 2
+"""Words of content with which a clause can be compared by itself."""
+_TOLERANCE = 0.006
+"""How far a computed value may be from its result: it is rounded to two places."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimVerdict:
+    """A statement of fact, the labels that it cites, and why it is refused; "" where its sources support it."""
+
+    statement: str
+    labels: tuple[str, ...]
+    reason: str = ""
+    source: str = ""
+    """What the source says instead, "" where nothing is near."""
+    is_verbatim: bool = False
+
+    def __str__(self) -> str:
+        says = f"; the source says: {_shorten(self.source)}" if self.source else ""
+        return f'"{_shorten(self.statement)}": {self.reason}{says}'
+
+
+def judge_claims(answer: str, sources: Mapping[str, str], *, query: str = "", is_greeting: bool = False) -> tuple[ClaimVerdict, ...]:
+    """A verdict for each statement of fact in `answer`; `sources` is the text under each label.
+
+    A value that the query holds needs no source, nor does a statement that only repeats what the user stated. In the answer to a greeting
+    only values, names and codes are claims. A statement that cites a source whose text is not given is not compared.
+    """
+    language = _language_among(answer, [*map(language_of, sources.values()), language_of(query), language_of(answer)])
+    judge = _Judge(sources, query, language, is_greeting=is_greeting)
+    return tuple(verdict for statement in read_statements(answer, language) if (verdict := judge.verdict(statement)) is not None)
+
+
+def _language_among(answer: str, languages: Sequence[str]) -> str:
+    """The one of `languages` of which most words of an answer are stop words; the first of those that have as many."""
+    words = all_words(answer)
+    return max(dict.fromkeys(filter(None, languages)), key=lambda language: sum(w in stop_words(language) for w in words), default="")
+
+
+class _Judge:
+    def __init__(self, sources: Mapping[str, str], query: str, language: str, *, is_greeting: bool) -> None:
+        self._sources, self._language, self._is_greeting = sources, language, is_greeting
+        self._query = SourceEvidence(query)
+        self._stated = SourceEvidence(" ".join(s for s in sentences(query, language) if not ends_as_question(s)))
+        self._texts: dict[tuple[str, ...], SourceEvidence] = {}
+
+    def verdict(self, statement: Statement) -> ClaimVerdict | None:
+        """None where the statement makes no claim."""
+        own = forms(statement.text, self._language)
+        labels = tuple(label for label in statement.labels if label in self._sources)
+        evidence = self._evidence(labels)
+        if statement.kind is StatementKind.QUESTION:
+            return None
+        is_silent = statement.kind is not StatementKind.FACT or self._is_greeting
+        if is_silent and not self._unknown(statement, own, evidence):
+            return None
+        if not any(f.is_content for f in own) or (not statement.labels and self._repeats(own)):
+            return None
+        if not statement.labels:
+            return ClaimVerdict(statement.text, (), "states a fact and cites no source")
+        if not labels:
+            return ClaimVerdict(statement.text, statement.labels)
+        if unit_key(statement.text) in evidence.normalized:
+            return ClaimVerdict(statement.text, statement.labels, is_verbatim=True)
+        cited = ", ".join(f"[{label}]" for label in statement.labels)
+        reason, source = next(self._faults(statement, own, evidence, cited), ("", ""))
+        return ClaimVerdict(statement.text, statement.labels, reason, source)
+
+    def _evidence(self, labels: tuple[str, ...]) -> SourceEvidence:
+        if labels not in self._texts:
+            self._texts[labels] = SourceEvidence("\n\n".join(self._sources[label] for label in labels))
+        return self._texts[labels]
+
+    def _repeats(self, own: Sequence[Form]) -> bool:
+        """Whether all that a statement says is what the user stated."""
+        return bool(self._stated.text) and all(
+            self._stated.has_word(f) if f.kind is FormKind.WORD else self._stated.has(f, self._language) for f in own if f.is_content
+        )
+
+    def _unknown(self, statement: Statement, own: Sequence[Form], evidence: SourceEvidence) -> list[str]:
+        """Values, dates, codes and names of a statement that neither its sources nor the query have, and that it does not compute."""
+        moments = [*days(statement.text), *times(statement.text)]
+        strange = [m for m in moments if not evidence.has_moment(m) and not self._query.has_moment(m)]
+        plain = [f for f in own if f.is_hard and not any(m.start < f.end and f.start < m.end for m in moments)]
+        plain = [f for f in plain if f.text != "I"]
+        missing = [f for f in plain if not evidence.has(f, self._language) and not self._query.has(f, self._language)]
+        left = [f for f in missing if not _is_counted(f, statement) and not _is_computed(f, own, missing, self._language)]
+        found = {m.start: f"date or time {statement.text[m.start : m.end]}" for m in strange} | {
+            f.start: f"{f.kind.value} {f.text}" for f in left
+        }
+        return [found[start] for start in sorted(found)]
+
+    def _faults(self, statement: Statement, own: Sequence[Form], evidence: SourceEvidence, cited: str) -> Iterator[tuple[str, str]]:
+        near = evidence.near(own)
+        if unknown := self._unknown(statement, own, evidence):
+            yield f"{', '.join(unknown)}: not in {cited}", evidence.shown(near)
+        for found in _QUOTATION.finditer(statement.text):
+            if unit_key(found[1]) not in evidence.normalized and unit_key(found[1]) not in self._query.normalized:
+                yield f'the quotation "{_shorten(found[1])}" is not in {cited}', evidence.shown(near)
+        if not evidence.speaks(self._language):
+            return
+        words = [f for f in own if f.kind in (FormKind.WORD, FormKind.NAME) and not self._query.has_word(f)]
+        absent = [f for f in words if not evidence.has_word(f)]
+        if len(words) >= _MIN_WORDS and len(absent) > (1 - _MIN_COVERED) * len(words):
+            yield f"{cited} has nothing of: {', '.join(f.text for f in absent)}", evidence.shown(near)
+        yield from _misplaced(statement, own, self._query, evidence, self._language)
+        yield from self._turned(statement, own, evidence, near)
+
+    def _turned(
+        self, statement: Statement, own: Sequence[Form], evidence: SourceEvidence, near: Sequence[int]
+    ) -> Iterator[tuple[str, str]]:
+        """The negation, force or value that the nearest unit of the source turns, where no other one says what the statement says."""
+        found: list[tuple[str, str]] = []
+        if sum(f.is_content for f in own) < MIN_TURNED:
+            return
+        for order in near:
+            unit = evidence.index.units[order]
+            if len(evidence.index.forms(order)) > _MOST_LONGER * len(own):
+                continue
+            changes = [
+                d
+                for d in differences(
+                    unit.text, evidence.index.forms(order), statement.text, own, evidence.language, forbids=evidence.index.forbids(order)
+                )
+                if d.is_change and d.reason in _TURNS
+            ]
+            if not changes and evidence.covers(order, own) and (negations(unit.text) > 0) == (negations(statement.text) > 0):
+                return
+            found += [(f"{d.reason}: {d.is_now or '(nothing)'}", unit.text) for d in changes]
+        yield from found[:1]
+        if turned := evidence.turns(statement.text, own, near):
+            yield "another polarity", turned
+
+
+def _misplaced(
+    statement: Statement, own: Sequence[Form], query: SourceEvidence, evidence: SourceEvidence, language: str
+) -> Iterator[tuple[str, str]]:
+    """Values that a source has only of other things: no word of the statement is beside them, or another value is in their place."""
+    moments = [*days(statement.text), *times(statement.text)]
+    plain = [f for f in own if f.is_content and not any(m.start < f.end and f.start < m.end for m in moments)]
+    for form in plain:
+        if form.kind is not FormKind.VALUE or query.has(form, language) or not (holders := evidence.holders(form, language)):
+            continue
+        clause = next(c for c in clauses(statement.text) if form.start < c[1])
+        beside = [f for f in plain if f is not form and clause[0] <= f.start < clause[1]]
+        words = beside if len(beside) >= MIN_BESIDE else [f for f in plain if f is not form]
+        words = [f for f in words if f.key not in form.key.split()]
+        if not words:
+            continue
+        if not evidence.has_key(form) and not any(evidence.share(o, words) for o in holders):
+            yield f"value {form.text}: of something else in the source", evidence.index.units[holders[0]].text
+            continue
+        rival = evidence.rival(form, own, words, holders)
+        if rival is not None:
+            yield f"value {form.text}: the source has {rival[0]} in its place", rival[1]
+
+
+def _is_counted(form: Form, statement: Statement) -> bool:
+    """Whether a number is that of the lines which the statement introduces."""
+    number = numeral_value(form.text)
+    return statement.items > 0 and (str(number) if number is not None else form.text) == str(statement.items)
+
+
+def _is_computed(form: Form, own: Sequence[Form], missing: Sequence[Form], language: str) -> bool:
+    """Whether a number is the sum of the other values of its statement, or the sum, difference, product or ratio of two of them."""
+    result = _amount(form, language)
+    known = [f for f in own if f.kind is FormKind.VALUE and f not in missing]
+    others = [float(part) for f in known for q in quantities(f.text, language) for part in numbers_of(q)]
+    if result is None or len(others) < 2:
+        return False
+    pairs = [(a, b) for n, a in enumerate(others) for m, b in enumerate(others) if n != m]
+    results = [sum(others), *(x for a, b in pairs for x in (a + b, a - b, a * b, *([a / b] if b else [])))]
+    return any(abs(x - result) <= _TOLERANCE for x in results)
+
+
+def _amount(form: Form, language: str) -> float | None:
+    numbers = [part for q in quantities(form.text, language) for part in numbers_of(q)]
+    return float(numbers[0]) if len(numbers) == 1 else None
+
+
+def _shorten(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _MOST_SHOWN else plain[: _MOST_SHOWN - 4].rsplit(" ", 1)[0] + " ..."

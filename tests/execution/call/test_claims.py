@@ -1,0 +1,85 @@
+"""The evidence gate on hand-written answers: right, invented, half-invented and miscited ones, honest absences, greetings."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandora_dagster.compression.verification.claim_support import judge_claims
+from pandora_dagster.contracts.model_calls import Source
+from pandora_dagster.execution.call.quality_gates import evidence_gate
+
+REPOSITORY = Path(__file__).parents[3]
+SHARED = REPOSITORY.parent / "shared" / "data" / "documents" / "documents.jsonl"
+ANSWERS = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "answers.jsonl").read_text().splitlines()]
+REFUSED = ("invented", "half", "miscited")
+MIN_REFUSED, MIN_PASSED = 0.95, 0.97
+
+
+def example_texts() -> Iterator[tuple[str, str]]:
+    for line in (REPOSITORY / "data" / "example" / "conversations.jsonl").read_text().splitlines():
+        conversation = json.loads(line)
+        said = (f"{m['role']}: {m.get('content') or json.dumps(m.get('tool_calls'))}" for m in conversation["messages"])
+        yield f"example:{conversation['id']}", "\n\n".join(said)
+
+
+def shares(answers: list[dict[str, Any]], texts: dict[str, str]) -> tuple[float, float]:
+    """Share of faulty answers that are refused, and of the others that pass."""
+    counts = {True: [0, 0], False: [0, 0]}
+    for answer in answers:
+        sources = {str(n): texts[name] for n, name in enumerate(answer["sources"], 1)}
+        is_refused = any(c.reason for c in judge_claims(answer["answer"], sources, query=answer["query"]))
+        is_faulty = answer["label"] in REFUSED
+        counts[is_faulty][0] += is_refused == is_faulty
+        counts[is_faulty][1] += 1
+    return counts[True][0] / counts[True][1], counts[False][0] / counts[False][1]
+
+
+def test_answers_over_the_example() -> None:
+    """The shipped conversations: every faulty answer is refused, every right one passes."""
+    answers = [a for a in ANSWERS if a["sources"][0].startswith("example:")]
+    assert len(answers) == 20 and shares(answers, dict(example_texts())) == (1.0, 1.0)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason=f"the documents of {SHARED.name} are not beside this checkout")
+def test_answers_over_the_shared_documents() -> None:
+    """At least 95 % of the answers with an invented or miscited fact are refused, at least 97 % of the others pass."""
+    texts = {document["id"]: document["text"] for document in map(json.loads, SHARED.read_text().splitlines())}
+    refused, passed = shares([a for a in ANSWERS if a["sources"][0] in texts], texts)
+    assert refused >= MIN_REFUSED and passed >= MIN_PASSED
+
+
+DESK = "Ordered: the desk Lofta 140, order ORD-77120, 429.00 euros, delivery on 10 September 2026."
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("The desk cost 429 euros [1]. The chair costs 9,999 euros.", "states a fact and cites no source"),
+        ("The desk cost 439 euros [1].", "value 439 euros: not in [1]"),
+        ("The desk cost 429 dollars [1].", "value 429 dollars: not in [1]"),
+        ("The desk Lofta 140 was delivered on 11 September 2026 [1].", "date or time 11 September 2026"),
+        ("The desk cost 429 euros [1].", ""),
+        ("The desk cost €429.00 [1].", ""),
+        ("Delivery of the desk: 2026-09-10 [1].", ""),
+        ("The desk was delivered on 10 September 2026. It cost 429.00 euros. [1]", ""),
+        ("Ordered [1]:\n- desk: Lofta 140\n- price: 429.00 euros", ""),
+        ("The desk ordered twice: 429 + 429 = 858 euros [1].", ""),
+        ('It says "the desk has white drawers" [1].', "the quotation"),
+    ],
+)
+def test_a_statement_is_compared_with_what_it_cites(answer: str, reason: str, make_recipe: Any) -> None:
+    """The verdict names the statement, what is wrong, and what the source says."""
+    recipe = make_recipe(output_format="markdown", output_schema=None).recipe
+    verdict = evidence_gate(answer, recipe, (Source("1", "turns/turn_000003/context.md"),), texts={"1": DESK})
+    assert verdict.passed == (not reason) and reason in verdict.reason
+    assert not reason or "statements of fact without support" in verdict.reason
+
+
+def test_an_invented_answer_is_refused_also_without_sources(make_recipe: Any) -> None:
+    """Where nothing was gathered, every statement of fact is without support."""
+    recipe = make_recipe(output_format="markdown", output_schema=None).recipe
+    verdict = evidence_gate("Your doctor is Dr. Smith. You were born in 1971. It cost $9999.", recipe, ())
+    assert not verdict.passed and "3 of 3 statements" in verdict.reason

@@ -1,10 +1,10 @@
-"""JSON values of a text with their places; broken JSON gives the values in it that are whole. Takes linear time, at any depth."""
+"""JSON values of a text with their positions; broken JSON gives the values in it that are whole. Takes linear time, at any depth."""
 
 import json
 import re
 from dataclasses import dataclass
 
-_DEEPEST = 64
+_MAX_DEPTH = 64
 """Levels of nesting beyond which a text is no record."""
 _TOKEN = re.compile(
     r'[ \t\r\n]*(?:(?P<sign>[{}\[\],:])|(?P<string>"(?:[^"\\\n]|\\.)*")'
@@ -19,14 +19,15 @@ class JsonValue:
     start: int
     end: int
     value: "str | dict[str, JsonValue] | list[JsonValue]"
-    is_text: bool = False
+    is_string: bool = False
     call: str = ""
     """The tool whose arguments it holds, where a name precedes it."""
     name_start: int = -1
     """Where the name of a member begins."""
 
     @property
-    def begin(self) -> int:
+    def start_with_name(self) -> int:
+        """Where the value begins, or the name before it if it is a member."""
         return self.start if self.name_start < 0 else self.name_start
 
 
@@ -38,15 +39,17 @@ class _Container:
 
 
 def scan_json(text: str, start: int, limit: int = -1) -> tuple[JsonValue | None, list[JsonValue], int]:
-    """The record or list at `start`; None where it is broken or a scalar; the whole records and lists in it, and where it broke."""
+    """Read the record (a JSON object) or list at `start`, up to `limit`.
+
+    Returns it, or None where it is broken or a scalar; the whole records and lists inside a broken one; and where reading ended.
+    """
     whole: list[JsonValue] = []
     stack: list[_Container] = []
     expected = "value"
-    at = start
-    end = limit if limit >= 0 else len(text)
+    at, end = start, limit if limit >= 0 else len(text)
     while token := _TOKEN.match(text, at, end):
         sign, at = token["sign"], token.end()
-        if sign in ("{", "[") and expected in ("value", "value or end") and len(stack) < _DEEPEST:
+        if sign in ("{", "[") and expected in ("value", "value or end") and len(stack) < _MAX_DEPTH:
             stack.append(_Container(JsonValue(at - 1, at, {} if sign == "{" else [])))
             expected = "key or end" if sign == "{" else "value or end"
         elif sign in ("}", "]") and expected.endswith("end") and (sign == "}") == isinstance(stack[-1].value.value, dict):
@@ -68,9 +71,9 @@ def scan_json(text: str, start: int, limit: int = -1) -> tuple[JsonValue | None,
             stack[-1].key, stack[-1].key_start = _decoded(token["string"]), token.start("string")
             expected = "colon"
         elif stack and (token["string"] or token["bare"]) and expected.startswith("value"):
-            content = _decoded(token["string"]) if token["string"] else token["bare"]
-            begin = token.start("string") if token["string"] else token.start("bare")
-            if not _put(stack[-1], JsonValue(begin, at, content, is_text=bool(token["string"]))):
+            literal, is_string = token["string"] or token["bare"], bool(token["string"])
+            content = _decoded(literal) if is_string else literal
+            if not _put(stack[-1], JsonValue(at - len(literal), at, content, is_string)):
                 break
             expected = "comma or end"
         else:

@@ -50,7 +50,7 @@ _DIFF_START = re.compile(r"diff --git |Index: |--- \S|@@ -\d")
 FILE_HEAD = "diff |index |new file|deleted file|similarity|rename |old mode|new mode|Index: |==="
 """How a line begins that names a file of a diff, or says what became of it."""
 _DIFF_LINE = re.compile(rf"[-+ @\\]|{FILE_HEAD}|$")
-_MARKS = (",", ";", "\t")
+_DELIMITERS = (",", ";", "\t")
 _RAISED, _FRAME = re.compile(r"\s*(?:Exception in|Caused by:|(?:\w{1,80}\.){0,12}\w{0,80}(?:Error|Exception))\b"), re.compile(r"\s+at \S")
 _FENCE = re.compile(r"[ >]{0,12}(?:```|~~~)")
 _CLOSER = re.compile(r"[ >]{0,12}(?:`{3,}|~{3,})\s*")
@@ -62,19 +62,22 @@ _JSON = re.compile(
 _CLOSING = re.compile(r"[)\]*]{0,3}")
 _INLINE, _REST = re.compile(r"(?<=\s)[\[{]\s{0,3}(?:\{\s{0,3})?\"(?=[\w-]{1,60}\":)"), re.compile(r"[^\w\n]{0,8}$", re.MULTILINE)
 _FOLLOWING = re.compile(r"[\s,]{0,80}(?=[{\[])")
-_SHORTEST_JSON = 12
+_MAX_INLINE_JSON_CHARACTERS = 12
 _GAP = re.compile(r"(?<=[^\s.!?:•*-])(?: {3,}|\t| {2,}(?=\d))(?=\S)")
 _PROSE = re.compile(r"(?!diff |Exception in|\S*(?:Error|Exception)\b)[^\W\d_](?:[^\t|:;, ]|,? (?=\S))*")
 """A line that begins no other format."""
 _RULE = re.compile(r"[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
-_FAR = 50
-_FEWEST_ROWS, _LONGEST_RULE = 3, 2_000
-_LONGEST_CELL = 300
+_LONG_RUN_LINES = 50
+"""A run of more lines that is no stretch of a format is not tried again from its later lines."""
+_MIN_ROWS, _MAX_RULE_CHARACTERS = 3, 2_000
+_MAX_CELL_CHARACTERS = 300
+_MIN_FITTING_ROWS = 0.8
+"""Share of the lines of a table that must have the width of the first one."""
 
 
 def stretches(source: str, lines: Sequence[Line]) -> list[Stretch]:
     """The lines of `source` in order, divided into stretches; a fence that nothing closes is none."""
-    return _Division(source, lines).divided()
+    return _Division(source, lines).divide()
 
 
 class _Division:
@@ -82,10 +85,10 @@ class _Division:
         self.source, self.lines = source, list(lines)
         self.found: list[Stretch] = []
         self.prose: list[Line] = []
-        self.broken = -1  # up to here a JSON value was read in vain
-        self.barren: dict[LineFormat, int] = {}  # up to this line a long run was found to be no stretch of the format
+        self.json_read_until = -1  # no JSON value begins before this character
+        self.tried_until: dict[LineFormat, int] = {}  # no stretch of the format begins before this line
 
-    def divided(self) -> list[Stretch]:
+    def divide(self) -> list[Stretch]:
         at = 0
         closers = [i for i, line in enumerate(self.lines) if _CLOSER.fullmatch(line.text)]
         while at < len(self.lines):
@@ -123,14 +126,14 @@ class _Division:
         begin = _JSON.match(self.source, line.start)
         if not begin:
             return self._json_at_end(line)
-        if begin.end() < self.broken:
+        if begin.end() < self.json_read_until:
             return []
         values: list[JsonValue] = []
         start: int | None = begin.end()
         while start is not None:
             value, whole, end = scan_json(self.source, start, self.lines[-1].end)
             values += [value] if value else whole
-            self.broken = end
+            self.json_read_until = end
             if value and begin["call"]:
                 value.call, value.name_start = begin["call"], begin.start()
                 closing = _CLOSING.match(self.source, end)
@@ -138,15 +141,15 @@ class _Division:
                 break
             following = _FOLLOWING.match(self.source, end, self.lines[-1].end) if value else None
             start = following.end() if following else None
-        return [one for one in values if one.value and (one.call or one.end - one.start > _SHORTEST_JSON)]
+        return [v for v in values if v.value and (v.call or v.end - v.start > _MAX_INLINE_JSON_CHARACTERS)]
 
     def _json_at_end(self, line: Line) -> list[JsonValue]:
         """The value behind the words of this line, where nothing follows it."""
         begin = _INLINE.search(self.source, line.start, line.end)
-        if not begin or begin.start() < self.broken:
+        if not begin or begin.start() < self.json_read_until:
             return []
-        value, _, self.broken = scan_json(self.source, begin.start(), self.lines[-1].end)
-        following = _REST.match(self.source, self.broken)
+        value, _, self.json_read_until = scan_json(self.source, begin.start(), self.lines[-1].end)
+        following = _REST.match(self.source, self.json_read_until)
         return [value] if value and value.value and following else []
 
     def _take(self, at: int, value: JsonValue) -> int:
@@ -154,7 +157,7 @@ class _Division:
         while self.lines[at].end <= value.start:
             self.prose.append(self.lines[at])
             at += 1
-        before = self.source[self.lines[at].start : value.begin]
+        before = self.source[self.lines[at].start : value.start_with_name]
         if any(map(str.isalnum, before)):
             self.prose.append(Line(before, self.lines[at].start))
         self._close()
@@ -168,13 +171,13 @@ class _Division:
     def _special(self, at: int) -> Stretch | None:
         """The stretch that begins in this line. A long run that was tried in vain is not tried again from its later lines."""
         for name, reader in _FINDERS.items():
-            if at < self.barren.get(name, 0):
+            if at < self.tried_until.get(name, 0):
                 continue
             end, is_stretch = reader(self.lines, at)
             if is_stretch:
                 return Stretch(name, self.lines[at:end])
-            if end - at > _FAR:
-                self.barren[name] = end
+            if end - at > _LONG_RUN_LINES:
+                self.tried_until[name] = end
         return None
 
 
@@ -193,7 +196,7 @@ def _trace(lines: Sequence[Line], at: int) -> RunEnd:
 
 
 def _grid(lines: Sequence[Line], at: int) -> RunEnd:
-    if "|" not in lines[at].text or at + 1 == len(lines) or not _RULE.fullmatch(lines[at + 1].text[:_LONGEST_RULE]):
+    if "|" not in lines[at].text or at + 1 == len(lines) or not _RULE.fullmatch(lines[at + 1].text[:_MAX_RULE_CHARACTERS]):
         return at, False
     if lines[at].text.strip(" >|").count("|") != lines[at + 1].text.strip(" >|").count("|"):
         return at, False
@@ -251,17 +254,17 @@ def _diff(lines: Sequence[Line], at: int) -> RunEnd:
 def _table(lines: Sequence[Line], at: int) -> RunEnd:
     """Three or more lines with as many cells each; lines whose quoting is broken are single rows of it."""
     first, farthest = lines[at].text, at
-    for mark in _MARKS:
+    for mark in _DELIMITERS:
         count = first.count(mark)
         if count < 2 or ". " in first or (mark != "\t" and f"{mark} " in first and first.count(f"{mark} ") == count):
             continue
         fits = partial(_may_be_row, mark=mark, count=count)
         end = _end(lines, at, fits)
         farthest = max(farthest, end)
-        if end - at >= _FEWEST_ROWS:
+        if end - at >= _MIN_ROWS:
             width = len(cells_of(first, mark))
             fitting = sum(len(cells_of(line.text, mark)) == width for line in lines[at:end])
-            if fitting >= 0.8 * (end - at):
+            if fitting >= _MIN_FITTING_ROWS * (end - at):
                 return end, True
     return farthest, False
 
@@ -273,11 +276,11 @@ def _columns(lines: Sequence[Line], at: int) -> RunEnd:
         return at, False
     end = _end(lines, at, lambda line: len(_GAP.findall(line.text[:400])) >= min(gaps, 2))
     is_whole = not lines[at].indent or end == len(lines) or lines[end].is_blank
-    return end, is_whole and end - at >= (2 if gaps > 1 else _FEWEST_ROWS)
+    return end, is_whole and end - at >= (2 if gaps > 1 else _MIN_ROWS)
 
 
 def _may_be_row(line: Line, mark: str, count: int) -> bool:
-    return line.text.count(mark) >= count and len(line.text) < count * _LONGEST_CELL
+    return line.text.count(mark) >= count and len(line.text) < count * _MAX_CELL_CHARACTERS
 
 
 _FINDERS: dict[LineFormat, Callable[[Sequence[Line], int], RunEnd]] = {

@@ -14,10 +14,10 @@ _ERROR = re.compile(
     r"^\s*(?:\w{1,80}\.){0,12}\w{0,80}(?:Error|Exception|Failure)\b[: ]"
     r"|^\W{0,40}(?:ERROR|FATAL|FAILED|E\d{3})\b|\b(?:ERROR|FATAL|CRITICAL)\b"
 )
-_SHORT_CODE = 400
+_MAX_WHOLE_CODE_CHARACTERS = 400
 """Characters up to which code is one unit."""
-_LONGEST_CODE = 12
-"""Lines of a unit of code or of a hunk."""
+_MAX_UNIT_LINES = 12
+"""Lines after which a unit of code ends, and a hunk is divided at the next unchanged line."""
 _FILE_LINE = re.compile(rf"--- |\+\+\+ |{FILE_HEAD}")
 
 
@@ -30,6 +30,7 @@ class LineReader:
     def read(self, stretch: Stretch, tool: str = "") -> None:
         """Add the units of a stretch; `tool` names the tool whose result it is."""
         self.builder.open_block()
+        # the units of the line that introduces the stretch: its units need them
         label, self.builder.label = self.builder.label, ()
         if stretch.value:
             self.records.read(stretch.value, tool)
@@ -51,9 +52,11 @@ class LineReader:
             self._listing(stretch.lines)
 
     def code(self, lines: Sequence[Line], needs: Sequence[int] = ()) -> None:
-        """Whole where it is short, else at its empty lines; a line that names an error is a unit of its own."""
+        """Add code: whole where it is short, else divided at empty lines; a line that names an error is a unit of its own.
+
+        `needs`: units, by their order, that each of these needs."""
         lines = trimmed(lines)
-        whole = sum(len(line.text) for line in lines) <= _SHORT_CODE
+        whole = sum(len(line.text) for line in lines) <= _MAX_WHOLE_CODE_CHARACTERS
         held: list[Line] = []
 
         def close() -> None:
@@ -63,7 +66,7 @@ class LineReader:
 
         for line in lines:
             is_error = bool(_ERROR.search(line.text[:400]))
-            if is_error or len(held) == _LONGEST_CODE or (line.is_blank and not whole):
+            if is_error or len(held) == _MAX_UNIT_LINES or (line.is_blank and not whole):
                 close()
             if is_error:
                 self.builder.add_line(UnitKind.ERROR, line, needs)
@@ -77,30 +80,31 @@ class LineReader:
 
     def _diff(self, lines: Sequence[Line]) -> None:
         """By hunk, signs kept; the lines that name the file are its header. A long hunk is divided before unchanged lines."""
-        head: list[Line] = []
+        head_lines: list[Line] = []
         hunk: list[Line] = []
-        header: tuple[int, ...] = ()
+        header_units: tuple[int, ...] = ()
 
         def close() -> None:
             if hunk:
-                self.builder.add_lines(UnitKind.HUNK, hunk, header)
+                self.builder.add_lines(UnitKind.HUNK, hunk, header_units)
                 hunk.clear()
 
         for line in filled(lines):
             text = line.text
+            # inside a hunk, "--- " before a space or nothing is a removed line ("+++ " an added one), not the name of a file
             if _FILE_LINE.match(text) and not (hunk and text.startswith(("--- ", "+++ ")) and not text[4:5].strip()):
                 close()
-                head.append(line)
+                head_lines.append(line)
                 continue
-            if head:
-                header = (self.builder.add_lines(UnitKind.HEADER, head),)
-                head = []
-            if text.startswith("@@") or (len(hunk) >= _LONGEST_CODE and text[:1] not in "+-" and hunk[-1].text[:1] in "+-"):
+            if head_lines:
+                header_units = (self.builder.add_lines(UnitKind.HEADER, head_lines),)
+                head_lines = []
+            if text.startswith("@@") or (len(hunk) >= _MAX_UNIT_LINES and text[:1] not in "+-" and hunk[-1].text[:1] in "+-"):
                 close()
             hunk.append(line)
         close()
-        if head:
-            self.builder.add_lines(UnitKind.HEADER, head)
+        if head_lines:
+            self.builder.add_lines(UnitKind.HEADER, head_lines)
 
     def _table(self, head: Line, rows: Sequence[Line], needs: Sequence[int]) -> None:
         header = self.builder.add_line(UnitKind.HEADER, head, needs)
@@ -116,7 +120,7 @@ class LineReader:
             self.builder.add_line(UnitKind.ROW, line, needs)
 
     def _listing(self, lines: Sequence[Line]) -> None:
-        """Add rows under their `# ` headers, without speaker: the message before a listing in a shortened text need not be its own."""
+        """Add rows under their `# ` headers, without speaker or headings: the message before one in a shortened text may be another's."""
         header: tuple[int, ...] = ()
         speaker, self.builder.speaker = self.builder.speaker, ""
         with self.builder.without_context():

@@ -8,7 +8,7 @@ from markdown_it.token import Token
 
 from pandora_dagster.documents.units.line_formats import LineFormat, stretches
 from pandora_dagster.documents.units.line_units import LineReader
-from pandora_dagster.documents.units.paragraphs import is_bold, is_labeled, is_title, underlined_headings, unwrapped
+from pandora_dagster.documents.units.paragraphs import is_labeled, is_title, underlined_headings, unwrapped
 from pandora_dagster.documents.units.source_lines import Line, filled, trimmed
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.documents.units.unit_builder import UnitBuilder
@@ -18,13 +18,15 @@ _MARKDOWN = MarkdownIt("commonmark", {"maxNesting": 20}).disable(["code", "lhead
 _LEAVES = ("heading_open", "fence", "paragraph_open")
 _QUOTE = re.compile(r"(?:\s{0,3}> ?)+")
 _MARKED = re.compile(r"\s*(?:[-*+#>|`~=:_]|\d{1,9}[.)])|.{0,400}\|")
-_LETTERED, _SENTENCE_ENDS, _LITERAL = re.compile(r"\s*\(?[a-z]{1,2}\)\s"), ".!?。！？", 3
-_SHORT_ITEM = 240
+_LETTERED, _SENTENCE_ENDS = re.compile(r"\s*\(?[a-z]{1,2}\)\s"), ".!?。！？"
+_LITERAL_INDENT = 3
+"""Characters by which a paragraph is indented more than the one before it if it is literal text."""
+_MAX_ITEM_CHARACTERS = 240
 """Characters up to which an item with several sentences is one unit."""
-_LONGEST_LABEL = 160
-_LONGEST_SHORT = 40
+_MAX_LABEL_CHARACTERS = 160
+"""Characters up to which an item or its first sentence is needed by what is below it."""
 _TITLE_LEVEL = 8
-"""A title without a mark of its own ranks below all headings; that of the document above those."""
+"""A title without a mark of its own ranks below all headings."""
 
 
 class MarkdownReader:
@@ -55,10 +57,10 @@ class _BlockWalk:
 
     def __init__(self, builder: UnitBuilder, line_reader: LineReader, lines: Sequence[Line]) -> None:
         self.builder, self.line_reader, self.lines = builder, line_reader, lines
-        self.read = 0  # lines
+        self.lines_read = 0
         self.quotes = 0
         self.items: list[tuple[int, int]] = []  # level of the token, first unit of the item
-        self.fresh: Line | None = None
+        self.item_start: Line | None = None  # the first line of an item whose text has not been read
         self.lead: tuple[int, ...] = ()  # the unfinished sentence before `a)`, `b)`
         self.above: tuple[int, ...] = ()  # the same before a list, with no empty line between
         self.indent: int | None = None  # of the last paragraph
@@ -80,7 +82,7 @@ class _BlockWalk:
         for token in _MARKDOWN.parse("\n".join(line.text for line in self.lines)):
             if token.type in ("bullet_list_open", "ordered_list_open") and not self.items:
                 self.builder.open_block()
-                self.above = self.lead if token.map and token.map[0] == self.read else ()
+                self.above = self.lead if token.map and token.map[0] == self.lines_read else ()
             elif token.type in ("bullet_list_close", "ordered_list_close") and token.level == 0:
                 self.items = []
             elif token.type == "blockquote_open":
@@ -90,20 +92,20 @@ class _BlockWalk:
             elif token.map and token.nesting >= 0:
                 if token.type in _LEAVES:
                     self._unread(token.map[0])
-                    self.read = token.map[1]
+                    self.lines_read = token.map[1]
                 self._block(token, self.lines[token.map[0] : token.map[1]])
         self._unread(len(self.lines))
 
     def _unread(self, end: int) -> None:
         """Lines in no block: a bare `1.`, or what is nested deeper than Markdown is read."""
-        for line in self.lines[self.read : end]:
+        for line in self.lines[self.lines_read : end]:
             if any(map(str.isalnum, line.text)):
                 self.builder.open_block()
                 self.builder.add_sentences(UnitKind.SENTENCE, [line])
 
     def _block(self, token: Token, lines: Sequence[Line]) -> None:
         if token.type == "list_item_open":
-            self.fresh = lines[0]
+            self.item_start = lines[0]
             self.items = [item for item in self.items if item[0] < token.level]
         elif token.type == "heading_open":
             title = lines[0].stripped()
@@ -129,7 +131,7 @@ class _BlockWalk:
         lines = filled(lines)
         if not lines:
             return
-        if token.level >= 2 + self.quotes and (self.fresh or self.items):
+        if token.level >= 2 + self.quotes and (self.item_start or self.items):
             self._item(token.level, unwrapped(lines, self.builder.layout, self.builder.language))
         else:
             self.items = []
@@ -139,42 +141,27 @@ class _BlockWalk:
         """A paragraph; indented deeper than the one before it is literal text, which needs the sentence that introduces it."""
         self.builder.open_block()
         indent = min(line.indent for line in lines)
-        if not self.quotes and self.indent is not None and indent >= self.indent + _LITERAL:
+        if not self.quotes and self.indent is not None and indent >= self.indent + _LITERAL_INDENT:
             self.line_reader.code(lines, self.builder.label)
             return
         self.indent = indent
-        self._sentences(self._titled(unwrapped(lines, self.builder.layout, self.builder.language)))
+        self._sentences(unwrapped(lines, self.builder.layout, self.builder.language))
 
     def _sentences(self, groups: Sequence[Sequence[Line]]) -> None:
         """The units of a paragraph. `a)`, `b)` need the unfinished sentence before them, lines below a label need it."""
-        made: list[int] = []
+        units: list[int] = []
         label: tuple[int, ...] = ()
         for group in groups:
             is_lettered = bool(_LETTERED.match(group[0].text))
             kind = UnitKind.QUOTE if self.quotes else UnitKind.ITEM if is_lettered else UnitKind.SENTENCE
             added = self._add(kind, group, (*label, *(self.lead if is_lettered else ())))
-            made += added
-            if len(made) == 1 and len(group) == 1 and len(groups) > 1:
-                label = self._label_of(made)
+            units += added
+            if len(units) == 1 and len(group) == 1 and len(groups) > 1:
+                label = self._label_of(units)
             if added and not is_lettered:
                 is_open = self.builder.units[added[-1]].text.rstrip('*_ "”)')[-1:] not in _SENTENCE_ENDS
                 self.lead = (added[-1],) if is_open else ()
-        self.builder.label = self._label_of(made)
-
-    def _titled(self, groups: Sequence[Sequence[Line]]) -> Sequence[Sequence[Line]]:
-        """The first line of a paragraph of several, and the first line of a document, may be a title of what follows."""
-        first = groups[0]
-        begins = not self.builder.units and len(groups) == 1 and self.lines[-1].start > first[0].start
-        longer = len(groups) > 1 and any(len(line.text) > _LONGEST_SHORT for line in groups[1])
-        if (
-            self.quotes
-            or len(first) > 1
-            or not (is_bold(first) or (not self.builder.message and (begins or longer) and is_title(first[0])))
-        ):
-            return groups
-        title = first[0].stripped()
-        self.builder.open_heading(_TITLE_LEVEL - begins, title.text, title.start, title.end)
-        return groups[1:]
+        self.builder.label = self._label_of(units)
 
     def _add(self, kind: UnitKind, group: Sequence[Line], needs: Sequence[int] = (), level: int = 0) -> list[int]:
         if is_labeled(group):
@@ -186,15 +173,15 @@ class _BlockWalk:
 
         Lines of their own below it that are not indented are no part of it, though Markdown says so: `(3)` behind `2.` in a law.
         """
-        fresh, self.fresh = self.fresh, None
-        end = next((n for n, group in enumerate(groups) if n and fresh and group[0].indent <= groups[0][0].indent), len(groups))
+        item_start, self.item_start = self.item_start, None
+        end = next((n for n, group in enumerate(groups) if n and item_start and group[0].indent <= groups[0][0].indent), len(groups))
         own, below = groups[:end], groups[end:]
         around = [unit for depth, unit in self.items if depth < level]
         if below and not around and len(own) == 1 and len(own[0]) == 1 and is_title(own[0][0]):
             title = own[0][0].stripped()
             self.builder.open_heading(_TITLE_LEVEL, title.text, title.start, title.end)
         else:
-            self._add_item(level, own, around[-1:], is_first=bool(fresh))
+            self._add_item(level, own, around[-1:], is_first=bool(item_start))
         if below:
             self.items = []
             self._sentences(below)
@@ -204,23 +191,28 @@ class _BlockWalk:
         first = len(self.builder.units)
         needs = self.builder.label or self.above
         if around:
-            needs = tuple(unit for unit in around if len(self.builder.units[unit].text) < _LONGEST_LABEL)
-        short = len(groups) == 1 and sum(len(line.text) for line in groups[0]) <= _SHORT_ITEM
+            needs = tuple(unit for unit in around if len(self.builder.units[unit].text) < _MAX_LABEL_CHARACTERS)
+        short = len(groups) == 1 and sum(len(line.text) for line in groups[0]) <= _MAX_ITEM_CHARACTERS
         for number, group in enumerate(groups):
             kind = UnitKind.ITEM if is_first and not number else UnitKind.SENTENCE
             if short:
                 self.builder.add_joined(kind, group, needs, level=depth)
             else:
                 self._add(kind, group, needs, depth)
-            if not number and is_first and len(self.builder.units) == first + 1 and len(self.builder.units[first].text) < _LONGEST_LABEL:
+            if (
+                not number
+                and is_first
+                and len(self.builder.units) == first + 1
+                and len(self.builder.units[first].text) < _MAX_LABEL_CHARACTERS
+            ):
                 needs = (*needs, first)
         if is_first and len(self.builder.units) > first:
             self.items.append((level - 1, first))
 
-    def _label_of(self, made: Sequence[int]) -> tuple[int, ...]:
+    def _label_of(self, units: Sequence[int]) -> tuple[int, ...]:
         """The last sentence of a paragraph where it introduces what comes next; a title alone does so for a list."""
-        if not made:
+        if not units:
             return ()
-        last = self.builder.units[made[-1]]
-        introduces = last.text.rstrip("*_ ").endswith((":", "：")) or (len(made) == 1 and is_title(Line(last.text, last.start)))
-        return (made[-1],) if introduces else ()
+        last = self.builder.units[units[-1]]
+        introduces = last.text.rstrip("*_ ").endswith((":", "：")) or (len(units) == 1 and is_title(Line(last.text, last.start)))
+        return (units[-1],) if introduces else ()

@@ -8,16 +8,17 @@ from pandora_dagster.documents.units.source_lines import Line
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.documents.units.unit_builder import UnitBuilder
 
-_LONG_RECORD = 600
-"""Characters of source from which a value is records of its own rather than a cell."""
-_LONG_TEXT = 200
-"""Characters from which a text with several sentences is no cell."""
-_LONGEST_ARGUMENT = 60
-_LONGEST_CELL = 60
-"""Characters of a text in a list of records from which they are rows of their own."""
-_LEAST_CELLS = 0.75
+_MAX_NESTED_CHARACTERS = 600
+"""Characters of source up to which a record or list is a cell; a longer one is records of its own."""
+_MAX_TEXT_CHARACTERS = 200
+"""Characters up to which a text with several sentences is a cell."""
+_MAX_ARGUMENT_CHARACTERS = 60
+"""Characters up to which an argument of a call is a column of its answer."""
+_MAX_INNER_TEXT_CHARACTERS = 60
+"""Characters of the texts in a list of records up to which the list is a cell."""
+_MIN_FILLED_CELLS = 0.75
 """Share of the cells that must be there, from which records with different names are one table."""
-_NOTHING = JsonValue(-1, -1, "")
+_MISSING_CELL = JsonValue(-1, -1, "")
 _SENTENCE_END = re.compile(r"[.!?。！？]\s+\S|\n")
 
 
@@ -34,7 +35,9 @@ class RecordReader:
         """Add the units of a value; `tool` names the tool whose result it is."""
         if value.call:
             self._arguments = self._asked(_members(value))
-            self.builder.add(UnitKind.CALL, " ".join(self.builder.source[value.begin : value.end].split()), value.begin, value.end)
+            self.builder.add(
+                UnitKind.CALL, " ".join(self.builder.source[value.start_with_name : value.end].split()), value.start_with_name, value.end
+            )
             return
         calls = value.value if isinstance(value.value, list) else []
         if calls and all(isinstance(call.value, dict) and {"name", "arguments"} <= call.value.keys() for call in calls):
@@ -47,10 +50,10 @@ class RecordReader:
 
     def _call(self, call: JsonValue) -> None:
         members = _members(call)
-        given = members["arguments"]
-        arguments = _members(given)
-        if not isinstance(given.value, dict):
-            arguments = {"arguments": given} if isinstance(given.value, list) else _read_text(given)
+        value = members["arguments"]
+        arguments = _members(value)
+        if not isinstance(value.value, dict):
+            arguments = {"arguments": value} if isinstance(value.value, list) else _read_text(value)
         shown = ", ".join(f"{name}={_flat(value)}" for name, value in arguments.items())
         self.builder.add(UnitKind.CALL, f"{_flat(members['name'])}({shown})", call.start, call.end)
         self._arguments = self._asked(arguments)
@@ -58,7 +61,7 @@ class RecordReader:
     def _asked(self, arguments: dict[str, JsonValue]) -> dict[str, str]:
         self._asked_in = self.builder.message
         short = {name: _flat(value) for name, value in arguments.items() if isinstance(value.value, str)}
-        return {name: text for name, text in short.items() if len(text) < _LONGEST_ARGUMENT}
+        return {name: text for name, text in short.items() if len(text) < _MAX_ARGUMENT_CHARACTERS}
 
     def _record(self, path: str, value: JsonValue, tool: str) -> None:
         if isinstance(value.value, dict):
@@ -76,10 +79,10 @@ class RecordReader:
         if records and len(records) >= len(values) and not any(_is_apart(v) for one in records for v in _members(one).values()):
             names = dict.fromkeys(name for one in records for name in _members(one))
             inner = {name: _inner_names([_members(one)[name] for one in records if name in _members(one)]) for name in names}
-            alike = sum(len(_members(one)) for one in records) >= _LEAST_CELLS * len(names) * len(records)
+            alike = sum(len(_members(one)) for one in records) >= _MIN_FILLED_CELLS * len(names) * len(records)
             for number, one in enumerate(records):
-                cells = {name: _members(one).get(name, _NOTHING) for name in names} if alike else _members(one)
-                self._row(one.start if number else whole.begin, one.end, cells, inner, tool, title=path)
+                cells = {name: _members(one).get(name, _MISSING_CELL) for name in names} if alike else _members(one)
+                self._row(one.start if number else whole.start_with_name, one.end, cells, inner, tool, title=path)
             return
         for number, one in enumerate(values):
             if not number:
@@ -93,10 +96,10 @@ class RecordReader:
         own = {name: value for name, value in members.items() if not _is_apart(value)}
         if own:
             inner = {name: _inner_names([value]) for name, value in own.items()}
-            start, end = min(whole.begin, *(v.begin for v in own.values())), max(v.end for v in own.values())
+            start, end = min(whole.start_with_name, *(v.start_with_name for v in own.values())), max(v.end for v in own.values())
             self._row(start, end, own, inner, tool, path)
         elif members:
-            next(iter(members.values())).name_start = whole.begin
+            next(iter(members.values())).name_start = whole.start_with_name
         for name, value in members.items():
             if name in own:
                 continue
@@ -128,29 +131,28 @@ class RecordReader:
     def _header(self, columns: Sequence[str], start: int, end: int, tool: str, title: str) -> int:
         """The header unit of a table; the same columns again are the same table, wherever they are."""
         name = " ".join(filter(None, (tool, title)))
-        known = (name, "" if tool else self.builder.speaker, *columns)
-        if known not in self._tables:
+        table = (name, "" if tool else self.builder.speaker, *columns)
+        if table not in self._tables:
             self.builder.open_block()
             text = "# " + (f"{name}: " if name else "") + " | ".join(columns)
             if tool:
                 with self.builder.without_context():
-                    self._tables[known] = self.builder.add(UnitKind.HEADER, text, start, end)
+                    self._tables[table] = self.builder.add(UnitKind.HEADER, text, start, end)
             else:
-                self._tables[known] = self.builder.add(UnitKind.HEADER, text, start, end)
-        return self._tables[known]
+                self._tables[table] = self.builder.add(UnitKind.HEADER, text, start, end)
+        return self._tables[table]
 
     def _text(self, path: str, value: JsonValue) -> None:
-        """A text with several sentences is a unit for each, the first one with its name before it."""
-        begin = value.start if value.name_start < 0 else value.name_start
-        content = _flat(value)
+        """Add a text: a unit for each of several sentences, under a header with the name of the text; else a row `name: text`."""
+        start, content = value.start_with_name, _flat(value)
         label = f"{path.rpartition('.')[2]}: " if path and value.name_start >= 0 else ""
         source = self.builder.source[value.start + 1 : value.end - 1]
-        if not value.is_text or "\\" in source or not _is_apart(value):
-            self.builder.add(UnitKind.ROW, label + content, begin, value.end)
+        if not value.is_string or "\\" in source or not _is_apart(value):
+            self.builder.add(UnitKind.ROW, label + content, start, value.end)
             return
         first = len(self.builder.units)
         if label:
-            first = self.builder.add(UnitKind.HEADER, label.rstrip(), begin, value.start)
+            first = self.builder.add(UnitKind.HEADER, label.rstrip(), start, value.start)
         self.builder.add_sentences(UnitKind.SENTENCE, [Line(source, value.start + 1)], (first,))
 
 
@@ -164,7 +166,10 @@ def _named_records(name: str, value: JsonValue) -> list[JsonValue]:
     if all(any(cell.value == key for cell in _members(one).values()) for key, one in inner):
         return [one for _, one in inner]
     return [
-        JsonValue(one.begin, one.end, {name: JsonValue(one.begin, one.begin, key, is_text=True), **_members(one)}) for key, one in inner
+        JsonValue(
+            one.start_with_name, one.end, {name: JsonValue(one.start_with_name, one.start_with_name, key, is_string=True), **_members(one)}
+        )
+        for key, one in inner
     ]
 
 
@@ -180,14 +185,14 @@ def _read_text(value: JsonValue) -> dict[str, JsonValue]:
 
 
 def _is_apart(value: JsonValue) -> bool:
-    """Whether a value is more than a cell."""
+    """Whether a value is too large for a cell."""
     if isinstance(value.value, str):
-        return len(value.value) > _LONG_TEXT and bool(_SENTENCE_END.search(value.value))
+        return len(value.value) > _MAX_TEXT_CHARACTERS and bool(_SENTENCE_END.search(value.value))
     if len(value.value) < 2:
         return False
     members = [member for one in value.value for member in _members(one).values()] if isinstance(value.value, list) else []
-    long_cell = any(isinstance(member.value, str) and len(member.value) > _LONGEST_CELL for member in members)
-    return long_cell or value.end - value.start > _LONG_RECORD
+    long_cell = any(isinstance(member.value, str) and len(member.value) > _MAX_INNER_TEXT_CHARACTERS for member in members)
+    return long_cell or value.end - value.start > _MAX_NESTED_CHARACTERS
 
 
 def _inner_names(values: Iterable[JsonValue]) -> tuple[str, ...]:
@@ -206,7 +211,7 @@ def _head(name: str, inner: tuple[str, ...]) -> str:
 def _flat(value: JsonValue, inner: tuple[str, ...] = ()) -> str:
     """A value in one line."""
     if isinstance(value.value, str):
-        return "" if value.value == "null" and not value.is_text else " ".join(value.value.split())
+        return "" if value.value == "null" and not value.is_string else " ".join(value.value.split())
     if isinstance(value.value, list):
         if inner:
             return "; ".join(

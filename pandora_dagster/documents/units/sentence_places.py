@@ -6,23 +6,23 @@ from functools import cache
 
 from pandora_dagster.language.sentences import sentence_spans
 
-_LONGEST = 2_000
+_MAX_SENTENCE_CHARACTERS = 2_000
 """Characters of a sentence without any end beyond which it is divided at white space, so that it can be shown at all."""
-_NO_SENTENCE = re.compile(r"\W*\w{0,3}[.)\]]\W*")
+_NUMBERING = re.compile(r"\W*\w{0,3}[.)\]]\W*")
 """`1.`, `(a)`, `.. [4]`: the number of what follows."""
-_ASKS = re.compile(r"[?？][\s\"”’»)]*$")
+_QUESTION_END = re.compile(r"[?？][\s\"”’»)]*$")
 _ANSWER = re.compile(
     r"[\"“„«]?(?:[-–—] |(?:yes|no|none|nope|ja|nein|doch|oui|non|si|sí|no|nee|sim|não|tak|nie|はい|いいえ|да|нет)\b)", re.IGNORECASE
 )
-_SHORT_QUESTION, _SHORT_NUMBER = 160, 12
-"""A short question and the yes or no behind it are one unit."""
+_MAX_QUESTION_CHARACTERS, _MAX_NUMBERING_CHARACTERS = 160, 12
+"""A question up to this length and the yes or no after it are one unit; so are a number and what it numbers."""
 _NUMBER_END = re.compile(r"(?:^|[\s(])(?:\d{1,2}|[A-Za-z])\.$")
-"""`that 1.`, `am 3.`: whether the point ends a sentence is not known, so that what follows belongs to it."""
+"""`that 1.`, `am 3.`: it is not known whether the point ends a sentence, so what follows belongs to it."""
 
 # Clauses of speech that was written down without punctuation, divided where a new one opens and never inside a phrase.
 
-_SHORTEST_CLAUSE, _LEAST_TEXT, _MARKS_EVERY = 40, 300, 250
-"""Characters of a clause at least; of a text that is divided; and between two marks of punctuation in one that is not."""
+_MIN_CLAUSE_CHARACTERS, _MIN_SPEECH_CHARACTERS, _MAX_MARK_DISTANCE = 40, 300, 250
+"""Characters of a clause; of a text that is divided; and from one punctuation mark to the next in a text that is not."""
 _FILLERS = {"en": "um|uh|okay|ok|alright", "de": "ähm|äh|okay", "fr": "euh|bon|bah", "es": "eh|bueno|okay"}
 _CONNECTIVES = {
     "en": "and|but|so|because|now|then|or|well|also",
@@ -41,31 +41,31 @@ _MARK = re.compile(r"[.,;:!?。、]")
 
 def sentence_places(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Start and end of each sentence of `text`, white space around it left out."""
-    begun = -1
+    unfinished = -1  # where a sentence begins that goes on
     for start, end in sentence_spans(text, language):
-        first = start if begun < 0 else begun
-        begun = first if _is_unfinished(text, start, end) and end - first < _LONGEST else -1
-        if begun < 0:
+        first = start if unfinished < 0 else unfinished
+        unfinished = first if _is_unfinished(text, start, end) and end - first < _MAX_SENTENCE_CHARACTERS else -1
+        if unfinished < 0:
             for clause in _clauses(text, first, end, language):
                 yield from _divided(text, *clause)
-    if begun >= 0:
-        yield begun, len(text.rstrip())
+    if unfinished >= 0:
+        yield unfinished, len(text.rstrip())
 
 
 def _is_unfinished(text: str, start: int, end: int) -> bool:
     """Whether what follows `text[start:end]` belongs to it: a question its answer, a number what it counts."""
     if text[end - 1] == "." and _NUMBER_END.search(text[max(start, end - 6) : end]):
         return True
-    if end - start < _SHORT_QUESTION and _ASKS.search(text[max(start, end - 4) : end]):
+    if end - start < _MAX_QUESTION_CHARACTERS and _QUESTION_END.search(text[max(start, end - 4) : end]):
         return bool(_ANSWER.match(text[end : end + 24].lstrip()))
-    return end - start < _SHORT_NUMBER and bool(_NO_SENTENCE.fullmatch(text, start, end))
+    return end - start < _MAX_NUMBERING_CHARACTERS and bool(_NUMBERING.fullmatch(text, start, end))
 
 
 def _divided(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    while end - start > _LONGEST:
-        cut = text.rfind(" ", start + 1, start + _LONGEST)
+    while end - start > _MAX_SENTENCE_CHARACTERS:
+        cut = text.rfind(" ", start + 1, start + _MAX_SENTENCE_CHARACTERS)
         if cut < 0:
-            cut = start + _LONGEST
+            cut = start + _MAX_SENTENCE_CHARACTERS
         yield start, cut
         start = cut + 1 if text[cut : cut + 1] == " " else cut
     if start < end:
@@ -83,9 +83,9 @@ def _opener(language: str) -> re.Pattern[str] | None:
 def _clauses(text: str, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
     """The clauses of `text[start:end]`; all of it where it has punctuation, is short, or its language has no known openers."""
     opener = _opener(language)
-    if opener and end - start > _LEAST_TEXT and len(_MARK.findall(text, start, end)) * _MARKS_EVERY < end - start:
-        for found in opener.finditer(text, start, end):
-            if found.start() - start >= _SHORTEST_CLAUSE and end - found.start() >= _SHORTEST_CLAUSE:
-                yield start, found.start() - 1
-                start = found.start()
+    if opener and end - start > _MIN_SPEECH_CHARACTERS and len(_MARK.findall(text, start, end)) * _MAX_MARK_DISTANCE < end - start:
+        for opening in (match.start() for match in opener.finditer(text, start, end)):
+            if min(opening - start, end - opening) >= _MIN_CLAUSE_CHARACTERS:
+                yield start, opening - 1
+                start = opening
     yield start, end

@@ -1,12 +1,12 @@
-"""Lines of a text with their places, and lines joined to one text whose places are known."""
+"""Lines of a text with their positions, and lines joined to one text whose characters keep their positions in the source."""
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_WIDEST, _SHORTEST = 130, 30
-"""Width of hard-wrapped text at most, and length of a line that is."""
+_MAX_WIDTH, _MIN_WRAPPED_LINE = 130, 30
+"""Width of hard-wrapped text, and length of a line in it that goes on in the next one."""
 _QUOTES = re.compile(r"^(?:>\s?)+")
 _ITEM = re.compile(r"\s*(?:[-*•+>|#\[{}\"]|\(?\d{1,3}[.)]\s|\(?[a-z][.)]\s|.{1,40}?:\s|\d{4}-\d\d-\d\d|\.\. |::)")
 _BREAK = re.compile(r"\r\n|\n|\r")
@@ -43,15 +43,15 @@ def lines_of(text: str) -> list[Line]:
     """The lines of `text`; `\\n`, `\\r\\n` and `\\r` end one."""
     lines: list[Line] = []
     at = 0
-    for found in _BREAK.finditer(text):
-        lines.append(Line(text[at : found.start()], at))
-        at = found.end()
+    for line_break in _BREAK.finditer(text):
+        lines.append(Line(text[at : line_break.start()], at))
+        at = line_break.end()
     lines.append(Line(text[at:], at))
     return lines
 
 
 class LineLayout:
-    """How wide the lines of a text are, by which hard-wrapped ones are known."""
+    """How wide the lines of a text are, which shows whether they are hard-wrapped."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._starts = [line.start for line in lines]
@@ -76,16 +76,16 @@ class LineLayout:
         width, length = self._widths[place], self._lengths[place]
         first = line.text.split(maxsplit=1)[:1] or [""]
         fits = length + 1 + len(first[0]) <= width
-        return not fits and width <= _WIDEST and length >= _SHORTEST and not self._items[self._index(line)]
+        return not fits and width <= _MAX_WIDTH and length >= _MIN_WRAPPED_LINE and not self._items[self._index(line)]
 
     def _index(self, line: Line) -> int:
         return max(0, bisect_right(self._starts, line.start) - 1)
 
 
 class JoinedLines:
-    """Lines joined to one text of the same length, each position of which has its place in the source.
+    """Lines joined to one text; `place` gives the position in the source of each of its characters.
 
-    `text` has single blanks between the lines; `shown` a line break where it is not sure that a line is hard-wrapped.
+    `text` has single blanks between the lines; `shown`, of the same length, has a line break where a line may not be hard-wrapped.
     """
 
     def __init__(self, lines: Iterable[Line], layout: LineLayout) -> None:

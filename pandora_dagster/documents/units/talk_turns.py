@@ -1,4 +1,8 @@
-"""Division of a talk, a mail thread or a transcript into the turns of its speakers."""
+"""Division of a talk, a mail thread or a transcript into the turns of its speakers.
+
+Known are roles (`user:`), names before messages (`Ann:`, `[10:42] Ann:`), names with times above them, and headers of mails at each level
+of quotation. Names are speakers only where they come back or where nearly every line has one.
+"""
 
 import re
 from collections import Counter
@@ -36,16 +40,16 @@ _WROTE = re.compile(
     r"(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|escreveu|napisał|skrev)\s?:\s*$"
 )
 _QUOTE = re.compile(r"(?:> ?)*")
-_LEAST_SHARE, _MOST_LABELED = 0.6, 0.9
-"""Share of the paragraphs that begin with a label that comes back, from which labels are speakers; and of the lines with any label, from
-which one that comes once is a speaker too."""
+_MIN_LABELED_PARAGRAPHS, _MIN_LABELED_LINES = 0.6, 0.9
+"""Share of the paragraphs that begin with a label that comes back, from which labels are speakers; and share of the lines with any label,
+from which a label that comes once is a speaker too."""
 _HEADING, _LINK = re.compile(r"#{1,6} \S"), re.compile(r"\W*(?:https?://|www\.)")
 _FENCES = ("```", "~~~")
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one speaker says; `label` is "" for what comes before the first one."""
+    """What one speaker says; `label` is "" for what comes before the first speaker."""
 
     label: str
     text: str
@@ -78,22 +82,22 @@ def _talk(lines: Sequence[Line]) -> list[Turn]:
         known = frozenset[str]()
     elif not known:
         return []
-    found = [Turn("", "", lines[0].start, lines[0].start)]
+    divided = [Turn("", "", lines[0].start, lines[0].start)]
     fences = [line.text.lstrip().startswith(_FENCES) for line in lines]
     fenced, all_closed = False, sum(fences) % 2 == 0
     for line, is_fence, (role, label) in zip(lines, fences, labels, strict=True):
         fenced ^= is_fence and all_closed
         match = role or (label if label and label["name"] in known else None)
-        if known and not match and not fenced and found[-1].label and _HEADING.match(line.text):
-            found.append(Turn("", "", line.start, line.start, [line], in_document=True))
+        if known and not match and not fenced and divided[-1].label and _HEADING.match(line.text):
+            divided.append(Turn("", "", line.start, line.start, [line], in_document=True))
         elif match and not fenced:
             end = line.start + match.end()
-            found.append(
+            divided.append(
                 Turn(match["name"], match[0].strip(), line.start, end, [line.after(match.end()).stripped()], in_document=bool(known))
             )
         else:
-            found[-1].lines.append(line)
-    return found
+            divided[-1].lines.append(line)
+    return divided
 
 
 def _label(line: Line) -> re.Match[str] | None:
@@ -108,9 +112,9 @@ def _speakers(lines: Sequence[Line], labels: Sequence[re.Match[str] | None]) -> 
     known = frozenset({name for name, count in counts.items() if count > 1} | (stamped if len(stamped) > 1 else set[str]()))
     starts = sum(not line.is_blank and (not i or lines[i - 1].is_blank) for i, line in enumerate(lines))
     filled = sum(not line.is_blank for line in lines)
-    if len(known) < 2 or sum(counts[name] for name in known) < _LEAST_SHARE * max(1, min(starts, filled)):
+    if len(known) < 2 or sum(counts[name] for name in known) < _MIN_LABELED_PARAGRAPHS * max(1, min(starts, filled)):
         return frozenset()
-    return frozenset(counts) if counts.total() >= _MOST_LABELED * filled else known
+    return frozenset(counts) if counts.total() >= _MIN_LABELED_LINES * filled else known
 
 
 def _mails(lines: Sequence[Line]) -> list[Turn]:
@@ -118,8 +122,8 @@ def _mails(lines: Sequence[Line]) -> list[Turn]:
     heads = {i: _sender(lines, i) for i, line in enumerate(lines) if ":" in line.text}
     if not any(heads.values()):
         return []
-    found = [Turn("", "", lines[0].start, lines[0].start)]
-    at_level: dict[int, int] = {0: 0}
+    divided = [Turn("", "", lines[0].start, lines[0].start)]
+    at_level: dict[int, int] = {0: 0}  # level of quotation -> number of its turn
     level = 0
     for i, line in enumerate(lines):
         marks = _QUOTE.match(line.text)
@@ -128,17 +132,17 @@ def _mails(lines: Sequence[Line]) -> list[Turn]:
         if sender:
             is_wrote = bool(_WROTE.match(line.text))
             level = depth + is_wrote
-            at_level = {known: turn for known, turn in at_level.items() if known < level} | {level: len(found)}
-            found.append(Turn(sender, line.text.strip(), line.start, line.end))
+            at_level = {outer: turn for outer, turn in at_level.items() if outer < level} | {level: len(divided)}
+            divided.append(Turn(sender, line.text.strip(), line.start, line.end))
             continue
         if depth != level and not line.is_blank and line.text.strip(" >"):
             level = depth
             owner = at_level.get(depth, -1)
             if owner < 0:
-                at_level[depth] = len(found)
-            found.append(Turn(found[owner].label if owner >= 0 else "", "", line.start, line.start, resumes=owner))
-        found[-1].lines.append(line)
-    return found
+                at_level[depth] = len(divided)
+            divided.append(Turn(divided[owner].label if owner >= 0 else "", "", line.start, line.start, resumes=owner))
+        divided[-1].lines.append(line)
+    return divided
 
 
 def _sender(lines: Sequence[Line], at: int) -> str:

@@ -29,7 +29,7 @@ class Unit:
     """A piece of a text that says something by itself, or with the units that it needs."""
 
     order: int
-    """Its place among the units of the text."""
+    """Its position among the units of the text."""
     kind: UnitKind
     text: str
     """What an output shows: hard-wrapped lines joined, a JSON record as a row under its header."""
@@ -37,8 +37,7 @@ class Unit:
     end: int
     """Its characters in the source."""
     needs: tuple[int, ...]
-    """Units, by their order, without which its meaning changes: speaker, headings, table header, label. A rule and its
-    exception need each other, so that a later unit may be among them."""
+    """Earlier units, by their order, without which its meaning changes: speaker, headings, table header, label."""
     message: int
     """Number of its message in a talk or mail thread, from 1; 0 outside."""
     speaker: str

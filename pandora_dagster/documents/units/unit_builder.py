@@ -1,4 +1,4 @@
-"""Collection of the units of one text, with what holds for all that follow: message, speaker, headings, block."""
+"""Collects the units of one text, each with the message, speaker, headings and block that it is in."""
 
 import re
 from collections.abc import Generator, Iterable, Sequence
@@ -8,7 +8,8 @@ from pandora_dagster.documents.units.sentence_places import sentence_places
 from pandora_dagster.documents.units.source_lines import JoinedLines, Line, LineLayout, lines_of
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
-_NEAREST_HEADINGS = 3
+_MAX_HEADINGS = 3
+"""The nearest headings that a unit needs."""
 _SUBSTANCE = re.compile(r"[^\s!-/:-@\[-`{-~—–…·•]")
 """Any sign but punctuation: lines that consist of marks say nothing."""
 
@@ -23,7 +24,7 @@ class UnitBuilder:
         self.units: list[Unit] = []
         self.message, self.speaker, self.block = 0, "", 0
         self.label: tuple[int, ...] = ()
-        """The line that introduces what comes next: `Steps:`."""
+        """Units of the line that introduces what comes next, such as `Steps:`."""
         self._speaker: int | None = None
         self._headings: list[tuple[int, int]] = []  # level, unit
         self._context: tuple[int, ...] = ()
@@ -55,16 +56,16 @@ class UnitBuilder:
 
     def _open(self, speaker: int | None, headings: list[tuple[int, int]]) -> None:
         self._speaker, self._headings, self.label = speaker, headings, ()
-        above = [unit for _, unit in headings[-_NEAREST_HEADINGS:]]
+        above = [unit for _, unit in headings[-_MAX_HEADINGS:]]
         self._context = tuple(sorted(above if speaker is None else [speaker, *above]))
 
     @contextmanager
     def without_context(self) -> Generator[None]:
         """Units that carry their own context, such as rows under a header of another message."""
-        kept = self._speaker, self._headings
+        speaker, headings = self._speaker, self._headings
         self._open(None, [])
         yield
-        self._open(*kept)
+        self._open(speaker, headings)
 
     def add(
         self, kind: UnitKind, text: str, start: int, end: int, needs: Iterable[int] = (), *, level: int = 0, block: int | None = None

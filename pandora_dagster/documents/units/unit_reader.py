@@ -14,7 +14,6 @@ from pandora_dagster.documents.units.source_lines import Line, trimmed
 from pandora_dagster.documents.units.talk_turns import turns
 from pandora_dagster.documents.units.unit import Unit
 from pandora_dagster.documents.units.unit_builder import UnitBuilder
-from pandora_dagster.documents.units.unit_links import linked
 from pandora_dagster.language.detection import language_of
 
 
@@ -22,7 +21,7 @@ def read_units(text: str, language: str = "") -> tuple[Unit, ...]:
     """The units of `text` in order; its language is detected where none is given."""
     reader = _Reader(text, language or language_of(text))
     reader.read()
-    return linked(reader.builder.units)
+    return tuple(reader.builder.units)
 
 
 class _Reader:

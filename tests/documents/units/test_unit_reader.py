@@ -139,17 +139,6 @@ def test_an_entry_of_a_configuration_needs_its_keys() -> None:
     assert [units[n].text.strip() for n in entry.needs] == ["route:", "routes:", "- matchers:\n        - service=a"]
 
 
-def test_a_rule_and_its_exception_need_each_other() -> None:
-    units = read_units("The gate is closed at night. Except on Sundays. The key is with Ann.")
-    assert [u.needs for u in units] == [(1,), (0,), ()]
-
-
-def test_an_answer_needs_its_question() -> None:
-    units = read_units("user: Is the lift working?\nassistant: No, not before Monday.\nuser: ok")
-    answer = next(u for u in units if u.text.startswith("No,"))
-    assert "Is the lift working?" in [units[n].text for n in answer.needs]
-
-
 def test_a_label_and_its_value_are_one_unit() -> None:
     units = read_units("Pump AW-9\n\nPower: 9.1 kW. At -15 °C: 6.4 kW.\nNoise: 52 dB by day.\n")
     assert [u.text for u in units[1:]] == ["Power: 9.1 kW. At -15 °C: 6.4 kW.", "Noise: 52 dB by day."]

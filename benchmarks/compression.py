@@ -122,7 +122,7 @@ def _lost(text: str, target: int, passes: int, run: Run) -> int:
     for _ in range(passes - 1):
         if latest.text is None:
             return 0
-        latest = compress(CompressionRequest(latest.text, target=target), run.tokens, ledger=first.ledger)
+        latest = compress(CompressionRequest(latest.text, target=target), run.tokens, original_facts=first.original_facts)
     return len({f.text for f in latest.verification.lost} - {f.text for f in first.verification.lost})
 
 

@@ -11,7 +11,7 @@ from pandora_dagster.compression.salience.text_reading import TextReading, token
 from pandora_dagster.compression.salience.unit_features import unit_features
 from pandora_dagster.documents.units.unit import Unit
 
-_LEAST = 0.02
+_MIN_SCORE = 0.02
 
 
 class LinearModel(BaseModel, frozen=True):
@@ -31,7 +31,7 @@ class SalienceTable(BaseModel, frozen=True):
     needed: LinearModel
     needed_most: LinearModel
     power: float
-    """Contrast: a score is raised to this power."""
+    """A score is raised to this power; over 1, it contrasts needed units with others."""
 
 
 @cache
@@ -46,17 +46,17 @@ def salience(units: Sequence[Unit], language: str) -> list[float]:
 
 
 def reading_salience(reading: TextReading, table: SalienceTable | None = None) -> list[float]:
-    """As `salience`, of a reading."""
+    """As `salience`, of units with their tokens; `table` is the shipped one where none is given."""
     table = table or shipped_table()
     scores: list[float] = []
     for features in unit_features(reading):
         score = table.needed.probability(features) + table.needed_most.probability(features) if features else 0.0
-        scores.append(max(score, _LEAST))
-    return _levelled([s**table.power for s in _levelled(scores, reading)], reading)
+        scores.append(max(score, _MIN_SCORE))
+    return _over_mean([s**table.power for s in _over_mean(scores, reading)], reading)
 
 
-def _levelled(scores: list[float], reading: TextReading) -> list[float]:
-    """The scores over their mean, context aside."""
-    own = [s for s, u in zip(scores, reading.units, strict=True) if not u.is_context] or scores
-    mean = sum(own) / max(1, len(own)) or 1.0
+def _over_mean(scores: list[float], reading: TextReading) -> list[float]:
+    """The scores divided by their mean over the units that are no context."""
+    content_scores = [s for s, u in zip(scores, reading.units, strict=True) if not u.is_context] or scores
+    mean = sum(content_scores) / max(1, len(content_scores)) or 1.0
     return [s / mean for s in scores]

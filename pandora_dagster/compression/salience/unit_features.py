@@ -1,4 +1,4 @@
-"""General features of a unit in its document. Nothing here knows a subject, a source or a name.
+"""General features of a unit in its document: kind, position, values, cues, likeness to other units. None depends on a subject.
 
 All features of a document are centred on the mean of its units, headings aside: a question says little where everybody asks.
 """
@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pandora_dagster.compression.salience.text_reading import TextReading
 from pandora_dagster.documents.units.unit import Unit, UnitKind
@@ -16,12 +17,16 @@ from pandora_dagster.language.tokens import Token, TokenKind
 
 LENGTH_FEATURES = frozenset({"log_length", "relative_length"})
 """Features that the coverage of the selection counts already: fitted as controls, left out of the score."""
-_NEAR = 5
-"""Holders of a key beyond which it does not make two units alike; bounds the comparison, so that it stays linear."""
-_FACTS = (UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK)
+_MAX_ALIKE_HOLDERS = 5
+"""A key that more units have does not make two of them alike; bounds the comparison, so that it stays linear."""
+_MIN_TABLE_ROWS = 4
+"""Rows from which a table is one; a row of a smaller one is a record, which says what a sentence says."""
+_END_DECAY = 8
+"""How fast `start` and `end` fall off: to a third after an eighth of the units."""
+_MAX_ANSWER_UNITS = 2
+"""Units at the end of a message whose question the first units of the next one answer."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PIECE = re.compile(r"\w+|[^\w\s]")
-_OWN_CUES = tuple(c for c in Cue if c not in (Cue.QUESTION,))
 Features = dict[str, float]
 
 
@@ -34,72 +39,81 @@ class _Document:
     mean_tokens: float
     cues: tuple[frozenset[Cue], ...]
     holders: dict[str, list[int]]
-    rarity: dict[str, float]
+    """Key of a token -> the units that have it."""
     vectors: list[dict[str, float]]
+    """Of each unit: key of a token -> its share of the unit, by rarity, as a vector of length 1."""
     centre: dict[str, float]
+    """The sum of the vectors, of length 1."""
     title: int
+    """The first heading, or the first unit where there is none."""
     row_rarity: dict[int, float]
-    messages: tuple[list[int], Counter[int]]
-    runs: tuple[list[int], Counter[int]]
+    message_starts: list[int]
+    """First unit of the message that each unit is in."""
+    message_sizes: Counter[int]
+    """Units of a message, by its first unit."""
+    run_starts: list[int]
+    """First unit of the run of one kind that each unit is in."""
+    run_sizes: Counter[int]
+    """Units of a run, by its first unit."""
 
 
 def unit_features(reading: TextReading) -> list[Features]:
     """A row of named features for each unit of the text but those that only name a speaker; {} for those."""
-    places = [i for i, u in enumerate(reading.units) if u.kind is not UnitKind.SPEAKER]
+    orders = [i for i, u in enumerate(reading.units) if u.kind is not UnitKind.SPEAKER]
     rows: list[Features] = [{} for _ in reading.units]
-    if not places:
+    if not orders:
         return rows
-    document = _document(reading, places)
-    found = [{k: float(v) for group in _GROUPS for k, v in group(document, i).items()} for i in range(len(places))]
-    own = [f for f, u in zip(found, document.units, strict=True) if not u.is_context] or found
-    mean = {name: sum(f[name] for f in own) / len(own) for name in found[0]}
-    for place, features in zip(places, found, strict=True):
-        rows[place] = {name: value - mean[name] for name, value in features.items()}
+    document = _document(reading, orders)
+    raw = [{k: float(v) for group in _GROUPS for k, v in group(document, i).items()} for i in range(len(orders))]
+    content = [f for f, u in zip(raw, document.units, strict=True) if not u.is_context] or raw
+    mean = {name: sum(f[name] for f in content) / len(content) for name in raw[0]}
+    for order, features in zip(orders, raw, strict=True):
+        rows[order] = {name: value - mean[name] for name, value in features.items()}
     return rows
 
 
-def _document(reading: TextReading, places: list[int]) -> _Document:
-    units = tuple(reading.units[i] for i in places)
-    found = tuple(reading.tokens[i] for i in places)
+def _document(reading: TextReading, orders: list[int]) -> _Document:
+    units = tuple(reading.units[i] for i in orders)
+    tokens = tuple(reading.tokens[i] for i in orders)
     holders: dict[str, list[int]] = defaultdict(list)
-    for i, held in enumerate(found):
-        for key in {t.key for t in held}:
+    for i, unit_tokens in enumerate(tokens):
+        for key in {t.key for t in unit_tokens}:
             holders[key].append(i)
     rarity = {key: math.log((len(units) + 1) / len(where)) for key, where in holders.items()}
-    vectors = [_unit_vector({k: n * rarity[k] for k, n in Counter(t.key for t in held).items()}) for held in found]
+    vectors = [_unit_vector({k: n * rarity[k] for k, n in Counter(t.key for t in unit_tokens).items()}) for unit_tokens in tokens]
     centre: dict[str, float] = defaultdict(float)
-    for vector in vectors:
-        for key, value in vector.items():
-            centre[key] += value
+    for key, value in chain.from_iterable(vector.items() for vector in vectors):
+        centre[key] += value
     return _Document(
         units,
-        found,
-        sum(map(len, found)) / len(found),
+        tokens,
+        sum(map(len, tokens)) / len(tokens),
         tuple(cues(u.text, reading.language) for u in units),
         holders,
-        rarity,
         vectors,
         _unit_vector(centre),
         next((i for i, u in enumerate(units) if u.kind is UnitKind.HEADING), 0),
-        _row_rarity(units, found),
-        _spans(units, lambda a, b: a.message != b.message or a.speaker != b.speaker),
-        _spans(units, lambda a, b: a.message != b.message or a.kind != b.kind or b.kind is UnitKind.HEADING),
+        _row_rarity(units, tokens),
+        message_starts := _span_starts(units, lambda a, b: a.message != b.message or a.speaker != b.speaker),
+        Counter(message_starts),
+        run_starts := _span_starts(units, lambda a, b: a.message != b.message or a.kind != b.kind or b.kind is UnitKind.HEADING),
+        Counter(run_starts),
     )
 
 
-def _row_rarity(units: Sequence[Unit], found: Sequence[Sequence[Token]]) -> dict[int, float]:
-    """Place of a row -> how rare its tokens are among the rows of its table; tables of fewer than four rows have none."""
+def _row_rarity(units: Sequence[Unit], tokens: Sequence[Sequence[Token]]) -> dict[int, float]:
+    """Row -> how rare its tokens are among the rows of its table; without the rows of small tables."""
     tables: dict[int, list[int]] = defaultdict(list)
     for i, unit in enumerate(units):
         if unit.kind is UnitKind.ROW:
             tables[unit.block].append(i)
     rarity: dict[int, float] = {}
     for rows in tables.values():
-        if len(rows) < 4:
+        if len(rows) < _MIN_TABLE_ROWS:
             continue
-        keys = {i: {t.key for t in found[i]} for i in rows}
-        counts = Counter(key for held in keys.values() for key in held)
-        rarity |= {i: sum(math.log(len(rows) / counts[k]) for k in held) / max(1, len(held)) for i, held in keys.items()}
+        keys = {i: {t.key for t in tokens[i]} for i in rows}
+        counts = Counter(key for row_keys in keys.values() for key in row_keys)
+        rarity |= {i: sum(math.log(len(rows) / counts[k]) for k in row_keys) / max(1, len(row_keys)) for i, row_keys in keys.items()}
     return rarity
 
 
@@ -108,16 +122,15 @@ def _unit_vector(values: dict[str, float]) -> dict[str, float]:
     return {k: v / norm for k, v in values.items()}
 
 
-def _spans(units: Sequence[Unit], begins: Callable[[Unit, Unit], bool]) -> tuple[list[int], Counter[int]]:
-    """First unit of the span that each unit is in, and the size of the span by its first unit."""
-    first = [0] * len(units)
+def _span_starts(units: Sequence[Unit], begins: Callable[[Unit, Unit], bool]) -> list[int]:
+    """First unit of the span that each unit is in; `begins` says whether the second of two units begins one."""
+    starts = [0] * len(units)
     for i in range(1, len(units)):
-        first[i] = i if begins(units[i - 1], units[i]) else first[i - 1]
-    return first, Counter(first)
+        starts[i] = i if begins(units[i - 1], units[i]) else starts[i - 1]
+    return starts
 
 
 def _kind(d: _Document, i: int) -> Features:
-    """A row of a table of fewer than four rows is a record, which says what a sentence says."""
     kind = d.units[i].kind
     return {
         "is_item": kind is UnitKind.ITEM,
@@ -129,26 +142,23 @@ def _kind(d: _Document, i: int) -> Features:
 
 
 def _position(d: _Document, i: int) -> Features:
-    last = max(1, len(d.units) - 1)
-    place = i / last
-    talk = bool(d.units[i].speaker)
-    (message, messages), (run, runs) = d.messages, d.runs
+    place = i / max(1, len(d.units) - 1)
+    start, run = d.message_starts[i], d.run_starts[i]
     return {
-        "start": math.exp(-8 * place),
-        "end": math.exp(-8 * (1 - place)),
+        "start": math.exp(-_END_DECAY * place),
+        "end": math.exp(-_END_DECAY * (1 - place)),
         "place": place,
-        "talk_place": talk * place,
-        "message_place": (i - message[i]) / messages[message[i]] if talk else 0.0,
-        "first_of_run": i == run[i],
-        "last_of_run": i == run[i] + runs[run[i]] - 1,
-        "log_run": math.log(runs[run[i]]),
+        "talk_place": place if d.units[i].speaker else 0.0,
+        "message_place": (i - start) / d.message_sizes[start] if d.units[i].speaker else 0.0,
+        "first_of_run": i == run,
+        "last_of_run": i == run + d.run_sizes[run] - 1,
+        "log_run": math.log(d.run_sizes[run]),
     }
 
 
 def _length(d: _Document, i: int) -> Features:
-    text = d.units[i].text
     return {
-        "log_length": math.log(len(_PIECE.findall(text)) or 1),
+        "log_length": math.log(len(_PIECE.findall(d.units[i].text)) or 1),
         "relative_length": math.log((len(d.tokens[i]) + 1) / (d.mean_tokens + 1)),
     }
 
@@ -159,17 +169,15 @@ def _values(d: _Document, i: int) -> Features:
 
 
 def _cues(d: _Document, i: int) -> Features:
-    return {cue.value: cue in d.cues[i] for cue in _OWN_CUES}
+    return {cue.value: cue in d.cues[i] for cue in Cue}
 
 
 def _talk(d: _Document, i: int) -> Features:
-    opened = d.messages[0][i]
-    before = range(max(0, opened - 2), opened)
-    asks = Cue.QUESTION in d.cues[i]
+    start = d.message_starts[i]
+    is_answer = _asks(d, i - 1) or (i - start < _MAX_ANSWER_UNITS and any(_asks(d, n) for n in range(start - _MAX_ANSWER_UNITS, start)))
     role = d.units[i].speaker.lower()
     return {
-        "question": asks,
-        "answer": not asks and (_asks(d, i - 1) or (i - opened < 2 and any(_asks(d, j) for j in before))),
+        "answer": is_answer and not _asks(d, i),
         "by_user": role.startswith(("user", "customer", "human", "patient", "caller")),
         "by_assistant": role.startswith(("assistant", "agent", "ai", "doctor", "support")),
         "by_tool": role.startswith(("tool", "system", "function")),
@@ -181,15 +189,15 @@ def _asks(d: _Document, i: int) -> bool:
 
 
 def _similarity(d: _Document, i: int) -> Features:
-    vector = d.vectors[i]
+    """Likeness to title, text and the most similar unit before and after, and the number of units with a rare key in common."""
     alike: dict[int, float] = defaultdict(float)
-    for key, value in vector.items():
-        if len(d.holders[key]) <= _NEAR:
+    for key, value in d.vectors[i].items():
+        if len(d.holders[key]) <= _MAX_ALIKE_HOLDERS:
             for j in d.holders[key]:
                 alike[j] += value * d.vectors[j][key]
     return {
-        "to_title": _cosine(vector, d.vectors[d.title]) if i != d.title else 0.0,
-        "to_centre": _cosine(vector, d.centre),
+        "to_title": _cosine(d.vectors[i], d.vectors[d.title]) if i != d.title else 0.0,
+        "to_centre": _cosine(d.vectors[i], d.centre),
         "similar_before": max((s for j, s in alike.items() if j < i), default=0.0),
         "similar_after": max((s for j, s in alike.items() if j > i), default=0.0),
         "links": math.log1p(len(alike)),
@@ -197,19 +205,18 @@ def _similarity(d: _Document, i: int) -> Features:
 
 
 def _cosine(a: dict[str, float], b: dict[str, float]) -> float:
-    return sum(v * b.get(k, 0.0) for k, v in a.items())
+    return sum(value * b.get(key, 0.0) for key, value in a.items())
 
 
-def _signs(d: _Document, i: int) -> Features:
+def _marks(d: _Document, i: int) -> Features:
     text = d.units[i].text
-    bare = text.strip().strip("*_ ")
     words = _WORD.findall(text)
     return {
-        "exclaims": bare.endswith("!"),
+        "exclaims": text.strip().strip("*_ ").endswith("!"),
         "bold": "**" in text,
         "upper": sum(w[0].isupper() for w in words[1:]) / max(1, len(words)),
         "link": "http" in text or "](" in text,
     }
 
 
-_GROUPS: tuple[Callable[[_Document, int], Features], ...] = (*(_kind, _position, _length, _values, _cues, _talk, _similarity, _signs),)
+_GROUPS: tuple[Callable[[_Document, int], Features], ...] = (_kind, _position, _length, _values, _cues, _talk, _similarity, _marks)

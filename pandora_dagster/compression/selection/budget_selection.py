@@ -16,7 +16,7 @@ from pandora_dagster.compression.selection.term_weights import Term
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 
 _MAX_TRIES = 12
-"""Units that are tried one by one for the tokens left over: each try writes and counts the whole text."""
+"""Units that are tried one by one for the tokens left over: each try renders and counts the whole text."""
 _OVERSHOOT, _OVERSHOOT_TOKENS = 1.15, 8
 """How far a choice goes over the target, so that its estimates may be too high."""
 
@@ -48,19 +48,19 @@ class BudgetSelector:
         return render(self._candidates.units, kept, self._earlier)
 
     def _fill_up(self, selection: Selection, target: int) -> Selection:
-        """The selection with further units in the tokens that its text leaves over, best first."""
-        left_tokens = target - self._count(selection.text)
+        """The selection with further units in the tokens that its text leaves free, best first."""
+        free_tokens = target - self._count(selection.text)
         tries = _MAX_TRIES
-        while tries > 0 and left_tokens > 0:
+        while tries > 0 and free_tokens > 0:
             kept = selection.kept
             used_tokens = sum(self._candidates.costs[i] for i in kept)
-            further = CoverageChoice(replace(self._candidates, always=kept)).fill(used_tokens + left_tokens)[bool(kept) :][:tries]
+            further = CoverageChoice(replace(self._candidates, always=kept)).fill(used_tokens + free_tokens)[bool(kept) :][:tries]
             tries -= len(further)
             for added in further:
                 wider = selection.kept | frozenset(added)
                 text = self._render(wider)
                 if (tokens := self._count(text)) <= target:
-                    selection, left_tokens = Selection(text, wider), target - tokens
+                    selection, free_tokens = Selection(text, wider), target - tokens
             if selection.kept == kept:
                 break
         return selection

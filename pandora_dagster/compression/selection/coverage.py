@@ -7,7 +7,7 @@ takes the place of its weights. Out: tuples of unit numbers in the order of the 
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.compression.selection.term_weights import Term
@@ -21,7 +21,7 @@ _COST_OFFSET_TOKENS = 2.0
 """Tokens added to every cost, against very short units."""
 _NOVELTY_SHARE = 0.02
 """What new terms, weighted by salience, count beside the relevance to a query: they decide between equals."""
-_STALE = 0.999
+_UNCHANGED_SHARE = 0.999
 """Share of its gain in the heap from which a unit's gain counts as unchanged."""
 
 
@@ -64,6 +64,7 @@ class CoverageChoice:
         if always := self._candidates.always:
             self._used_tokens += sum(self._candidates.costs[i] for i in always)
             self._kept |= always
+            self._cover(always)
             self._order.append(tuple(sorted(always)))
         if self._mandatory:
             self._take_best(self._mandatory_gain, mandatory_share * target)
@@ -77,24 +78,27 @@ class CoverageChoice:
             bound, i = heapq.heappop(heap)
             if i in self._kept:
                 continue
-            if (value := gain(i)) < -bound * _STALE:
+            if (value := gain(i)) < -bound * _UNCHANGED_SHARE:
                 if value > 0:
                     heapq.heappush(heap, (-value, i))
                 continue
             if self._used_tokens + self._cost(i) <= max_tokens:
-                for cheaper in self._take(i):
-                    if cheaper not in self._kept and (value := gain(cheaper)) > 0:
-                        heapq.heappush(heap, (-value, cheaper))
+                for dependent in self._take(i):
+                    if dependent not in self._kept and (value := gain(dependent)) > 0:
+                        heapq.heappush(heap, (-value, dependent))  # it became cheaper
 
     def _take(self, i: int) -> set[int]:
         """Keep a unit with what it needs; the units that need some of that too are returned."""
         added = [n for n in self._needs[i] if n not in self._kept]
         self._used_tokens += self._cost(i)
-        for n in added:
-            self._covered.update(self._candidates.terms[n].keys())
+        self._cover(added)
         self._kept.update(added)
         self._order.append(self._needs[i])
         return {dependent for n in added for dependent in self._dependents[n]}
+
+    def _cover(self, added: Iterable[int]) -> None:
+        for n in added:
+            self._covered.update(self._candidates.terms[n].keys())
 
     def _cost(self, i: int) -> int:
         """Tokens of the unit and of what it needs and does not have yet."""
@@ -124,16 +128,16 @@ def introductions(units: Sequence[Unit]) -> frozenset[int]:
 def closure(units: Sequence[Unit], index: int) -> tuple[int, ...]:
     """A unit with all that it needs, and what those need. Of its headings that is the nearest one, and those above with a number: a
     version, a date, a paragraph."""
-    found: dict[int, None] = {}
-    waiting = [index]
-    while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found[at] = None
-            nearest = max((n for n in units[at].needs if units[n].kind is UnitKind.HEADING), default=-1)
-            is_heading = units[at].kind is UnitKind.HEADING
-            waiting += [n for n in units[at].needs if (n == nearest and not is_heading) or _is_always_needed(units[n])]
-    return tuple(found)
+    closed: dict[int, None] = {}
+    pending = [index]
+    while pending:
+        order = pending.pop()
+        if order not in closed:
+            closed[order] = None
+            nearest = max((n for n in units[order].needs if units[n].kind is UnitKind.HEADING), default=-1)
+            is_heading = units[order].kind is UnitKind.HEADING
+            pending += [n for n in units[order].needs if (n == nearest and not is_heading) or _is_always_needed(units[n])]
+    return tuple(closed)
 
 
 def _is_always_needed(unit: Unit) -> bool:

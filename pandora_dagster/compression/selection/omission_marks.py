@@ -2,7 +2,7 @@
 
 The first count of a text says it in words, later ones are short: `[…12]: `. A count is of what is left out since the count before it; an
 empty line is at each place where something is. It takes no token, which a mark at every place would. The sum of a text's counts is what it
-leaves out. Earlier versions marked a place without a count by `... `, which is still read.
+leaves out. Earlier versions wrote `... ` at a place without a count, which is still read.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
 _NOUNS = {UnitKind.ROW: "row", UnitKind.LOG: "line"}
-_KINDS = {noun: kind for kind, noun in _NOUNS.items()}
+_KIND_OF_NOUN = {noun: kind for kind, noun in _NOUNS.items()}
 _COUNT = re.compile(r"\[(?:…(\d{1,9})|(\d{1,9}) (?:(row|line)s? )?left out)\](?:: ?)?")
 _MARK = re.compile(rf"{_COUNT.pattern}|^\.\.\. ", re.MULTILINE)
 
@@ -38,21 +38,21 @@ def without_marks(text: str) -> tuple[str, tuple[Omission, ...]]:
     A mark at the beginning of a line becomes empty lines: blanks would make what follows a part of what is before."""
     if not _COUNT.search(text):
         return text, ()
-    found: list[Omission] = []
+    omissions: list[Omission] = []
 
     def blank(match: re.Match[str]) -> str:
         if match[1] or match[2]:
-            found.append(Omission(match.end(), int(match[1] or match[2]), _KINDS.get(match[3], UnitKind.SENTENCE)))
-        opens = match.start() == 0 or text[match.start() - 1] == "\n"
-        return ("\n" if opens else " ") * len(match[0])
+            omissions.append(Omission(match.end(), int(match[1] or match[2]), _KIND_OF_NOUN.get(match[3], UnitKind.SENTENCE)))
+        begins_line = match.start() == 0 or text[match.start() - 1] == "\n"
+        return ("\n" if begins_line else " ") * len(match[0])
 
-    return _MARK.sub(blank, text), tuple(found)
+    return _MARK.sub(blank, text), tuple(omissions)
 
 
-def omissions_by_unit(units: tuple[Unit, ...], found: tuple[Omission, ...]) -> dict[int, list[Omission]]:
+def omissions_by_unit(units: tuple[Unit, ...], omissions: tuple[Omission, ...]) -> dict[int, list[Omission]]:
     """The omissions before each unit; those after the last one under the number of units."""
     starts = [u.start for u in units]
-    places: dict[int, list[Omission]] = {}
-    for one in found:
-        places.setdefault(bisect_left(starts, one.start), []).append(one)
-    return places
+    by_unit: dict[int, list[Omission]] = {}
+    for omission in omissions:
+        by_unit.setdefault(bisect_left(starts, omission.start), []).append(omission)
+    return by_unit

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pandora_dagster.compression.selection.omission_marks import Omission, omission_mark
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 
-_TABLE = (UnitKind.ROW, UnitKind.HEADER)
-_SETS = (UnitKind.ROW, UnitKind.ITEM)
+_TABLE_KINDS = (UnitKind.ROW, UnitKind.HEADER)
+_SET_KINDS = (UnitKind.ROW, UnitKind.ITEM)
 """Kinds whose units do not follow from each other: what is left out of a table or list is marked after the last of them."""
-_BETWEEN_COUNTS = 1_000
+_CHARACTERS_BETWEEN_COUNTS = 1_000
 """Characters from one count to the next, so that counts take about a fiftieth of a text."""
 
 
@@ -22,16 +22,12 @@ def render(units: Sequence[Unit], kept: Collection[int], earlier: Mapping[int, S
 
 def table_order(units: Sequence[Unit]) -> list[Unit]:
     """The units in order, but the rows of a table follow its header, wherever they were."""
-    first: dict[int, int] = {}
-    keys: list[tuple[int, int]] = []
-    for unit in units:
-        place = first.setdefault(unit.block, unit.order) if unit.kind in _TABLE else unit.order
-        keys.append((place, unit.order))
-    return [u for _, u in sorted(zip(keys, units, strict=True), key=lambda pair: pair[0])]
+    first_of_table: dict[int, int] = {}
+    return sorted(units, key=lambda u: first_of_table.setdefault(u.block, u.order) if u.kind in _TABLE_KINDS else u.order)
 
 
-def _labels(before: Unit, unit: Unit) -> bool:
-    """Whether a speaker's name is on the line of his first unit: `Ann: ...`; the head of a mail is on a line of its own."""
+def _is_on_one_line(before: Unit, unit: Unit) -> bool:
+    """Whether `before` is a speaker's name on the line of his first unit: `Ann: ...`; the head of a mail is on a line of its own."""
     return before.kind is UnitKind.SPEAKER and before.text.rstrip("*").endswith(":") and unit.kind is not UnitKind.HEADER
 
 
@@ -42,33 +38,36 @@ class _Page:
         self._lines: list[str] = []
         self._gaps: dict[int, int] = {}
         """Line -> units left out before it."""
-        self._begun = 0
+        self._block_start = 0
         """The line with which the last paragraph, list or table begins."""
         self._earlier = earlier
-        self._gap = 0
+        self._uncounted = 0
+        """Units left out since the last line."""
         self._kinds: set[UnitKind] = set()
         self._before: Unit | None = None
 
     def skip(self, unit: Unit) -> None:
         self._recall(unit.order)
         if not unit.is_context:
-            self._leave(1, unit.kind)
+            self._leave_out(1, unit.kind)
 
     def write(self, unit: Unit) -> None:
         self._recall(unit.order)
         before = self._before
         self._before = unit
-        inside = before is not None and unit.kind in _SETS and before.kind in (unit.kind, UnitKind.HEADER) and before.block == unit.block
-        is_gap = self._gap > 0 and not unit.is_context and not inside
-        if before and before.message == unit.message and _labels(before, unit):
+        is_in_set = (
+            before is not None and unit.kind in _SET_KINDS and before.kind in (unit.kind, UnitKind.HEADER) and before.block == unit.block
+        )
+        is_gap = self._uncounted > 0 and not unit.is_context and not is_in_set
+        if before and before.message == unit.message and _is_on_one_line(before, unit):
             self._lines[-1] += f" {unit.text}"
         else:
             self._lines.append(unit.text)
         if unit.kind is not UnitKind.HEADING and not (before and before.block == unit.block):
-            self._begun = len(self._lines) - 1
+            self._block_start = len(self._lines) - 1
         if is_gap:
-            self._gaps[len(self._lines) - 1] = self._gap
-            self._gap = 0
+            self._gaps[len(self._lines) - 1] = self._uncounted
+            self._uncounted = 0
         if unit.kind is UnitKind.HEADER and unit.text.startswith("|") and "\n" not in unit.text:
             self._lines.append("|" + "---|" * (unit.text.strip().strip("|").count("|") + 1))
 
@@ -76,32 +75,33 @@ class _Page:
         """All lines, an empty one at each gap. A count is of what is left out since the count before it; the last one also counts what
         follows it, and is alone on a line only behind a table of Markdown, which it would break."""
         self._recall(end)
-        if self._gap and not self._gaps and self._lines and not self._lines[self._begun].startswith("|"):
-            self._gaps[self._begun] = 0
-        last = max(self._gaps, default=-1)
-        waiting = written = 0
+        if self._uncounted and not self._gaps and self._lines and not self._lines[self._block_start].startswith("|"):
+            self._gaps[self._block_start] = 0
+        last_gap = max(self._gaps, default=-1)
+        to_count = written = 0
         kind = next(iter(self._kinds)) if len(self._kinds) == 1 else UnitKind.SENTENCE
         is_first = True
         lines: list[str] = []
         for place, line in enumerate(self._lines):
             prefix = ""
             if place in self._gaps:
-                waiting += self._gaps[place] + (self._gap if place == last else 0)
+                to_count += self._gaps[place] + (self._uncounted if place == last_gap else 0)
                 prefix = "\n" if self._gaps[place] and place else ""
-                if written >= _BETWEEN_COUNTS or place == last:
-                    prefix += f"{omission_mark(waiting, kind, is_first=is_first)}: "
-                    waiting = written = 0
+                if written >= _CHARACTERS_BETWEEN_COUNTS or place == last_gap:
+                    prefix += f"{omission_mark(to_count, kind, is_first=is_first)}: "
+                    to_count = written = 0
                     is_first = False
             lines.append(prefix + line)
             written += len(line)
-        if last < 0 and self._gap:
-            lines.append(omission_mark(self._gap, kind, is_first=True))
+        if last_gap < 0 and self._uncounted:
+            lines.append(omission_mark(self._uncounted, kind, is_first=True))
         return "\n".join(lines)
 
-    def _leave(self, count: int, kind: UnitKind) -> None:
+    def _leave_out(self, count: int, kind: UnitKind) -> None:
         self._kinds.add(kind)
-        self._gap += count
+        self._uncounted += count
 
     def _recall(self, order: int) -> None:
-        for one in self._earlier.get(order, ()):
-            self._leave(one.count, one.kind)
+        """Count what earlier compressions left out before a unit."""
+        for omission in self._earlier.get(order, ()):
+            self._leave_out(omission.count, omission.kind)

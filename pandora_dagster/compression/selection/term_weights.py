@@ -1,21 +1,18 @@
 """What the units of a text say, as terms with weights, and which terms a talk has to keep before others.
 
 A term is a kind and a key: `(VALUE, "9 €")`, `(WORD, "ferri")`. Its weight depends on its kind and on how many units have it: a word that
-is said often is what the text is about, an exact value that is everywhere distinguishes nothing. In a unit a term counts less where a later
-message of a talk replaces the value, and where no message mentions the record that holds it.
+is said often is what the text is about, an exact value that is everywhere distinguishes nothing. In a record of a talk, such as the
+result of a tool, a term counts less where no message mentions it.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 
 from pandora_dagster.compression.salience.text_reading import TextReading
 from pandora_dagster.documents.units.unit import Unit, UnitKind
-from pandora_dagster.language.tokens import Token, TokenKind
+from pandora_dagster.language.tokens import TokenKind
 
 Term = tuple[TokenKind, str]
-_Slot = tuple[str, str]
-"""What a value is of: the word before it, and its unit."""
 RECORD_KINDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HUNK, UnitKind.HEADER))
 """Kinds of units whose words are data: no speaker says them."""
 EXACT_KINDS = frozenset((TokenKind.VALUE, TokenKind.CODE))
@@ -27,9 +24,7 @@ _FREQUENCY_GAIN = 0.5
 _FREQUENCY_LOSS = 0.15
 """What a value or code loses in the same way for each further unit."""
 _MENTIONED_SHARE = 0.8
-"""Share of a record's weight that depends on a mention."""
-_SUPERSEDED_SHARE = 0.4
-"""Share of its weight that a replaced value keeps."""
+"""Share of the weight of a record in a talk that depends on a mention."""
 _HALF_LIFE_MESSAGES = 6
 """Messages after which a mention weighs half: the record that is in hand comes before those of earlier requests."""
 _OLDEST_MENTION, _ASSISTANT_MENTION = 0.05, 0.7
@@ -38,35 +33,27 @@ _OLDEST_MENTION, _ASSISTANT_MENTION = 0.05, 0.7
 
 def weighted_terms(reading: TextReading) -> list[dict[Term, float]]:
     """For each unit, the terms that it says with their weights."""
-    unit_terms = [frozenset((t.kind, t.key) for t in tokens) for tokens in reading.tokens]
+    unit_terms = [sorted({(t.kind, t.key) for t in tokens}) for tokens in reading.tokens]
     holders = Counter(t for u, terms in zip(reading.units, unit_terms, strict=True) if u.kind is not UnitKind.SPEAKER for t in terms)
-    weights = {term: _text_weight(term, count) for term, count in holders.items()}
+    weights = {term: _weight(term, count) for term, count in holders.items()}
+    weighted = [{term: weights.get(term, 0.0) for term in terms} for terms in unit_terms]
     mentioned = mentions(reading)
-    superseded = frozenset(_superseded_values(reading))
-    return [_unit_weights(u, terms, weights, mentioned, superseded) for u, terms in zip(reading.units, unit_terms, strict=True)]
+    for unit, terms in zip(reading.units, weighted, strict=True):
+        if unit.message and unit.kind is UnitKind.ROW:
+            terms |= {(kind, key): weight * _mention_factor(key, mentioned) for (kind, key), weight in terms.items()}
+            terms |= {_row_scoped_term(term, unit): 0.0 for term in list(terms) if term[0] is TokenKind.CODE}
+    return weighted
 
 
-def _text_weight(term: Term, holders: int) -> float:
+def _mention_factor(key: str, mentioned: dict[str, float]) -> float:
+    return 1 + 2 * _MENTIONED_SHARE * mentioned[key] if key in mentioned else 1 - _MENTIONED_SHARE
+
+
+def _weight(term: Term, holders: int) -> float:
     base = _BASE_WEIGHTS[term[0]]
     if term[0] in EXACT_KINDS:
         return base / (1 + _FREQUENCY_LOSS * (holders - 1))
     return base * (1 + _FREQUENCY_GAIN * math.log(holders))
-
-
-def _unit_weights(
-    unit: Unit, terms: frozenset[Term], weights: dict[Term, float], mentioned: dict[str, float], superseded: frozenset[tuple[int, Term]]
-) -> dict[Term, float]:
-    is_record = unit.kind in RECORD_KINDS and unit.kind is not UnitKind.HEADER
-    scaled: dict[Term, float] = {}
-    for term in sorted(terms):
-        kind, key = term
-        scale = _SUPERSEDED_SHARE if (unit.order, term) in superseded else 1.0
-        if is_record and mentioned and (kind in EXACT_KINDS or unit.kind is UnitKind.ROW):
-            scale *= 1 + 2 * _MENTIONED_SHARE * mentioned[key] if key in mentioned else 1 - _MENTIONED_SHARE
-        scaled[term] = scale * weights.get(term, 0.0)
-        if unit.message and unit.kind is UnitKind.ROW and kind is TokenKind.CODE:
-            scaled[_row_scoped_term(term, unit)] = 0.0
-    return scaled
 
 
 def mentions(reading: TextReading) -> dict[str, float]:
@@ -144,29 +131,3 @@ def is_assistant(unit: Unit) -> bool:
 def has_tools(reading: TextReading) -> bool:
     """Whether a text is a talk with calls or results of tools."""
     return any(u.kind is UnitKind.CALL or is_tool(u) for u in reading.units)
-
-
-def _superseded_values(reading: TextReading) -> Iterator[tuple[int, Term]]:
-    """The values of a talk that a later message replaces, with their units: the same word before and the same unit, another number."""
-    later: dict[_Slot, tuple[int, frozenset[str]]] = {}
-    for unit, tokens in zip(reversed(reading.units), reversed(reading.tokens), strict=True):
-        if not unit.message or unit.kind in RECORD_KINDS:
-            continue
-        numbers: dict[_Slot, set[str]] = {}
-        for slot, number, term in _slots(tokens):
-            if slot in later and later[slot][0] > unit.message and number not in later[slot][1]:
-                yield unit.order, term
-            numbers.setdefault(slot, set()).add(number)
-        for slot, own_numbers in numbers.items():
-            later.setdefault(slot, (unit.message, frozenset(own_numbers)))
-
-
-def _slots(tokens: tuple[Token, ...]) -> Iterator[tuple[_Slot, str, Term]]:
-    """The values of a unit: what each is of, its number and its term (`voiture 8`, `kept at 5 %`)."""
-    word_before = ""
-    for token in tokens:
-        if token.kind is TokenKind.VALUE:
-            number, _, measure = token.key.partition(" ")
-            yield (word_before or measure, "" if measure.startswith("(") else measure), number, (token.kind, token.key)
-        elif token.kind in (TokenKind.WORD, TokenKind.NAME):
-            word_before = token.key

@@ -23,11 +23,12 @@ def select_units(
 ) -> str:
     """The units of `order`, each with what it needs, then those that cover most, as whole units with counted marks; "" where none fits.
 
-    The end of `order` goes where its text is over `target`. `earlier`: what earlier compressions left out before each unit.
+    Where their text is over `target`, the last ones of `order` are left out. `earlier`: what earlier compressions left out before
+    each unit.
     """
     units, omissions = reading.units, earlier or {}
-    needs = [closure(units, place) for place in order]
-    chosen = longest_prefix(needs, target, lambda kept: counter.count(render(units, kept, omissions)))
+    closures = [closure(units, unit) for unit in order]
+    chosen = longest_prefix(closures, target, lambda kept: counter.count(render(units, kept, omissions)))
     costs = [counter.count(unit.text) + 1 for unit in units]
     scores = salience if salience is not None else reading_salience(reading)
     candidates = Candidates(units, weighted_terms(reading), costs, scores, always=chosen)

@@ -1,4 +1,4 @@
-"""A last line of a shortened talk with tools: the codes that no kept unit has, each behind the tool or speaker that gave it.
+"""A last line of a shortened talk with tools: the codes that no kept unit has, each after the tool or speaker that gave it.
 
 `Also named: get_user: card_9031, gift_4021; user: 59XX6W`
 """
@@ -25,7 +25,7 @@ class UnnamedCode:
 
 
 def unnamed_codes(reading: TextReading, kept: Collection[int], mandatory: Mapping[Term, float]) -> list[UnnamedCode]:
-    """The codes with digits of the units that are left out; those that must be kept first, by their weight."""
+    """The codes with digits of the units that are left out, those of most mandatory weight first."""
     kept_keys = {t.key for order in kept for t in reading.tokens[order]}
     codes: dict[str, tuple[float, UnnamedCode]] = {}
     for unit, tokens in zip(reading.units, reading.tokens, strict=True):

@@ -16,8 +16,8 @@ from typing import Any
 from pandora_dagster.app.composition import open_app, open_counter
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.verification.facts import Outcome
-from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.report import describe_change, missing_statements
+from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
 from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
@@ -213,7 +213,9 @@ def content_type_named(name: str) -> ContentType | None:
 
 def _compress_by_structure(task: CompressionTask, counter: TokenMeasure) -> dict[str, Any]:
     compressed = compress(task.request(), counter)
-    return _answer_object(task.id, compressed.text, compressed.tokens, compressed.ledger, compressed.verification, compressed.advice)
+    return _answer_object(
+        task.id, compressed.text, compressed.tokens, compressed.original_facts, compressed.verification, compressed.advice
+    )
 
 
 async def _compress_by_engine(task: CompressionTask, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
@@ -225,13 +227,13 @@ async def _compress_by_engine(task: CompressionTask, engine: SummarizationEngine
         compressed = await engine.compress(request, site=site)
     except CallFaultError as error:
         raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
-    ledger = build_ledger(request.source)
-    verification = compressed.verification or verify(ledger, compressed.text or "")
-    return _answer_object(task.id, compressed.text, compressed.tokens, ledger, verification, compressed.halted or None)
+    text_facts = find_facts(request.source)
+    verification = compressed.verification or verify(text_facts, compressed.text or "")
+    return _answer_object(task.id, compressed.text, compressed.tokens, text_facts, verification, compressed.halted or None)
 
 
 def _answer_object(
-    id: str | int | None, text: str | None, tokens: int, ledger: Ledger | None, verification: Verification, halted: str | None
+    id: str | int | None, text: str | None, tokens: int, text_facts: TextFacts | None, verification: Verification, halted: str | None
 ) -> dict[str, Any]:
     facts = {"total": verification.counts["total"]} | {outcome.value: verification.counts[outcome.value] for outcome in _OUTCOME_ORDER}
     changed = [*verification.changed, *verification.invented] if text is not None else []
@@ -241,7 +243,7 @@ def _answer_object(
         "tokens": tokens,
         "facts": facts,
         "kept": [v.text for v in verification.kept] if text is not None else [],
-        "missing": missing_statements(ledger, verification.lost) if ledger else [],
+        "missing": missing_statements(text_facts, verification.lost) if text_facts else [],
         "changed": [describe_change(v) for v in changed],
         "left_out": [unit.text for unit in verification.left_out],
         "halted": halted,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from pandora_dagster.compression.verification.facts import Fact, FactKind
-from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.user_storage import Eraser, ErasureRecords, UserDocuments
@@ -102,24 +102,24 @@ def find_distinctive_facts(texts: Iterable[str]) -> tuple[str, ...]:
     """Names, numbers with units, identifiers and addresses of the texts, each once, if too long to occur by chance."""
     positions: dict[str, int] = {}
     for text in texts:
-        for position, fact in enumerate(_searchable_facts(build_ledger(text))):
+        for position, fact in enumerate(_searchable_facts(find_facts(text))):
             if _is_distinctive(fact):
                 positions[fact] = min(positions.get(fact, position), position)
     return tuple(sorted(positions, key=lambda fact: (positions[fact], fact)))
 
 
-def _searchable_facts(ledger: Ledger) -> Iterator[str]:
+def _searchable_facts(text_facts: TextFacts) -> Iterator[str]:
     """The values of a text; adjacent names are one value, since each alone may be the name of another person."""
-    facts = sorted((f for f in ledger.facts if f.kind in _SEARCHED_KINDS), key=lambda f: f.start)
+    facts = sorted((f for f in text_facts.facts if f.kind in _SEARCHED_KINDS), key=lambda f: f.start)
     for index, fact in enumerate(facts):
         previous = facts[index - 1] if index else fact
-        start = previous.start if _is_one_name(ledger, previous, fact) else fact.start
-        if index + 1 == len(facts) or not _is_one_name(ledger, fact, facts[index + 1]):
-            yield ledger.text[start : fact.end]
+        start = previous.start if _is_one_name(text_facts, previous, fact) else fact.start
+        if index + 1 == len(facts) or not _is_one_name(text_facts, fact, facts[index + 1]):
+            yield text_facts.text[start : fact.end]
 
 
-def _is_one_name(ledger: Ledger, first: Fact, second: Fact) -> bool:
-    return first.kind is second.kind is FactKind.NAME and ledger.text[first.end : second.start] == " "
+def _is_one_name(text_facts: TextFacts, first: Fact, second: Fact) -> bool:
+    return first.kind is second.kind is FactKind.NAME and text_facts.text[first.end : second.start] == " "
 
 
 def _is_distinctive(fact: str) -> bool:

@@ -19,8 +19,8 @@ from pandora_dagster.compression.selection.omission_marks import omissions_by_un
 from pandora_dagster.compression.selection.passage_relevance import relevance
 from pandora_dagster.compression.selection.term_weights import Term, has_tools, mandatory_terms, weighted_terms
 from pandora_dagster.compression.selection.unnamed_codes import last_line, unnamed_codes
-from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.summary_check import check_summary
+from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
 from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
@@ -31,23 +31,23 @@ from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.errors import InputError
 
 REFERENCE = "whole text: "
-"""Begins the line that leads to the stored original."""
-_STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
-"""Contents whose original stays where their name says: their details may rest on a reference to it."""
+"""Begins the line that names the stored original."""
+_STORED_TYPES = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
+"""Contents whose original stays at the path that is their name, so that a shortened text may refer to it for details."""
 
-_META = re.compile(r"^```yaml\n_meta:\n(?:(?!```)[^\n]*\n)*+```[ \t]*$", re.MULTILINE)
+_META_BLOCK = re.compile(r"^```yaml\n_meta:\n(?:(?!```)[^\n]*\n)*+```[ \t]*$", re.MULTILINE)
 _MANDATORY_SHARE, _LAST_LINE_SHARE = 0.9, 0.1
-"""Shares of the target that the values of a talk may take before anything else, and codes in a last line."""
-_MARK_TOKENS = 8
-"""Tokens of the count of what is left out, at most."""
-_REFERENCE_SHARE = 0.25
-"""Share of the target that the reference to the original may take."""
+"""Shares of the target that the mandatory terms of a talk may take, and the codes in its last line."""
+_MAX_MARK_TOKENS = 8
+"""Tokens of the count of what is left out."""
+_MAX_REFERENCE_SHARE = 0.25
+"""Share of the target that the line with the name of the original may take."""
 
 
 @dataclass(frozen=True)
 class CompressedText:
-    """What became of a text. `text` is None where it HALTed, and `halted` says why. Verdicts are made when they are asked for: a
-    compression costs no more than its selection."""
+    """The result of a compression. `text` is None where it halted, and `halted` says why. Facts and verdicts are made on first use, since a
+    compression needs neither."""
 
     text: str | None
     tokens: int
@@ -56,8 +56,8 @@ class CompressedText:
     request: CompressionRequest
     counter: TokenMeasure
     smallest_target: int = 0
-    """Of a HALT: a target with which at least one unit fits."""
-    original_ledger: Ledger | None = None
+    """After a halt: a target with which at least one unit fits."""
+    known_facts: TextFacts | None = None
     """The facts of the first original, where they are known already."""
 
     @property
@@ -70,13 +70,13 @@ class CompressedText:
         return f"{self.halted}; with {self.smallest_target} tokens one fits" if self.halted else None
 
     @cached_property
-    def ledger(self) -> Ledger:
+    def original_facts(self) -> TextFacts:
         """The facts of the first original."""
-        return self.original_ledger or build_ledger(redact(self.request.source))
+        return self.known_facts or find_facts(redact(self.request.source))
 
     @cached_property
     def verification(self) -> Verification:
-        return verify(self.ledger, self.text or "", reference=self._reference)
+        return verify(self.original_facts, self.text or "", reference=self._reference)
 
     @property
     def _reference(self) -> str:
@@ -84,31 +84,31 @@ class CompressedText:
 
     @cached_property
     def check(self) -> tuple[str, ...] | None:
-        """The reasons why the text is no condensed one; None where there is none, and where it came back unchanged."""
+        """The reasons why the text is no condensed one; None where there is no text, or an unchanged one."""
         if self.text is None or self.is_unchanged:
             return None
-        return check_summary(self.text, self.ledger, self.request.target, self.counter, reference=self._reference)
+        return check_summary(self.text, self.original_facts, self.request.target, self.counter, reference=self._reference)
 
 
 def reference_line(name: str, content_type: ContentType) -> str:
-    """The line that leads to the whole of a stored tool result or turn, "" where its name is no path."""
+    """The line that names the stored tool result or turn; "" where its name is no path."""
     is_path = "/" in name or name.endswith((".md", ".json", ".txt"))
-    return f"{REFERENCE}{name}" if content_type in _STORED and is_path else ""
+    return f"{REFERENCE}{name}" if content_type in _STORED_TYPES and is_path else ""
 
 
-def compress(request: CompressionRequest, counter: TokenMeasure, *, ledger: Ledger | None = None) -> CompressedText:
-    """The text of `request` in at most `request.target` tokens (000 section 24, 001 whole).
+def compress(request: CompressionRequest, counter: TokenMeasure, *, original_facts: TextFacts | None = None) -> CompressedText:
+    """Shorten the text of `request` to at most `request.target` tokens (specification 000, section 24, and specification 001).
 
-    With a query the units that have to do with it come first. Credentials are left out of what is condensed. Where the text is a
-    compression already and too long, or says what `request.original` does not, the units are chosen from the original again, so that no
-    loss or error adds up; verdicts are about its facts. `ledger` is that original's, where it has been taken.
-    Where `request.name` is a path, details of a tool result may rest on a reference to it. Raises InputError for a target under 1.
+    With a query, the units that are relevant to it come first. Credentials are removed. Where the text is a compression already and too
+    long, or has what `request.original` does not have, the units are chosen from the original again, so that no loss or error adds up; the
+    verdicts are about its facts. `original_facts` are those of that original, where they are known. A stored tool result or turn ends with
+    a line that names it. Raises InputError for a target under 1.
     """
     text, target = request.text, request.target
     if target < 1:
         raise InputError(f"compress: target_tokens: {target}: expected at least 1 token")
     tokens = counter.count(text)
-    result = CompressedText(text, tokens, tokens, None, request, counter, original_ledger=ledger)
+    result = CompressedText(text, tokens, tokens, None, request, counter, known_facts=original_facts)
     if tokens <= target and (not request.is_repeated or result.verification.no_fact_changed):
         return result
     shortened, smallest_target = _Compression(redact(request.source), request.query.strip(), counter).fit(
@@ -122,14 +122,14 @@ def compress(request: CompressionRequest, counter: TokenMeasure, *, ledger: Ledg
 
 
 def _reference(request: CompressionRequest, counter: TokenMeasure) -> str:
-    """The line that leads to the original, where it leaves enough tokens for the text."""
+    """The line that names the original, where it leaves enough tokens for the text."""
     line = reference_line(request.name, content_type_of(request))
-    return line if line and counter.count(line) <= _REFERENCE_SHARE * request.target else ""
+    return line if line and counter.count(line) <= _MAX_REFERENCE_SHARE * request.target else ""
 
 
 class _Compression:
-    """One text that is fitted to a target. Section 0 of a context.md stays byte for byte, its headings stay, and its newest section stays
-    whole where it fits (specification 000, section 24)."""
+    """Fits one text to a target. Section 0 of a context.md stays byte for byte, its headings stay, and its newest section stays whole where
+    it fits (specification 000, section 24)."""
 
     def __init__(self, text: str, query: str, counter: TokenMeasure) -> None:
         self._counter = counter
@@ -140,7 +140,7 @@ class _Compression:
         self._body, self._earlier = without_marks(text[len(self._head) :])
 
     def fit(self, target: int, last_line: str) -> tuple[str, int]:
-        """The text; "" where not one unit fits, and a target with which one does."""
+        """The shortened text, or "" where not one unit fits; and a target with which one does."""
         tail = f"\n{last_line}" if last_line else ""
         body_target = target - self._counter.count(self._head) - self._counter.count(tail)
         if body_target < 1:
@@ -152,9 +152,10 @@ class _Compression:
             reading = tokenized(units, reading.language)
             newest = _units_of_newest_section(self._body, units) - always
         costs = [self._counter.count(u.text) + 1 for u in reading.units]
+        # where no unit fits with what it needs, one may fit alone
         without_needs = tuple(replace(u, needs=()) for u in reading.units)
         attempts = [(units, always) for units in (reading.units, without_needs)]
-        if newest and sum(costs[i] for i in newest | always) + _MARK_TOKENS <= body_target:
+        if newest and sum(costs[i] for i in newest | always) + _MAX_MARK_TOKENS <= body_target:
             attempts.insert(0, (reading.units, always | newest))
         for units, kept in attempts:
             body = self._select(replace(reading, units=units), costs, body_target, kept)
@@ -162,7 +163,7 @@ class _Compression:
             if body and self._counter.count(text) <= target:
                 return text, target
         cheapest_unit = min((c for c, u in zip(costs, reading.units, strict=True) if not u.is_context), default=1)
-        return "", target - body_target + cheapest_unit + _MARK_TOKENS
+        return "", target - body_target + cheapest_unit + _MAX_MARK_TOKENS
 
     def _select(self, reading: TextReading, costs: Sequence[int], target: int, always: frozenset[int]) -> str:
         relevant = relevance(reading, self._query, costs) if self._query else None
@@ -186,7 +187,7 @@ class _Compression:
     def _with_codes(
         self, reading: TextReading, selection: Selection, mandatory: Mapping[Term, float], select: Callable[[int], Selection], target: int
     ) -> str:
-        """The text of a talk with tools; the codes that found no place in it are named in a last line, at most a tenth of the target."""
+        """The text of a talk with tools, with a last line that names codes of the units that are left out."""
         count = self._counter.count
         max_tokens = int(target * _LAST_LINE_SHARE)
         line = last_line(unnamed_codes(reading, selection.kept, mandatory), max_tokens, count)
@@ -213,24 +214,18 @@ def _units_of_newest_section(text: str, units: Sequence[Unit]) -> frozenset[int]
 
 def _with_meta_blocks(text: str, units: Sequence[Unit]) -> tuple[tuple[Unit, ...], frozenset[int]]:
     """The units of a context.md, each `_meta` block one of them, and those that stay: the sections' headings and those blocks."""
-    spans = [(found.start(), found.end()) for found in _META.finditer(text)]
-    found: list[Unit] = []
+    spans = [match.span() for match in _META_BLOCK.finditer(text)]
+    merged: list[Unit] = []
     always = {u.order for u in units if u.kind is UnitKind.HEADING and ContextDocument.parse(u.text + "\n").sections}
     seen: set[int] = set()
     for unit in units:
-        place = bisect_right(spans, (unit.start, len(text))) - 1
-        if place < 0 or unit.start >= spans[place][1]:
-            found.append(unit)
-            continue
-        first = place not in seen
-        seen.add(place)
-        always |= {unit.order, *unit.needs} if first else set()
-        found.append(
-            replace(
-                unit,
-                kind=UnitKind.CODE if first else UnitKind.HEADER,
-                text=text[slice(*spans[place])] if first else "",
-                needs=unit.needs if first else (),
-            )
-        )
-    return tuple(found), frozenset(always)
+        block = bisect_right(spans, (unit.start, len(text))) - 1
+        if block < 0 or unit.start >= spans[block][1]:
+            merged.append(unit)
+        elif block not in seen:
+            seen.add(block)
+            always |= {unit.order, *unit.needs}
+            merged.append(replace(unit, kind=UnitKind.CODE, text=text[slice(*spans[block])]))
+        else:  # the block is in its first unit; orders stay
+            merged.append(replace(unit, kind=UnitKind.HEADER, text="", needs=()))
+    return tuple(merged), frozenset(always)

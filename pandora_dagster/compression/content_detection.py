@@ -1,4 +1,4 @@
-"""What kind of content a text is: the five rules of 000 section 22, in their order."""
+"""What kind of content a text is: the five rules of specification 000, section 22, in their order."""
 
 from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import ContentType
@@ -10,7 +10,7 @@ def content_type_of(content: CompressionInput) -> ContentType:
 
 
 def detect_content_type(name: str, content: str) -> ContentType:
-    """The content type of a document by its name and its text (000 section 22)."""
+    """The content type of a document by its name and its text (specification 000, section 22)."""
     if name == "context.md" or "## 0. User Query" in content:
         return ContentType.CONTEXT_DOC
     if name == "research.md" or "## Research Findings" in content:

@@ -1,7 +1,7 @@
-"""Units as a model reads them that chooses which ones a shorter text keeps, and the choice that its answer makes. Calls no model.
+"""Units of a text in pieces from which a model chooses by number, and the choice that its answer makes. Calls no model.
 
-A unit is a line `[3] (12) text`: its number within the piece and its tokens. Headings, speakers and table headers are between them
-without a number: they come with what needs them.
+A unit is a line `[3] (12) text`: its number within the piece and its tokens. Headings, speakers and table headers are lines without a
+number before the units that need them. An answer is `{"keep": [3, 1]}`, the most important number first.
 """
 
 import re
@@ -13,12 +13,12 @@ from pandora_dagster.documents.units.unit import Unit
 
 MAX_NUMBERS = 40
 """Units of one piece at most; the answer of a recipe with 100 output tokens holds as many numbers."""
-_LINE = re.compile(r"^\[(\d{1,2})\] \((\d{1,6})\) (.*(?:\n {4}.*)*)", re.MULTILINE)
+_UNIT_LINE = re.compile(r"^\[(\d{1,2})\] \((\d{1,6})\) (.*(?:\n {4}.*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitPiece:
-    """Consecutive units for one call. `orders` are their places in the text: number 1 is `orders[0]`."""
+    """Consecutive units for one call. `orders` are their positions in the text: number 1 is `orders[0]`."""
 
     text: str
     orders: tuple[int, ...]
@@ -28,7 +28,7 @@ class UnitPiece:
 
 @dataclass(frozen=True, slots=True)
 class UnitChoice:
-    """What an answer chose of a piece, most important first; `refused` says why an answer is no choice."""
+    """The units of a piece that an answer chose, the most important first; `refused` says why an answer is no choice."""
 
     orders: tuple[int, ...] = ()
     refused: str = ""
@@ -91,14 +91,14 @@ class _PieceBuilder:
 
 def _context_of(unit: Unit, units: Sequence[Unit]) -> set[int]:
     """Headings, speakers and headers that a unit needs, those of what it needs included."""
-    found: set[int] = set()
-    waiting = list(unit.needs)
-    while waiting:
-        order = waiting.pop()
-        if order not in found and order < len(units):
-            found.add(order)
-            waiting += units[order].needs
-    return {order for order in found if units[order].is_context}
+    needed: set[int] = set()
+    pending = list(unit.needs)
+    while pending:
+        order = pending.pop()
+        if order not in needed and order < len(units):
+            needed.add(order)
+            pending += units[order].needs
+    return {order for order in needed if units[order].is_context}
 
 
 def _indented(text: str) -> str:
@@ -108,20 +108,19 @@ def _indented(text: str) -> str:
 
 def read_numbered(text: str) -> Iterator[NumberedUnit]:
     """The units that a piece shows, in order."""
-    for found in _LINE.finditer(text):
-        yield NumberedUnit(int(found[1]), int(found[2]), found[3].replace("\n    ", "\n"))
+    for line in _UNIT_LINE.finditer(text):
+        yield NumberedUnit(int(line[1]), int(line[2]), line[3].replace("\n    ", "\n"))
 
 
 def read_choice(answer: object, piece: UnitPiece, target: int) -> UnitChoice:
     """The choice in an answer `{"keep": [3, 1]}`; refused where it names no unit, a number that the piece lacks, or every unit of a piece
     that is over `target` tokens."""
-    given = cast("Mapping[str, Any]", answer).get("keep") if isinstance(answer, Mapping) else None
-    if not isinstance(given, list) or not given:
+    keep = cast("Mapping[str, Any]", answer).get("keep") if isinstance(answer, Mapping) else None
+    if not isinstance(keep, list) or not keep:
         return UnitChoice(refused="the answer names no unit")
-    named = cast("list[object]", given)
-    if unknown := [n for n in named if type(n) is not int or not 1 <= n <= len(piece.orders)]:
+    if unknown := [n for n in cast("list[object]", keep) if type(n) is not int or not 1 <= n <= len(piece.orders)]:
         return UnitChoice(refused=f"the answer names {unknown[0]!r}: expected numbers from 1 to {len(piece.orders)}")
-    numbers = list(dict.fromkeys(cast("list[int]", named)))
+    numbers = list(dict.fromkeys(cast("list[int]", keep)))
     if len(numbers) == len(piece.orders) > 1 and piece.tokens > target:
         return UnitChoice(refused=f"the answer keeps all {len(numbers)} units: expected {target} of {piece.tokens} tokens")
     return UnitChoice(tuple(piece.orders[number - 1] for number in numbers))
@@ -136,8 +135,8 @@ def ranked_choice(orders: Sequence[int], salience: Sequence[float]) -> tuple[int
 
 
 def merged_order(choices: Iterable[tuple[Sequence[int], float]], tokens: Mapping[int, int]) -> tuple[int, ...]:
-    """Several choices as one order: each piece's units by the share of the piece's own target, the second of a pair, that its earlier
-    units take, so that a target too small for all takes from each piece alike."""
+    """Several choices, each with the target of its piece, as one order: a unit is ranked by the share of that target that the units before
+    it take, so that a total target that is too small for all takes from each piece alike."""
     ranked: list[tuple[float, int]] = []
     for orders, target in choices:
         used = 0

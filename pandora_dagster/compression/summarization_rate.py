@@ -1,17 +1,17 @@
-"""How many summarization calls may still be made, and when. Knows times and counts; makes no call, never waits, opens no file."""
+"""How many summarization calls may still be made, and when. Makes no call, never waits, opens no file."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-_LONGEST_BACKOFF = 60.0
-_LARGEST_EXPONENT = 6  # 2^6 is over the longest backoff; a larger power would only overflow
+_MAX_BACKOFF_S = 60.0
+_MAX_EXPONENT = 6  # 2^6 is over the longest backoff; a larger power would only overflow
 
 
 @dataclass(frozen=True, slots=True)
 class LimiterState:
-    """What outlives a process: times are wall-clock seconds since 1970 (DECISIONS 7), since a monotonic clock starts again."""
+    """What outlives a process: times are wall-clock seconds since 1970 since a monotonic clock starts again."""
 
     calls: tuple[float, ...] = ()
     """Calls that were still inside the window."""
@@ -23,7 +23,7 @@ class LimiterState:
 
 
 class SummarizationRateLimiter:
-    """Calls per sliding window and per session, and backoff after 429 errors (003 "SummarizationRateLimiter").
+    """Calls per sliding window and per session, and backoff after 429 errors (specification 003, "SummarizationRateLimiter").
 
     `now` is a reading of `clock`, in seconds; the properties and `get_stats` always ask the clock.
     """
@@ -45,7 +45,7 @@ class SummarizationRateLimiter:
         self._backoff_until: float | None = None
 
     def can_call(self, now: float | None = None) -> bool:
-        """Whether one more call is allowed: no backoff, room in the window, room in the session."""
+        """Whether one more call is allowed: no backoff, and fewer calls than the limits in the window and in the session."""
         at = self._at(now)
         return not self._in_backoff(at) and len(self._recent(at)) < self._window_limit and self._session_calls < self._session_limit
 
@@ -55,9 +55,8 @@ class SummarizationRateLimiter:
         if self._session_calls >= self._session_limit or self._window_limit < 1:
             return None
         recent = sorted(self._recent(at))
-        full = recent[len(recent) - self._window_limit] + self._window - at if len(recent) >= self._window_limit else 0.0
-        pause = (self._backoff_until or at) - at
-        return max(full, pause, 0.0)
+        until_window = recent[-self._window_limit] + self._window - at if len(recent) >= self._window_limit else 0.0
+        return max(until_window, (self._backoff_until or at) - at, 0.0)
 
     def record_call(self, now: float | None = None) -> None:
         """Count one call, allowed or not."""
@@ -75,7 +74,7 @@ class SummarizationRateLimiter:
 
     def backoff_seconds(self) -> float:
         """2^n seconds after n errors in a row, at most 60; 0.0 where there was none."""
-        return min(2.0 ** min(self._consecutive, _LARGEST_EXPONENT), _LONGEST_BACKOFF) if self._consecutive else 0.0
+        return min(2.0 ** min(self._consecutive, _MAX_EXPONENT), _MAX_BACKOFF_S) if self._consecutive else 0.0
 
     def reset_backoff(self) -> None:
         """Forget the errors in a row, after a call that succeeded."""

@@ -46,10 +46,10 @@ def test_never_over_the_target(text: str, target: int, content_type: ContentType
 @given(texts, st.integers(1, 60))
 @settings(max_examples=40, deadline=None)
 def test_compressing_again_changes_nothing(text: str, target: int) -> None:
-    """The second pass gives the same text and the same verdicts against the first ledger."""
+    """The second pass gives the same text and the same verdicts against the facts of the first original."""
     first = compress(CompressionRequest(text, target=target), COUNTER)
     if first.text is not None:
-        again = compress(CompressionRequest(first.text, target=target), COUNTER, ledger=first.ledger)
+        again = compress(CompressionRequest(first.text, target=target), COUNTER, original_facts=first.original_facts)
         assert again.text == first.text
         assert {f.text for f in again.verification.lost} <= {f.text for f in first.verification.lost}
 

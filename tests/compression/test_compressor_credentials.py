@@ -1,8 +1,8 @@
-"""No credential gets into a ledger, a verdict, or a condensed text; the sentence around it may stay."""
+"""No credential gets into a fact, a verdict, or a condensed text; the sentence around it may stay."""
 
 import pytest
 
-from pandora_dagster.compression import build_ledger, check_summary, compress, verify
+from pandora_dagster.compression import check_summary, compress, find_facts, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.redaction.credentials import credential_spans, redact
 from pandora_dagster.runtime.token_counter import TokenCounter
@@ -23,7 +23,7 @@ def test_a_condensed_text_leaves_it_out(counter: TokenCounter, query: str | None
 
 def test_no_verdict_of_a_models_text_holds_it() -> None:
     """Neither what is kept, missing nor invented."""
-    found = verify(build_ledger(SAID), f"user: password is {SECRET}; another password: Zz9{SECRET}")
+    found = verify(find_facts(SAID), f"user: password is {SECRET}; another password: Zz9{SECRET}")
     assert not any(SECRET in v.text + v.evidence for v in found.verdicts)
 
 

@@ -1,6 +1,7 @@
-"""Level 3: prompts for structured digests, and what an answer or two digests amount to. Calls no model (003 "L3DigestBuilder").
+"""Prompts for level 2 (narratives) and level 3 (digests), and the narratives and digests in their answers. Calls no model.
 
-A digest is what is shown; its caps may leave a fact out of it. What lies under it stays reachable by lineage (DECISIONS 7).
+The limits of a digest may leave facts out of it; lineage leads to the texts that it was made from (decision 7,
+docs/decisions/07-levels-link-every-fact.md). The names follow specification 003, "L2Summarizer" and "L3DigestBuilder".
 """
 
 import json
@@ -15,8 +16,6 @@ from pandora_dagster.contracts.model_calls import frame_text
 from pandora_dagster.documents.model_json import read_strict_json
 from pandora_dagster.shipped import shipped_folder
 
-# The prompt texts of the levels. Knows their files, read on first use, and how to fill them; not what they ask for (DECISIONS 24).
-
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 ITEM = re.compile(r"^\[\d+\] ", re.MULTILINE)
 _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
@@ -30,7 +29,7 @@ _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def prompt_text(name: str) -> str:
-    """The text of 003's constant `name`: its prompt file, then its documents as `{{slots}}`, framed as in every prompt pack.
+    """The text of specification 003's constant `name`: its prompt file, then its documents as `{{slots}}`, framed as in every prompt pack.
 
     Raises AttributeError for a name that is none of them, as a module does.
     """
@@ -69,8 +68,6 @@ def _with_documents(text: str, documents: Mapping[str, str]) -> str:
     return "\n\n".join([text, *(frame_text("document", name, body) for name, body in documents.items())])
 
 
-# Level 2: prompts for narrative summaries, and what a model answered without its preamble. Calls no model (003 "L2Summarizer").
-
 _DEFAULTS = SummarizationConfig()
 _MARKS = r"[#*_ \t]{0,8}"
 _KIND = r"(?:(?:brief|concise|short|final|narrative|clean)\s){0,2}"
@@ -85,7 +82,7 @@ _FENCE = re.compile(r"\A```[a-z]{0,10}[ \t]*\n((?:(?!```).)*)\n```\Z", re.DOTALL
 
 
 class L2Summarizer:
-    """Builds prompts for level 2 and reads their answers; keeps nothing between calls (003 "L2Summarizer")."""
+    """Builds prompts for level 2 and reads their answers; keeps nothing between calls (specification 003, "L2Summarizer")."""
 
     def build_summary_prompt(self, entries: list[str], max_tokens: int = _DEFAULTS.l2_max_summary_tokens) -> str:
         """A prompt that asks for one narrative of `entries` in at most `max_tokens` tokens; "" where there are none."""
@@ -112,9 +109,9 @@ class L2Summarizer:
 def _unwrapped(text: str) -> str:
     """`text` without one preamble and one fence around the rest."""
     preamble = _PREAMBLE.match(text)
-    rest = text[preamble.end() :].strip() if preamble else text
-    fence = _FENCE.match(rest)
-    return fence[1].strip() if fence else rest
+    body = text[preamble.end() :].strip() if preamble else text
+    fence = _FENCE.match(body)
+    return fence[1].strip() if fence else body
 
 
 _LIMITS: Mapping[str, int] = MappingProxyType({"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10})
@@ -125,28 +122,29 @@ _MAX_TOKENS = SummarizationConfig().l3_max_digest_tokens
 
 
 class L3DigestBuilder:
-    """Builds prompts for level 3 and reads their answers; keeps nothing between calls (003 "L3DigestBuilder")."""
+    """Builds prompts for level 3 and reads their answers; keeps nothing between calls (specification 003, "L3DigestBuilder")."""
 
     def build_digest_prompt(self, summaries: list[str], task_context: str) -> str:
         """A prompt that asks for a JSON digest of `summaries`; "" where there are none."""
         return digest_prompt(summaries, task_context, max_tokens=_MAX_TOKENS)
 
     def parse_digest_response(self, response: str) -> dict[str, Any]:
-        """The digest in an answer, also in a code fence or amid prose, with its five keys and within its caps.
+        """The digest in an answer, also in a code fence or amid prose, with its five keys and within its limits.
 
-        The empty digest for anything that is not one whole JSON object: malformed JSON is never repaired (DECISIONS 24).
+        The empty digest for anything that is not one whole JSON object: malformed JSON is never repaired (decision 24,
+        docs/decisions/24-malformed-digests.md).
         """
         try:
-            return normalised(read_strict_json(response.strip()))
+            return normalize_digest(read_strict_json(response.strip()))
         except ValueError:
             return empty_digest()
 
     def merge_digests(self, old_digest: dict[str, Any], new_digest: dict[str, Any]) -> dict[str, Any]:
         """Both digests in one: old items first, equal ones (whatever their case) once, the new progress where there is one.
 
-        Over a cap the oldest items that the new digest does not repeat go first. Merging the same digest again changes nothing.
+        Over a limit the oldest items that the new digest does not repeat go first. Merging the same digest again changes nothing.
         """
-        old, new = normalised(old_digest), normalised(new_digest)
+        old, new = normalize_digest(old_digest), normalize_digest(new_digest)
         merged = {name: _merged(old[name], new[name], limit) for name, limit in _LIMITS.items()}
         return _ordered({**merged, PROGRESS: new[PROGRESS] or old[PROGRESS]})
 
@@ -159,15 +157,15 @@ def digest_prompt(summaries: list[str], task_context: str, *, max_tokens: int) -
 
 
 def empty_digest() -> dict[str, Any]:
-    """A new digest that says nothing (003 `_EMPTY_DIGEST`)."""
+    """A new digest that says nothing (specification 003, `_EMPTY_DIGEST`)."""
     return _ordered({PROGRESS: "", **{name: list[str]() for name in _LIMITS}})
 
 
-def normalised(value: object) -> dict[str, Any]:
-    """`value` as a digest: the five keys, lists of text within their caps, progress as text; the empty digest for no dictionary."""
-    given = cast("dict[str, object]", value) if isinstance(value, dict) else dict[str, object]()
-    lists = {name: _texts(given.get(name))[:limit] for name, limit in _LIMITS.items()}
-    return _ordered({**lists, PROGRESS: _text(given.get(PROGRESS))})
+def normalize_digest(value: object) -> dict[str, Any]:
+    """`value` as a digest: the five keys, lists of text within their limits, progress as text; the empty digest for no dictionary."""
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else dict[str, object]()
+    lists = {name: _texts(fields.get(name))[:limit] for name, limit in _LIMITS.items()}
+    return _ordered({**lists, PROGRESS: _text(fields.get(PROGRESS))})
 
 
 def _ordered(digest: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,10 +189,10 @@ def _merged(old: list[str], new: list[str], limit: int) -> list[str]:
     for text in (*old, *new):
         items.setdefault(text.casefold(), text)
     repeated = {text.casefold() for text in new}
-    spare = [key for key in items if key not in repeated][: max(0, len(items) - limit)]
-    return [text for key, text in items.items() if key not in spare]
+    dropped = [key for key in items if key not in repeated][: max(0, len(items) - limit)]
+    return [text for key, text in items.items() if key not in dropped]
 
 
 LIST_LIMITS = dict(_LIMITS)
 EMPTY_DIGEST = empty_digest()
-"""As 003 documents it, a plain dictionary; what this module gives out is always a new one."""
+"""As specification 003 documents it, a plain dictionary; the functions return new ones."""

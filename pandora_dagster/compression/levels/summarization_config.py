@@ -1,6 +1,6 @@
-"""The levels and the numbers of 003's summarization, and what they say about entries: when a level is due, and in which batches.
+"""The levels and numbers of specification 003's summarization: when a level is due, and in which batches.
 
-The one implementation of triggers and batches, for 003's pipeline and for archival runs.
+Specification 003's pipeline and archival runs both use it.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from enum import IntEnum
 from typing import TypeVar
 
 Entry = TypeVar("Entry")
-_LEAST_RATIO, _SMALLEST_SUMMARY = 10, 80
-"""003's least ratio of level 2, and the tokens that a narrative may have at any ratio."""
+_MIN_RATIO, _MIN_SUMMARY_TOKENS = 10, 80
+"""The least ratio of level 2 in specification 003, and the tokens that a narrative may have at any ratio."""
 
 
 class SummarizationLevel(IntEnum):
-    """How far a text is condensed (003 "Enums")."""
+    """How far a text is condensed (specification 003, "Enums")."""
 
     L0_RAW = 0
     L1_KEYWORDS = 1
@@ -26,7 +26,7 @@ class SummarizationLevel(IntEnum):
 
 @dataclass
 class SummarizationConfig:
-    """When to summarise, how much at once, and how many calls that may take; open to change (003 "Configuration").
+    """When to summarise, how much at once, and how many calls that may take; open to change (specification 003, "Configuration").
 
     Triggers, batches and lengths are read at each use. The three limits on calls are read once, when a pipeline makes its limiter.
     """
@@ -50,9 +50,8 @@ class SummarizationConfig:
         return summaries >= self.l3_trigger_summaries
 
     def l2_target(self, tokens: int) -> int:
-        """Tokens of a narrative of entries whose raw texts have so many: a tenth, and no more than `l2_max_summary_tokens`. So few entries
-        that a tenth would hold no sentence have the tokens of a few sentences."""
-        return min(self.l2_max_summary_tokens, max(_SMALLEST_SUMMARY, int(tokens / _LEAST_RATIO)))
+        """Tokens of a narrative of entries whose raw texts have `tokens`: a tenth, at least 80, at most `l2_max_summary_tokens`."""
+        return min(self.l2_max_summary_tokens, max(_MIN_SUMMARY_TOKENS, int(tokens / _MIN_RATIO)))
 
     def without_recent(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """`entries`, oldest first, without the newest `preserve_recent_n`."""

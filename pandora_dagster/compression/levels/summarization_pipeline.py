@@ -1,4 +1,4 @@
-"""When to summarise, with which prompts, and what came of it, counted. Calls no model and never waits (003 "SummarizationPipeline")."""
+"""When to summarize, with which prompts, and counts of the results. Calls no model, never waits."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -8,19 +8,21 @@ from pandora_dagster.compression.levels.level_prompts import L2Summarizer, L3Dig
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
 from pandora_dagster.compression.summarization_rate import SummarizationRateLimiter
 
-# 003's cut for entries that may not be summarised now. Nothing that is stored or sent to a model comes from it (DECISIONS 1).
-
-_ENTRY_CHARS = 200
+_MAX_ENTRY_CHARACTERS = 200
 
 
 def truncate_entries(entries: list[str], max_total_chars: int = 2000) -> str:
-    """The first 200 characters of each entry, joined by ` | `, cut to `max_total_chars` characters (003 "truncate_entries")."""
-    cut = " | ".join(entry[:_ENTRY_CHARS] for entry in entries if entry)
-    return cut[: max(0, max_total_chars)]
+    """The first 200 characters of each entry, joined by ` | `, cut to `max_total_chars` (specification 003, "truncate_entries").
+
+    Nothing that is stored or sent to a model comes from it (decision 1, docs/decisions/01-never-blind-truncation.md).
+    """
+    joined = " | ".join(entry[:_MAX_ENTRY_CHARACTERS] for entry in entries if entry)
+    return joined[: max(0, max_total_chars)]
 
 
 class SummarizationPipeline:
-    """The life of level 2 and 3 summaries (003 "SummarizationPipeline"). Whoever makes the calls records them with the limiter.
+    """The life of level 2 and 3 summaries (specification 003, "SummarizationPipeline"). Whoever calls the model counts its calls in
+    `rate_limiter`.
 
     `count` measures a text for the compression ratio, which has no unit: characters unless a token counter is given.
     """
@@ -74,14 +76,14 @@ class SummarizationPipeline:
         return digest
 
     def summarize_or_truncate(self, entries: list[str], max_chars: int = 2000) -> str:
-        """ "" where a call is allowed, else the entries cut to `max_chars` characters; no module of this package calls it (DECISIONS 1)."""
+        """ "" where a call is allowed, else the entries cut to `max_chars` characters; no module of this package calls it (decision 1)."""
         if not entries or self.rate_limiter.can_call():
             return ""
         self._fallbacks += 1
         return truncate_entries(entries, max_chars)
 
     def get_stats(self) -> dict[str, Any]:
-        """What was done so far; `compression_samples` is a number, `rate_limiter` and `config` are dictionaries of their own."""
+        """Counts so far; `compression_samples` is a number, `rate_limiter` and `config` are dictionaries."""
         return {
             "l2_summaries_generated": self._summaries,
             "l3_digests_generated": self._digests,

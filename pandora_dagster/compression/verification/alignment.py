@@ -1,6 +1,7 @@
 """Aligns the units of a shortened text with those of its original: verbatim ones first, then by the rarest forms that they share.
 
-Knows two indexes; judges nothing but whether a verbatim unit is under another label.
+In: the indexes of both texts. For each unit of the shortened text, in order: the equal unit of the original; else the whole units that it
+consists of; else the units that share most of its weight. Out: an `Alignment` for each. Values are compared elsewhere (`comparison`).
 """
 
 import re
@@ -12,16 +13,20 @@ from pandora_dagster.compression.verification.comparison import Difference
 from pandora_dagster.compression.verification.forms import unit_key
 from pandora_dagster.compression.verification.unit_index import UnitIndex
 
-_MARK = re.compile(r"^\W*\[?(?:\u2026|\.\.\.)?\s*\(?\d[\d,.]* (?:more )?[\w -]{0,40}left out\W*$|^\s*\[\u2026\]\s*$", re.IGNORECASE)
+_OMISSION_MARK = re.compile(
+    r"^\W*\[?(?:\u2026|\.\.\.)?\s*\(?\d[\d,.]* (?:more )?[\w -]{0,40}left out\W*$|^\s*\[\u2026\]\s*$", re.IGNORECASE
+)
 """A line that counts what was left out: no statement."""
-_WINDOW, _MOST_SOURCES = 3, 4
-_MOST_SAME = 20
+_WINDOW_UNITS = 3
+"""Units on either side of the nearest one in which further parts of a statement are looked for."""
+_MAX_SOURCES = 4
+_MAX_EQUAL_UNITS = 20
 """Equal units on either side of the last aligned one that are looked at."""
-_LEAST, _NEXT = 0.3, 0.2
-"""Share of a statement's forms, by weight, that its first source has, and that each further one adds."""
-_ALIKE = 0.6
-"""Share of the forms, small words included, with which a statement without a word of its own source is the unit behind the last one."""
-_ENDS = ".!?:;\u3002\uff01\uff1f"
+_MIN_SHARE, _MIN_ADDED_SHARE = 0.3, 0.2
+"""Share of a statement's forms, by weight, that its first source must have, and that each further one must add."""
+_MIN_SHARE_IN_PLACE = 0.6
+"""Share of the forms, function words included, from which a statement without any other source is the unit after the last aligned one."""
+_SENTENCE_ENDS = ".!?:;\u3002\uff01\uff1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +44,13 @@ class Alignment:
     @property
     def changes(self) -> list[str]:
         """What was changed, in words; empty where no form was."""
-        found = [str(d) for d in self.differences if d.is_change]
-        return [*found, f"under another label: {self.label}"] if self.label else found
+        changes = [str(d) for d in self.differences if d.is_change]
+        return [*changes, f"under another label: {self.label}"] if self.label else changes
 
 
 def is_mark(line: str) -> bool:
     """Whether a line only counts what was left out."""
-    return bool(_MARK.match(line))
+    return bool(_OMISSION_MARK.match(line))
 
 
 def align(original: UnitIndex, shortened: UnitIndex, *, reference: str = "") -> tuple[Alignment, ...]:
@@ -65,68 +70,67 @@ class _Aligner:
         for unit in self._shortened.content:
             if is_mark(unit.text) or (reference and reference in unit.text) or not self._shortened.keys[unit.order]:
                 continue
-            found = self._verbatim(unit.order) or self._joined(unit.order) or self._retold(unit.order)
-            if found.sources:
-                self._last = found.sources[-1]
-                self._used.update(found.sources if found.is_verbatim else ())
-            yield found
+            alignment = self._align_equal(unit.order) or self._align_joined(unit.order) or self._align_reworded(unit.order)
+            if alignment.sources:
+                self._last = alignment.sources[-1]
+                self._used.update(alignment.sources if alignment.is_verbatim else ())
+            yield alignment
 
-    def _verbatim(self, order: int) -> Alignment | None:
+    def _align_equal(self, order: int) -> Alignment | None:
         key = self._shortened.keys[order]
-        same = self._original.by_key.get(key, ())
-        if not same:
+        equal = self._original.by_key.get(key, ())
+        if not equal:
             return Alignment(order, (), is_verbatim=True) if key in self._headings else None
-        at = bisect_right(same, self._last)
-        same = same[max(0, at - _MOST_SAME) : at + _MOST_SAME]
-        fitting = [o for o in same if not self._other_label(order, o)]
-        chosen = fitting or same
-        best = min(chosen, key=lambda o: (o in self._used, o <= self._last, abs(o - self._last)))
-        return Alignment(order, (best,), is_verbatim=True, label="" if fitting else self._other_label(order, best))
+        at = bisect_right(equal, self._last)
+        equal = equal[max(0, at - _MAX_EQUAL_UNITS) : at + _MAX_EQUAL_UNITS]
+        same_label = [o for o in equal if not self._other_label(order, o)]
+        best = min(same_label or equal, key=lambda o: (o in self._used, o <= self._last, abs(o - self._last)))
+        return Alignment(order, (best,), is_verbatim=True, label=self._other_label(order, best))
 
     def _other_label(self, order: int, source: int) -> str:
         """What names the unit in the shortened text, and names another one in the original."""
-        own, theirs = self._shortened.labels(order), self._original.labels(source)
+        labels, source_labels = self._shortened.labels(order), self._original.labels(source)
         if self._shortened.follows_gap(order):  # what introduced another unit is not read as the introduction of this one
-            own = own & {unit_key(self._shortened.units[order].speaker)}
-        return next(iter(sorted(label for label in own - theirs if label in self._known_labels)), "") if theirs else ""
+            labels = labels & {unit_key(self._shortened.units[order].speaker)}
+        return min((labels - source_labels) & self._known_labels, default="") if source_labels else ""
 
-    def _joined(self, order: int) -> Alignment | None:
-        """A unit that is several whole ones of the original behind one another, or whole sentences of one."""
+    def _align_joined(self, order: int) -> Alignment | None:
+        """A unit that consists of whole units of the original, one after the other, or of whole sentences of one."""
         key = self._shortened.keys[order]
         near, share = self._original.nearest(self._shortened.content_keys(order), after=self._last)
-        if share < _LEAST:
+        if share < _MIN_SHARE:
             return None
-        around = [u.order for u in self._original.units[max(0, near - _WINDOW) : near + _WINDOW + 1] if not u.is_context]
+        around = [u.order for u in self._original.units[max(0, near - _WINDOW_UNITS) : near + _WINDOW_UNITS + 1] if not u.is_context]
         inside = [o for o in around if self._original.keys[o] and self._original.keys[o] in key]
-        left = key
+        remainder = key
         for o in sorted(inside, key=lambda o: -len(self._original.keys[o])):
-            left = left.replace(self._original.keys[o], "", 1)
-        if inside and not any(sign.isalnum() for sign in left):
+            remainder = remainder.replace(self._original.keys[o], "", 1)
+        if inside and not any(map(str.isalnum, remainder)):
             return Alignment(order, tuple(inside), is_verbatim=True)
         whole = self._original.keys[near]
         at = whole.find(key)
-        begins = at <= 0 or whole[:at].rstrip()[-1:] in _ENDS
-        ends = at + len(key) == len(whole) or whole[at + len(key) : at + len(key) + 1] in _ENDS
-        return Alignment(order, (near,), is_verbatim=True) if at >= 0 and key and begins and ends else None
+        begins_sentence = at <= 0 or whole[:at].rstrip()[-1:] in _SENTENCE_ENDS
+        ends_sentence = whole[at + len(key) : at + len(key) + 1] in _SENTENCE_ENDS
+        return Alignment(order, (near,), is_verbatim=True) if at >= 0 and begins_sentence and ends_sentence else None
 
-    def _retold(self, order: int) -> Alignment:
+    def _align_reworded(self, order: int) -> Alignment:
         wanted = self._shortened.content_keys(order)
         total = sum(map(self._original.weight, wanted)) or 1.0
         sources: list[int] = []
-        while wanted and len(sources) < _MOST_SOURCES:
+        while wanted and len(sources) < _MAX_SOURCES:
             near, _ = self._original.nearest(wanted, after=self._last)
             shared = wanted & self._original.content_keys(near) if near >= 0 else set[str]()
-            if sum(map(self._original.weight, shared)) / total < (_NEXT if sources else _LEAST):
+            if sum(map(self._original.weight, shared)) / total < (_MIN_ADDED_SHARE if sources else _MIN_SHARE):
                 break
             sources.append(near)
             wanted -= shared
-        return Alignment(order, tuple(sources) or self._in_place(order), is_verbatim=False)
+        return Alignment(order, tuple(sources) or self._next_unit(order), is_verbatim=False)
 
-    def _in_place(self, order: int) -> tuple[int, ...]:
-        """The unit behind the last aligned one, where most forms of both are the same: a short sentence whose one word of content was
+    def _next_unit(self, order: int) -> tuple[int, ...]:
+        """The unit after the last aligned one, where most forms of both are equal: a short sentence whose one content word was
         exchanged."""
-        after = next((u.order for u in self._original.units[self._last + 1 : self._last + 1 + _WINDOW] if not u.is_context), None)
+        after = next((u.order for u in self._original.units[self._last + 1 : self._last + 1 + _WINDOW_UNITS] if not u.is_context), None)
         if self._last < 0 or after is None:
             return ()
-        theirs, own = ({f.key for f in index.forms(n)} for index, n in ((self._original, after), (self._shortened, order)))
-        return (after,) if own and len(theirs & own) >= _ALIKE * max(len(theirs), len(own)) else ()
+        source_keys, keys = ({f.key for f in index.forms(n)} for index, n in ((self._original, after), (self._shortened, order)))
+        return (after,) if keys and len(source_keys & keys) >= _MIN_SHARE_IN_PLACE * max(len(source_keys), len(keys)) else ()

@@ -1,6 +1,7 @@
 """Compares a statement with the unit that it was made from, by form: exchanged values, units, signs, letters, names, negations, force.
 
-Knows two sequences of forms; knows no facts. Whether other words turn the meaning is not judged here.
+In: the forms of a source and of a statement. Both are aligned in order; each stretch that differs is compared form by form. Out: a
+`Difference` for each, `is_change` where the meaning changed by form. Whether other words turn the meaning is not judged here.
 """
 
 from collections import Counter
@@ -11,17 +12,17 @@ from difflib import SequenceMatcher
 from pandora_dagster.compression.verification.forms import Form, FormKind, pattern_of, subject_of
 from pandora_dagster.language.cues import Cue, cues, negations
 
-_LONGEST = 400
-"""Forms of a unit that are compared in order; of a longer one only the values."""
-_NEAR = 0.6
+_MAX_FORMS = 400
+"""Forms up to which two units are compared."""
+_MIN_COMMON_SHARE = 0.6
 """Share of a statement's forms in the order of its source from which a difference is a change and not another sentence."""
-_SHORT = 4
-"""Small words that turn a statement; more of them are a clause."""
-_MOST_WORDS = 12
+_MAX_FUNCTION_WORDS = 4
+"""So many function words may turn a statement; more of them are a clause."""
+_MAX_NAMED_WORDS = 12
 """Words that one difference names."""
-_FEW = 2
-"""Words of content that a change may delete; more are a clause that was left out."""
-_CLOSE = 0.8
+_MAX_DELETED_WORDS = 2
+"""Content words that a change may delete; more are a clause that was left out."""
+_MIN_CLOSE_SHARE = 0.8
 """Share of both statements' forms in one order from which a negation that only moved is a change."""
 
 
@@ -44,63 +45,65 @@ def differences(
 ) -> tuple[Difference, ...]:
     """How `statement` differs from `source`, given the forms of both; empty where it is another sentence. A source that `forbids` may be
     reported with a word of force."""
-    if max(len(theirs), len(own)) > _LONGEST:
+    if max(len(theirs), len(own)) > _MAX_FORMS:
         return ()
     matcher = SequenceMatcher(None, [f.signed for f in theirs], [f.signed for f in own], autojunk=False)
     blocks = matcher.get_opcodes()
-    same = sum(b - a for tag, a, b, _, _ in blocks if tag == "equal")
-    if same < _NEAR * len(own) or not own:
+    common = sum(b - a for tag, a, b, _, _ in blocks if tag == "equal")
+    if common < _MIN_COMMON_SHARE * len(own) or not own:
         return ()
     pair = _Pair(
         Counter(f.signed for f in theirs),
         Counter(f.signed for f in own),
-        same >= _CLOSE * max(len(theirs), len(own)),
+        common >= _MIN_CLOSE_SHARE * max(len(theirs), len(own)),
         forbids,
         language,
     )
     found: list[Difference] = []
-    places: list[int] = []
+    positions: list[int] = []
     for tag, a, b, c, d in blocks:
         if tag != "equal":
-            found += _of_stretch(_Stretch(source, theirs[a:b]), _Stretch(statement, own[c:d]), pair)
-            places += [sum(f.is_content for f in own[:c])] * (len(found) - len(places))
-    return tuple(_with_exchanges(found, places))
+            found += _compare_stretch(_Stretch(source, theirs[a:b]), _Stretch(statement, own[c:d]), pair)
+            positions += [sum(f.is_content for f in own[:c])] * (len(found) - len(positions))
+    return tuple(_with_exchanges(found, positions))
 
 
-def _with_exchanges(found: Sequence[Difference], places: Sequence[int]) -> Iterator[Difference]:
-    """The differences, those that are each other's reverse as changes: two stretches of words with words of content between them are in
-    each other's place. `places`: words of content before each difference."""
-    said = [(one.was.casefold(), one.is_now.casefold()) for one in found]
-    for one, place, (was, is_now) in zip(found, places, said, strict=True):
-        is_turned = was and is_now and any(o == (is_now, was) and p != place for o, p in zip(said, places, strict=True))
-        yield replace(one, reason="exchanged with each other", is_change=True) if is_turned and not one.is_change else one
+def _with_exchanges(found: Sequence[Difference], positions: Sequence[int]) -> Iterator[Difference]:
+    """The differences, those that are each other's reverse as changes: two stretches of words with content words between them are in
+    each other's place. `positions`: content words before each difference."""
+    texts = {(d.was.casefold(), d.is_now.casefold(), position) for d, position in zip(found, positions, strict=True)}
+    for difference, position in zip(found, positions, strict=True):
+        was, is_now = difference.was.casefold(), difference.is_now.casefold()
+        is_turned = was and is_now and any((o, n) == (is_now, was) and p != position for o, n, p in texts)
+        is_exchange = is_turned and not difference.is_change
+        yield replace(difference, reason="exchanged with each other", is_change=True) if is_exchange else difference
 
 
 def exchanged(sources: Sequence[Sequence[Form]], own: Sequence[Form]) -> Iterator[Difference]:
     """Values of a statement whose nearest word is, in its sources, that of another value of their kind."""
-    if max(map(len, (own, *sources))) > _LONGEST:
+    if max(map(len, (own, *sources))) > _MAX_FORMS:
         return
-    placed = [(form, subject_of(n, theirs)) for theirs in sources for n, form in enumerate(theirs) if form.kind is FormKind.VALUE]
+    values = [(form, subject_of(n, forms)) for forms in sources for n, form in enumerate(forms) if form.kind is FormKind.VALUE]
     for n, form in enumerate(own):
-        subjects = [subject for rival, subject in placed if rival.key == form.key] if form.kind is FormKind.VALUE else []
-        head = next(iter(subject_of(n, own)), "") if subjects else ""
-        if head and not any(head in subject for subject in subjects):
-            rival = next((f for f, s in placed if f.key != form.key and pattern_of(f) == pattern_of(form) and s[:1] == (head,)), None)
+        subjects = [subject for rival, subject in values if rival.key == form.key] if form.kind is FormKind.VALUE else []
+        nearest = next(iter(subject_of(n, own)), "") if subjects else ""
+        if nearest and not any(nearest in subject for subject in subjects):
+            rival = next((f for f, s in values if f.key != form.key and pattern_of(f) == pattern_of(form) and s[:1] == (nearest,)), None)
             if rival is not None:
                 yield Difference(rival.text, form.text, "exchanged with another of its kind", is_change=True, forms=(rival,))
 
 
 def other_words(sources: Sequence[Sequence[Form]], own: Sequence[Form]) -> Iterator[Difference]:
-    """The words of content of a statement that none of its sources has, as one difference to be read."""
+    """The content words of a statement that none of its sources has, as one difference to be read."""
     theirs = {form.key for forms in sources for form in forms}
     words = dict.fromkeys(f.text for f in own if f.is_content and f.key not in theirs)
     if words and sources:
-        yield Difference("", ", ".join(list(words)[:_MOST_WORDS]), "not in its sources", is_change=False)
+        yield Difference("", ", ".join(list(words)[:_MAX_NAMED_WORDS]), "not in its sources", is_change=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Forms of a text behind one another."""
+    """Consecutive forms of a text."""
 
     whole: str
     forms: Sequence[Form]
@@ -110,7 +113,7 @@ class _Stretch:
         return self.whole[self.forms[0].start : self.forms[-1].end] if self.forms else ""
 
     def content(self, own: Counter[str], other: Counter[str]) -> int:
-        """Words of content that the other text has less often: what only moved is not counted."""
+        """Content words that the other text has less often: what only moved is not counted."""
         return sum(f.is_content and not f.is_letter and other[f.signed] < own[f.signed] for f in self.forms)
 
 
@@ -125,15 +128,15 @@ class _Pair:
     forbids: bool
     language: str
 
-    def small_words(self, stretch: _Stretch, counts: Counter[str], other: Counter[str]) -> str:
-        """The small words of a stretch; where the statements are not close, without those that only moved."""
+    def function_words(self, stretch: _Stretch, counts: Counter[str], other: Counter[str]) -> str:
+        """The words of a stretch without other content; where the statements are not close, without those that only moved."""
         return " ".join(f.text for f in stretch.forms if self.is_close or other[f.signed] < counts[f.signed])
 
     def has_force(self, words: str) -> bool:
         return Cue.FORCE in cues(words, self.language)
 
 
-def _of_stretch(old: _Stretch, new: _Stretch, pair: _Pair) -> Iterator[Difference]:
+def _compare_stretch(old: _Stretch, new: _Stretch, pair: _Pair) -> Iterator[Difference]:
     theirs, own = pair.theirs, pair.own
     gone_words, added_words = old.content(theirs, own), new.content(own, theirs)
     gone = [f for f in old.forms if f.is_hard and own[f.signed] < theirs[f.signed]]
@@ -151,10 +154,10 @@ def _of_stretch(old: _Stretch, new: _Stretch, pair: _Pair) -> Iterator[Differenc
         if rival is not None and own[rival.signed] == theirs[rival.signed]:
             yield Difference(rival.text, form.text, "exchanged with another of its kind", is_change=True, forms=(rival,))
     for form in gone:
-        if form.is_letter and gone_words <= _FEW:
+        if form.is_letter and gone_words <= _MAX_DELETED_WORDS:
             yield Difference(form.text, "", "the letter is gone", is_change=True, forms=(form,))
-    is_short = gone_words == added_words == 0 and max(len(old.forms), len(new.forms)) <= _SHORT
-    was, is_now = pair.small_words(old, theirs, own), pair.small_words(new, own, theirs)
+    is_short = gone_words == added_words == 0 and max(len(old.forms), len(new.forms)) <= _MAX_FUNCTION_WORDS
+    was, is_now = pair.function_words(old, theirs, own), pair.function_words(new, own, theirs)
     if is_short and negations(was) != negations(is_now):
         yield Difference(old.text, new.text, "another polarity", is_change=True)
     elif is_short and pair.has_force(was) != pair.has_force(is_now) and not (pair.forbids and pair.has_force(is_now)):
@@ -163,9 +166,9 @@ def _of_stretch(old: _Stretch, new: _Stretch, pair: _Pair) -> Iterator[Differenc
         yield Difference(old.text, new.text, "other words", is_change=False)
 
 
-def _is_same_number(one: Form, other: Form) -> bool:
-    """Whether two values are one number, and only one of them has a word behind it that it counts."""
-    return one.text == other.text and one.text.lower() in (one.key, other.key)
+def _is_same_number(old: Form, new: Form) -> bool:
+    """Whether two values are one number, and only one of them has a word after it that it counts."""
+    return old.text == new.text and old.text.lower() in (old.key, new.key)
 
 
 def _may_replace(old: Form, new: Form) -> bool:

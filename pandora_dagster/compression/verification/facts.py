@@ -1,4 +1,4 @@
-"""A fact of a text with its place and what it is of, and what became of it in a shorter text. Values only."""
+"""A fact of a text with its place and its subject, and what became of it in a shorter text. Values only."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from pandora_dagster.documents.units.unit import Unit
 
 
 class FactKind(StrEnum):
-    """What a fact is (001 section 2)."""
+    """What a fact is (specification 001, section 2)."""
 
     MONEY = "money"
     QUANTITY = "quantity"
@@ -63,7 +63,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact of the original: characters `start` to `end`; `subject` is what it is of, as stems, the nearest first."""
+    """A fact of the original: characters `start` to `end`; `subject` has the stems of what it is a value of, the nearest first."""
 
     kind: FactKind
     text: str
@@ -76,11 +76,11 @@ class Fact:
     unit: int = 0
     """The order of the unit that holds it."""
     rule: str = ""
-    """The rule by which it may be left out (DECISIONS 5), "" for none."""
+    """The rule by which it may be left out (decision 5, docs/decisions/05-dropped-by-rule.md), "" for none."""
 
 
 def labelled(unit: Unit) -> str:
-    """A unit's text behind its speaker."""
+    """A unit's text with its speaker before it."""
     text = unit.text.strip()
     return f"{unit.speaker}: {text}" if unit.speaker and not text.startswith(unit.speaker) else text
 
@@ -123,6 +123,6 @@ class Statement:
 
 def count_verdicts(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """`total` facts, and the number of verdicts of each outcome."""
-    found = tuple(verdicts)
-    counts = Counter(v.outcome for v in found)
-    return {"total": sum(v.fact is not None for v in found)} | {outcome.value: counts[outcome] for outcome in Outcome}
+    listed = tuple(verdicts)
+    counts = Counter(v.outcome for v in listed)
+    return {"total": sum(v.fact is not None for v in listed)} | {outcome.value: counts[outcome] for outcome in Outcome}

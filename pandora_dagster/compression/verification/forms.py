@@ -1,6 +1,6 @@
-"""The forms of a text by which two versions of it are compared: values, codes, names, words of content, and the small words between.
+"""The forms of a text by which two versions of it are compared: values, codes, names, content words, and the function words between.
 
-Knows spellings; knows no units and no facts.
+A form has a kind and a key, which is one for all spellings of a value: `1,299.00` and `1.299,00` have the key `1299`.
 """
 
 import re
@@ -11,11 +11,11 @@ from enum import StrEnum
 
 from pandora_dagster.language.dates import MONTH_WORD
 from pandora_dagster.language.sentences import MONTH_NAMES
-from pandora_dagster.language.tokens import TokenKind, tokens
+from pandora_dagster.language.tokens import tokens
 
 
 class FormKind(StrEnum):
-    """What a form is. Small words (articles, pronouns, negations) are `glue`."""
+    """What a form is. Function words (articles, pronouns, negations) are `glue`."""
 
     VALUE = "value"
     CODE = "code"
@@ -24,15 +24,9 @@ class FormKind(StrEnum):
     GLUE = "glue"
 
 
-_WORDS_BESIDE = 6
-"""Words on either side of a value that say what it is of."""
-_KINDS = {
-    TokenKind.VALUE: FormKind.VALUE,
-    TokenKind.CODE: FormKind.CODE,
-    TokenKind.NAME: FormKind.NAME,
-    TokenKind.WORD: FormKind.WORD,
-}
-_SMALL = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_MAX_SUBJECT_WORDS = 6
+"""Words around a value that are its subject."""
+_FUNCTION_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _SIGNED_LINE, _SIGNED_LINE_OF_HUNK = re.compile(r"^[+-](?=[^\s\d+-]).*", re.MULTILINE), re.compile(r"^[+-].*", re.MULTILINE)
 _NUMBERING = re.compile(r"^\s*(?:\d{1,3}[.)]|\(\d{1,3}\))\s|(?<!\w)\[\d{1,4}\]", re.MULTILINE)
 """Numbers of list items and citations: no values."""
@@ -68,7 +62,7 @@ class Form:
 
     @property
     def is_hard(self) -> bool:
-        """Whether another form in its place is a change by form alone."""
+        """Whether it is a value, code or name: replaced by another form, the statement is changed for certain."""
         return self.kind in (FormKind.VALUE, FormKind.CODE, FormKind.NAME)
 
     @property
@@ -80,12 +74,12 @@ class Form:
 def forms(text: str, language: str, *, is_hunk: bool = False) -> tuple[Form, ...]:
     """All forms of `text` in order. The number of a list item or citation is none."""
     lines = [(m.start(), m.end(), m[0][0]) for m in (_SIGNED_LINE_OF_HUNK if is_hunk else _SIGNED_LINE).finditer(text)]
-    found = tuple(_with_dates(list(_forms(text, language)), text))
+    unsigned = tuple(_with_dates(list(_forms(text, language)), text))
     if not lines:
-        return found
+        return unsigned
     starts = [start for start, _, _ in lines]
     signed: list[Form] = []
-    for form in found:
+    for form in unsigned:
         _, end, sign = lines[max(0, bisect_right(starts, form.start) - 1)]
         signed.append(replace(form, sign=sign) if starts[0] <= form.start < end else form)
     return tuple(signed)
@@ -98,7 +92,7 @@ def _forms(text: str, language: str) -> Iterator[Form]:
         if token.start in numbering:
             continue
         yield from _between(text, at, token.start)
-        kind = _KINDS[token.kind]
+        kind = FormKind(token.kind.value)
         key = value_key(token.key) if kind is FormKind.VALUE else token.key.lower()
         yield Form(kind, key, token.text, token.start, token.end)
         at = token.end
@@ -136,7 +130,7 @@ def _date_parts(found: list[Form], at: int) -> tuple[str, int] | None:
 
 
 def _between(text: str, start: int, end: int) -> Iterator[Form]:
-    return (Form(FormKind.GLUE, m[0].lower(), m[0], m.start(), m.end()) for m in _SMALL.finditer(text, start, end))
+    return (Form(FormKind.GLUE, m[0].lower(), m[0], m.start(), m.end()) for m in _FUNCTION_WORD.finditer(text, start, end))
 
 
 def value_key(key: str) -> str:
@@ -149,13 +143,13 @@ def value_key(key: str) -> str:
 def subject_of(at: int, found: Sequence[Form]) -> tuple[str, ...]:
     """What the value `found[at]` is of: stems of the words and names around it, the nearest first, up to the next value on either side."""
     near: list[tuple[int, str]] = []
-    for way in (-1, 1):
-        distance, n = 1, at + way
-        while 0 <= n < len(found) and distance <= 3 * _WORDS_BESIDE and found[n].kind is not FormKind.VALUE:
+    for step in (-1, 1):
+        distance, n = 1, at + step
+        while 0 <= n < len(found) and distance <= 3 * _MAX_SUBJECT_WORDS and found[n].kind is not FormKind.VALUE:
             if found[n].kind in (FormKind.WORD, FormKind.NAME, FormKind.CODE):
-                near.append((2 * distance + (way > 0), found[n].key))
-            distance, n = distance + 1, n + way
-    return tuple(dict.fromkeys(key for _, key in sorted(near)))[:_WORDS_BESIDE]
+                near.append((2 * distance + (step > 0), found[n].key))
+            distance, n = distance + 1, n + step
+    return tuple(dict.fromkeys(key for _, key in sorted(near)))[:_MAX_SUBJECT_WORDS]
 
 
 def pattern_of(form: Form) -> str:

@@ -1,6 +1,7 @@
-"""What a rule allows to leave out (DECISIONS 5): zones of a page under confidence 0.5, and the less sure of two equal claims.
+"""Facts that a rule allows to leave out (decision 5, docs/decisions/05-dropped-by-rule.md): zones of a page under confidence 0.5, and the
+less sure of two equal claims.
 
-Knows the JSON of a PAGE_DOC (000 section 22) and how a claim states its confidence (001 section 3). Linear in the text.
+Reads the JSON of a PAGE_DOC (specification 000, section 22) and stated confidences (specification 001, section 3). Linear in the text.
 """
 
 import json
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pandora_dagster.compression.verification.forms import unit_key
 from pandora_dagster.documents.units.unit import Unit
 
-_LEAST = 0.5
+_MIN_CONFIDENCE = 0.5
 _ZONES = re.compile(r'"(?:zones|content_zones|ocr_items)"\s*:\s*\[\s*')
 _BETWEEN = re.compile(r"\s*,\s*")
 _DECODER = json.JSONDecoder(parse_float=str)
@@ -38,18 +39,18 @@ class OmissionRules:
 
 
 def _zones(text: str) -> Iterator[tuple[int, int]]:
-    last = 0
+    read_until = 0
     for begin in _ZONES.finditer(text):
         at = begin.end()
-        while last <= at < len(text) and text[at] == "{":
+        while read_until <= at < len(text) and text[at] == "{":
             try:
                 item, end = _DECODER.raw_decode(text, at)
             except (ValueError, RecursionError):
                 break
-            if _number(item.get("confidence", 1)) < _LEAST:
+            if _number(item.get("confidence", 1)) < _MIN_CONFIDENCE:
                 yield at, end
             between = _BETWEEN.match(text, end)
-            at = last = between.end() if between else len(text)
+            at = read_until = between.end() if between else len(text)
 
 
 def _number(value: object) -> float:
@@ -64,8 +65,8 @@ def _weaker_claims(units: Sequence[Unit]) -> Iterator[int]:
     claims: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
     for unit in units:
         if found := _CONFIDENCE.search(unit.text):
-            said = unit.text[: found.start()] + unit.text[found.end() :]
-            claims[unit_key(_SOURCE.sub("", said))].append((float(found[1]), unit.order))
-    for same in claims.values():
-        best = max(confidence for confidence, _ in same)
-        yield from (order for confidence, order in same if confidence < best)
+            claim = unit.text[: found.start()] + unit.text[found.end() :]
+            claims[unit_key(_SOURCE.sub("", claim))].append((float(found[1]), unit.order))
+    for equal_claims in claims.values():
+        best = max(confidence for confidence, _ in equal_claims)
+        yield from (order for confidence, order in equal_claims if confidence < best)

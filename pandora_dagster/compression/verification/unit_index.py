@@ -1,6 +1,6 @@
-"""The units of a text made ready for questions: which unit is verbatim, which ones share the rarest forms, under which label one is.
+"""An index of the units of a text: which unit equals a given one, which shares the rarest forms with it, under which label one is.
 
-Knows units and forms; knows no facts. Built in time linear in the text.
+Built in time linear in the text, and on first use.
 """
 
 import math
@@ -17,16 +17,16 @@ from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.language.cues import Cue, cues
 
 LITERAL = frozenset((UnitKind.CODE, UnitKind.HUNK))
-_RAREST, _MOST_HOLDERS = 16, 40
-"""Forms by which a unit is looked up, and holders of one that are looked at: more would tell little and cost time."""
-_MOST_PLACES = 100
-"""Places of a value in a unit that are looked at for its subject."""
-_OPENING = 3
-"""Words of an opening."""
-_MARK_END = 4
+_MAX_LOOKUP_FORMS, _MAX_HOLDERS = 16, 40
+"""The rarest forms by which a unit is looked up, and holders of one that are looked at: more would tell little and cost time."""
+_MAX_POSITIONS = 100
+"""Positions of a value in a unit that are looked at for its subject."""
+_OPENING_WORDS = 3
+"""Words at the beginning of a unit in which a negation makes it a prohibition."""
+_MARK_END_CHARACTERS = 4
 """Characters before a unit in which the mark before it ends."""
-_DEPTH = 4
-"""Units that name another one: header, heading, the item above and what introduces that."""
+_MAX_LABEL_DEPTH = 4
+"""Steps to the units that name another one: header, heading, the item above and what introduces that."""
 
 
 class UnitIndex:
@@ -68,12 +68,12 @@ class UnitIndex:
 
     def forbids(self, order: int) -> bool:
         """Whether a unit begins with a negation: `Never board`, `- Do not open`."""
-        return Cue.NEGATION in cues(" ".join(self.units[order].text.split()[:_OPENING]), self.language)
+        return Cue.NEGATION in cues(" ".join(self.units[order].text.split()[:_OPENING_WORDS]), self.language)
 
     def is_of(self, order: int, key: str, subject: Sequence[str]) -> bool:
         """Whether a unit has a value as the value of the same thing: with the nearest word of `subject`, or two of its words, beside it."""
         own, named = self.forms(order), {word for label in self.labels(order) for word in label.split()}
-        for n in self.positions(order).get(key, ())[:_MOST_PLACES]:
+        for n in self.positions(order).get(key, ())[:_MAX_POSITIONS]:
             beside = {*subject_of(n, own), *named}
             shared = [word for word in subject if word in beside]
             if shared and (shared[0] == subject[0] or len(shared) > 1):
@@ -98,7 +98,7 @@ class UnitIndex:
 
     @cached_property
     def everywhere(self) -> frozenset[str]:
-        """Keys of all forms, those of headings, headers and speakers and all small words among them."""
+        """Keys of all forms, those of headings, headers and speakers and all function words among them."""
         return frozenset(f.key for u in self.units for f in self.forms(u.order)) | frozenset(
             f.key for u in self.units if u.speaker for f in forms(u.speaker, self.language)
         )
@@ -108,13 +108,13 @@ class UnitIndex:
         return math.log(1 + len(self.content) / (1 + len(self.holders.get(key, ()))))
 
     def nearest(self, keys: Iterable[str], *, after: int) -> tuple[int, float]:
-        """The unit that shares most with `keys`, by weight, and the share; behind `after` of those that share as much. (-1, 0) for none."""
+        """The unit that shares most with `keys`, by weight, and the share; after `after` of those that share as much. (-1, 0) for none."""
         wanted = {key: self.weight(key) for key in keys}
         scores: defaultdict[int, float] = defaultdict(float)
-        for key in sorted((k for k in wanted if k in self.holders), key=lambda k: (-wanted[k], k))[:_RAREST]:
+        for key in sorted((k for k in wanted if k in self.holders), key=lambda k: (-wanted[k], k))[:_MAX_LOOKUP_FORMS]:
             holders = self.holders[key]
-            at = bisect_right(holders, after) if len(holders) > _MOST_HOLDERS else 0
-            for order in holders[max(0, at - _MOST_HOLDERS // 2) : at + _MOST_HOLDERS]:
+            at = bisect_right(holders, after) if len(holders) > _MAX_HOLDERS else 0
+            for order in holders[max(0, at - _MAX_HOLDERS // 2) : at + _MAX_HOLDERS]:
                 scores[order] += wanted[key]
         if not scores:
             return -1, 0.0
@@ -125,7 +125,7 @@ class UnitIndex:
         return {f.key for f in self.forms(order) if f.is_content}
 
     def share(self, text: str) -> float:
-        """The share of the words of content of `text` that this text has; 1 where it has none."""
+        """The share of the content words of `text` that this text has; 1 where it has none."""
         own = [f.key for f in forms(text, self.language) if f.is_content]
         return sum(key in self.everywhere for key in own) / len(own) if own else 1.0
 
@@ -140,18 +140,15 @@ class UnitIndex:
 
     def follows_gap(self, order: int) -> bool:
         """Whether something is left out right before a unit: a mark is there, or an empty line in a text that has marks."""
-        start = self.units[order].start
-        before = self._shown[max(0, start - _MARK_END) : start]
-        return self._has_marks and (before != self.text[max(0, start - _MARK_END) : start] or before.endswith("\n\n"))
+        before = slice(max(0, self.units[order].start - _MARK_END_CHARACTERS), self.units[order].start)
+        return self._has_marks and (self._shown[before] != self.text[before] or self._shown[before].endswith("\n\n"))
 
     def _labels_of(self, unit: Unit) -> frozenset[str]:
-        found, depth = set[str](), 0
-        asked = [unit]
-        while asked and depth < _DEPTH:
-            asked = [self.units[n] for u in asked for n in u.needs if n != u.order]
-            found |= {self.keys[u.order] for u in asked if u.kind is not UnitKind.HEADING}
-            depth += 1
-        return frozenset(found | ({unit_key(unit.speaker)} if unit.speaker else set()))
+        labels, level = {unit_key(unit.speaker)} if unit.speaker else set[str](), [unit]
+        for _ in range(_MAX_LABEL_DEPTH):
+            level = [self.units[n] for u in level for n in u.needs]
+            labels |= {self.keys[u.order] for u in level if u.kind is not UnitKind.HEADING}
+        return frozenset(labels)
 
     def place(self, start: int, end: int) -> Place:
         return Place(bisect_right(self._line_starts, start), start, end)
@@ -160,28 +157,24 @@ class UnitIndex:
         return self.place(self.units[order].start, self.units[order].end)
 
     def shown(self, order: int) -> Omission:
-        """A unit by its text, behind its speaker, and its place."""
+        """A unit by its text, with its speaker before it, and its place."""
         return Omission(labelled(self.units[order]), self.place_of(order))
 
     def span(self, order: int, form: Form) -> tuple[int, int]:
         """Where a form of a unit is in the text: where its spelling occurs in the unit's characters, else the whole unit."""
-        unit: Unit = self.units[order]
+        unit = self.units[order]
         if self.text.startswith(form.text, unit.start + form.start):
             return unit.start + form.start, unit.start + form.start + len(form.text)
-        near = (
-            unit.start + max(0, form.start - len(unit.text) + (unit.end - unit.start))
-            if unit.end - unit.start < len(unit.text)
-            else unit.start + form.start
-        )
+        surplus = max(0, len(unit.text) - (unit.end - unit.start))  # what the unit's text has before its characters, such as a speaker
+        near = unit.start + max(0, form.start - surplus)
         at = self.text.rfind(form.text, unit.start, min(unit.end, near + len(form.text) + 1))
-        if at < 0:
-            at = self.text.find(form.text, unit.start, unit.end)
+        at = at if at >= 0 else self.text.find(form.text, unit.start, unit.end)
         return (at, at + len(form.text)) if at >= 0 else (unit.start, unit.end)
 
 
 def _with_speaker(unit: Unit, speakers: frozenset[str]) -> Unit:
     """A unit that begins with the label of a known speaker as what that one says."""
-    label, colon, rest = unit.text.partition(": ")
+    label, colon, statement = unit.text.partition(": ")
     if not colon or label.strip("*- ") not in speakers or unit.is_context:
         return unit
-    return replace(unit, speaker=label.strip("*- "), text=rest, start=min(unit.end, unit.start + len(label) + 2))
+    return replace(unit, speaker=label.strip("*- "), text=statement, start=min(unit.end, unit.start + len(label) + 2))

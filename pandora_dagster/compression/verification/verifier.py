@@ -26,25 +26,25 @@ from pandora_dagster.compression.verification.facts import (
     labelled,
 )
 from pandora_dagster.compression.verification.forms import Form, FormKind, subject_of
-from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
 from pandora_dagster.compression.verification.unit_index import UnitIndex
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.language.cues import Cue, cues
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_SAME = 0.7
+_MIN_EQUAL_SHARE = 0.7
 """Share of a rule's words, by weight, with which a statement that differs in no form states the same rule."""
-_NEAR = 2
-"""Units beside a source whose force a statement may have."""
-_MOST_HOLDERS = 100
+_FORCE_WINDOW_UNITS = 2
+"""Units on either side of a source whose force a statement may have."""
+_MAX_HOLDERS = 100
 """Units with a value that are looked at for its subject."""
-_COVERED = 0.3
+_MIN_COVERED_SHARE = 0.3
 """Share of a unit's words, by weight, with which a statement represents it: it is not left out then."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Verdicts of every fact, in the ledger's order, then of other changes and of what was invented."""
+    """A verdict for every fact, in the order of the text, then for other changes and for what was invented."""
 
     verdicts: tuple[Verdict, ...]
     left_out: tuple[Omission, ...] = ()
@@ -84,20 +84,20 @@ class Verification:
         return not self.of(Outcome.MUTATED, Outcome.INVENTED)
 
 
-def verify(original: Ledger | str, shortened: str, *, reference: str = "") -> Verification:
+def verify(original: TextFacts | str, shortened: str, *, reference: str = "") -> Verification:
     """A verdict for each fact of `original`, and for each value, name and link of `shortened` that it does not have.
 
     `reference` is a line of `shortened` that leads to the stored original: what is missing is recoverable then."""
-    ledger = original if isinstance(original, Ledger) else build_ledger(original)
+    text_facts = original if isinstance(original, TextFacts) else find_facts(original)
     plain = redact(shortened)
-    if plain == ledger.text:
-        index = ledger.index
-        kept = (Verdict(Outcome.KEPT, f, f.text, "", p := index.place(f.start, f.end), p) for f in ledger.facts)
+    if plain == text_facts.text:
+        index = text_facts.index
+        kept = (Verdict(Outcome.KEPT, f, f.text, "", p := index.place(f.start, f.end), p) for f in text_facts.facts)
         return Verification(tuple(kept))
-    return _Verifier(ledger, _read(plain, ledger), reference).result()
+    return _Verifier(text_facts, _read(plain, text_facts), reference).result()
 
 
-def unsupported(original: Ledger, statement: str) -> tuple[Verdict, ...]:
+def unsupported(original: TextFacts, statement: str) -> tuple[Verdict, ...]:
     """What a statement, or a few, changes or invents; it need not hold any fact of the original."""
     plain = redact(statement)
     return () if plain == original.text else tuple(_Verifier(original, _read(plain, original), "").untrue())
@@ -108,58 +108,58 @@ def is_stated(statement: str, text: str) -> bool:
     return bool(text.strip()) and all(v.outcome in (Outcome.KEPT, Outcome.EQUAL) for v in verify(statement, text).verdicts if v.fact)
 
 
-def _read(shortened: str, ledger: Ledger) -> UnitIndex:
+def _read(shortened: str, text_facts: TextFacts) -> UnitIndex:
     plain, _ = without_marks(shortened)
-    return UnitIndex(plain, ledger.index.language, speakers=ledger.index.speakers, lines_of=shortened)
+    return UnitIndex(plain, text_facts.index.language, speakers=text_facts.index.speakers, lines_of=shortened)
 
 
 class _Verifier:
-    def __init__(self, ledger: Ledger, shortened: UnitIndex, reference: str) -> None:
-        self._ledger, self._original, self._shortened = ledger, ledger.index, shortened
+    def __init__(self, text_facts: TextFacts, shortened: UnitIndex, reference: str) -> None:
+        self._text_facts, self._original, self._shortened = text_facts, text_facts.index, shortened
         self._has_reference = bool(reference) and reference in shortened.text
-        self._comparisons = [self._compare(a) for a in align(ledger.index, shortened, reference=reference)]
-        self._whole: dict[int, list[Alignment]] = defaultdict(list)
-        self._partly: dict[int, list[Alignment]] = defaultdict(list)
+        self._alignments = [self._compare(a) for a in align(text_facts.index, shortened, reference=reference)]
+        self._verbatim_of: dict[int, list[Alignment]] = defaultdict(list)
+        self._reworded_of: dict[int, list[Alignment]] = defaultdict(list)
         self._explained: set[tuple[int, int]] = set()
-        for one in self._comparisons:
-            for source in one.sources:
-                (self._whole if one.is_verbatim else self._partly)[source].append(one)
+        for alignment in self._alignments:
+            for source in alignment.sources:
+                (self._verbatim_of if alignment.is_verbatim else self._reworded_of)[source].append(alignment)
 
-    def _compare(self, one: Alignment) -> Alignment:
-        if one.is_verbatim or not one.sources:
-            return one
-        units, near = self._original.units, one.sources[0]
+    def _compare(self, alignment: Alignment) -> Alignment:
+        if alignment.is_verbatim or not alignment.sources:
+            return alignment
+        units, near = self._original.units, alignment.sources[0]
         found = differences(
             units[near].text,
             self._original.forms(near),
-            self._shortened.units[one.order].text,
-            self._shortened.forms(one.order),
+            self._shortened.units[alignment.order].text,
+            self._shortened.forms(alignment.order),
             self._original.language,
             forbids=self._original.forbids(near),
         )
-        other = self._other_speaker(one)
-        sources, own = [self._original.forms(source) for source in one.sources], self._shortened.forms(one.order)
+        other = self._other_speaker(alignment)
+        sources, own = [self._original.forms(source) for source in alignment.sources], self._shortened.forms(alignment.order)
         moved = exchanged(sources, own)
-        review = (*other_words(sources, own), *self._of_other_things(one.order)) if not found else ()
-        return replace(one, differences=(*found, *other, *moved, *review))
+        review = (*other_words(sources, own), *self._of_other_things(alignment.order)) if not found else ()
+        return replace(alignment, differences=(*found, *other, *moved, *review))
 
     def _of_other_things(self, order: int) -> Iterator[Difference]:
         """Values of a statement that the original has only of other things."""
         own = self._shortened.forms(order)
         for n, form in enumerate(own):
             subject = subject_of(n, own) if form.kind is FormKind.VALUE else ()
-            holders = self._original.holders.get(form.key, ())[:_MOST_HOLDERS] if subject else ()
+            holders = self._original.holders.get(form.key, ())[:_MAX_HOLDERS] if subject else ()
             if holders and not any(self._original.is_of(holder, form.key, subject) for holder in holders):
                 yield Difference("", form.text, "of something else in the original", is_change=False)
 
-    def _other_speaker(self, one: Alignment) -> Iterator[Difference]:
-        was, now = self._original.units[one.sources[0]].speaker, self._shortened.units[one.order].speaker
-        theirs = {self._original.units[source].speaker for source in one.sources}
-        if was and now and now not in theirs and len(one.sources) == 1 and now in self._original.speakers:
+    def _other_speaker(self, alignment: Alignment) -> Iterator[Difference]:
+        was, now = self._original.units[alignment.sources[0]].speaker, self._shortened.units[alignment.order].speaker
+        theirs = {self._original.units[source].speaker for source in alignment.sources}
+        if was and now and now not in theirs and len(alignment.sources) == 1 and now in self._original.speakers:
             yield Difference(was, now, "another speaker", is_change=True)
 
     def result(self) -> Verification:
-        verdicts = [self._verdict(fact) for fact in self._ledger.facts]
+        verdicts = [self._verdict(fact) for fact in self._text_facts.facts]
         verdicts += self._other_changes(verdicts)
         verdicts += self._invented()
         return Verification(tuple(verdicts), tuple(self._left_out()), tuple(self._for_review()))
@@ -172,7 +172,7 @@ class _Verifier:
 
     def _verdict(self, fact: Fact) -> Verdict:
         place = self._original.place(fact.start, fact.end)
-        if whole := next((c for c in self._whole.get(fact.unit, ()) if not c.changes), None):
+        if whole := next((c for c in self._verbatim_of.get(fact.unit, ()) if not c.changes), None):
             order = whole.order
             if fact.kind in STATEMENTS and self._original.keys[fact.unit] not in self._shortened.keys[order]:
                 return self._absent(fact, place, "stands in part")
@@ -183,30 +183,36 @@ class _Verifier:
             return self._of_statement(fact, place)
         return self._of_value(fact, place)
 
+    def _alignments_of(self, unit: int) -> tuple[Alignment, ...]:
+        """The alignments with a unit of the original as a source, verbatim ones first."""
+        return (*self._verbatim_of.get(unit, ()), *self._reworded_of.get(unit, ()))
+
     def _of_statement(self, fact: Fact, place: Place) -> Verdict:
-        for one in (*self._whole.get(fact.unit, ()), *self._partly.get(fact.unit, ())):
-            order = one.order
+        for alignment in self._alignments_of(fact.unit):
+            order = alignment.order
             here, text = self._shortened.place_of(order), self._shortened.units[order].text
-            if one.sources[0] == fact.unit and one.changes:
+            if alignment.sources[0] == fact.unit and alignment.changes:
                 self._explained.add((order, fact.unit))
-                return Verdict(Outcome.MUTATED, fact, text, one.changes[0], place, here)
-            if self._share(fact.unit, order) >= _SAME and self._force(fact.unit, self._original) == self._force(order, self._shortened):
+                return Verdict(Outcome.MUTATED, fact, text, alignment.changes[0], place, here)
+            if self._share(fact.unit, order) >= _MIN_EQUAL_SHARE and self._force(fact.unit, self._original) == self._force(
+                order, self._shortened
+            ):
                 return Verdict(Outcome.EQUAL, fact, text, "in other words", place, here)
         return self._absent(fact, place, "")
 
     def _of_value(self, fact: Fact, place: Place) -> Verdict:
-        for one in (*self._whole.get(fact.unit, ()), *self._partly.get(fact.unit, ())):
-            order = one.order
-            for difference in one.differences:
+        for alignment in self._alignments_of(fact.unit):
+            order = alignment.order
+            for difference in alignment.differences:
                 if difference.is_change and any(f.key == fact.key for f in difference.forms):
                     self._explained.add((order, fact.unit))
                     here = self._here_text(order, difference.is_now) or self._shortened.place_of(order)
                     return Verdict(Outcome.MUTATED, fact, difference.is_now, difference.reason, place, here)
-            if one.label:
+            if alignment.label:
                 self._explained.add((order, fact.unit))
-                return Verdict(Outcome.MUTATED, fact, fact.text, one.changes[-1], place, self._shortened.place_of(order))
+                return Verdict(Outcome.MUTATED, fact, fact.text, alignment.changes[-1], place, self._shortened.place_of(order))
         bare = None
-        for order in self._shortened.holders.get(fact.key, ())[:_MOST_HOLDERS]:
+        for order in self._shortened.holders.get(fact.key, ())[:_MAX_HOLDERS]:
             here = self._here(order, fact.key)
             if here is not None and self._is_of(fact, order):
                 spelled = self._shortened.text[here.start : here.end]
@@ -226,53 +232,56 @@ class _Verifier:
         return Verdict(Outcome.MISSING, fact, "", reason, place, here)
 
     def _share(self, unit: int, order: int) -> float:
-        wanted = self._original.content_keys(unit)
-        total = sum(map(self._original.weight, wanted))
-        return sum(map(self._original.weight, wanted & self._shortened.content_keys(order))) / total if total else 0.0
+        """The share of a unit's content words, by weight, that a statement has."""
+        keys = self._original.content_keys(unit)
+        total = sum(map(self._original.weight, keys))
+        return sum(map(self._original.weight, keys & self._shortened.content_keys(order))) / total if total else 0.0
 
     def _force(self, order: int, index: UnitIndex) -> tuple[bool, bool]:
-        found = cues(index.units[order].text, index.language)
-        return Cue.FORCE in found or index.forbids(order), Cue.NEGATION in found
+        """Whether a unit has a word of force or forbids, and whether it has a negation."""
+        unit_cues = cues(index.units[order].text, index.language)
+        return Cue.FORCE in unit_cues or index.forbids(order), Cue.NEGATION in unit_cues
 
-    # what no single fact tells
+    # changes and additions that concern no single fact
 
     def _other_changes(self, verdicts: list[Verdict]) -> Iterator[Verdict]:
-        """Changes that concern no fact of the ledger: a letter, a sign, a negation, a speaker, a label of a plain sentence."""
+        """Changes that concern no fact of the original: a letter, a sign, a negation, a speaker, a label of a plain sentence."""
         named = {v.here.start for v in verdicts if v.outcome is Outcome.MUTATED and v.here}
-        for one in self._comparisons:
-            order, sources = one.order, one.sources
-            if not one.changes or any((order, source) in self._explained for source in sources):
+        for alignment in self._alignments:
+            order, sources = alignment.order, alignment.sources
+            if not alignment.changes or any((order, source) in self._explained for source in sources):
                 continue
             here = self._shortened.place_of(order)
             if here.start not in named:
                 place = self._original.place_of(sources[0]) if sources else None
-                yield Verdict(Outcome.MUTATED, None, self._shortened.units[order].text, "; ".join(one.changes), place, here)
+                yield Verdict(Outcome.MUTATED, None, self._shortened.units[order].text, "; ".join(alignment.changes), place, here)
 
     def _invented(self) -> Iterator[Verdict]:
         """Values, codes, links and names that the original does not have, and force that a statement adds; those that replaced another
         one are changes."""
-        replaced = {d.is_now for one in self._comparisons for d in one.differences if d.is_change}
-        for one in self._comparisons:
-            order = one.order
-            if one.is_verbatim:
+        replaced = {d.is_now for alignment in self._alignments for d in alignment.differences if d.is_change}
+        for alignment in self._alignments:
+            order = alignment.order
+            if alignment.is_verbatim:
                 continue
             for form in self._shortened.forms(order):
                 is_known = not self._original.everywhere.isdisjoint((form.key, form.text.lower())) or form.text in replaced
                 if form.is_hard and not is_known and not self._is_spelled(form):
                     here = self._shortened.place(*self._shortened.span(order, form))
-                    yield self._addition(one, form.text, f"{form.kind.value} that the original does not have", here)
-            if one.sources and not one.changes and self._adds_force(one):
+                    yield self._addition(alignment, form.text, f"{form.kind.value} that the original does not have", here)
+            if alignment.sources and not alignment.changes and self._adds_force(alignment):
                 text, here = self._shortened.units[order].text, self._shortened.place_of(order)
-                yield self._addition(one, text, "force that its source does not have", here)
+                yield self._addition(alignment, text, "force that its source does not have", here)
 
-    def _addition(self, one: Alignment, text: str, reason: str, here: Place) -> Verdict:
-        place = self._original.place_of(one.sources[0]) if one.sources else None
+    def _addition(self, alignment: Alignment, text: str, reason: str, here: Place) -> Verdict:
+        place = self._original.place_of(alignment.sources[0]) if alignment.sources else None
         return Verdict(Outcome.INVENTED, None, text, reason, place, here)
 
-    def _adds_force(self, one: Alignment) -> bool:
-        near = {order for source in one.sources for order in range(max(0, source - _NEAR), source + _NEAR + 1)}
-        theirs = any(self._force(order, self._original)[0] for order in near if order < len(self._original.units))
-        return self._force(one.order, self._shortened)[0] and not theirs
+    def _adds_force(self, alignment: Alignment) -> bool:
+        window = range(-_FORCE_WINDOW_UNITS, _FORCE_WINDOW_UNITS + 1)
+        near = {source + offset for source in alignment.sources for offset in window}
+        has_force = any(self._force(order, self._original)[0] for order in near if 0 <= order < len(self._original.units))
+        return self._force(alignment.order, self._shortened)[0] and not has_force
 
     def _is_spelled(self, form: Form) -> bool:
         """Whether the original has a name or code in other letters, or a number apart from what it counts: `rows: 20` for `20 rows`."""
@@ -293,17 +302,17 @@ class _Verifier:
 
     def _left_out(self) -> Iterator[Omission]:
         for unit in self._original.content:
-            parts = self._partly.get(unit.order, ())
-            if unit.order not in self._whole and not any(self._share(unit.order, c.order) >= _COVERED for c in parts):
+            parts = self._reworded_of.get(unit.order, ())
+            if unit.order not in self._verbatim_of and not any(self._share(unit.order, c.order) >= _MIN_COVERED_SHARE for c in parts):
                 yield self._original.shown(unit.order)
 
     def _for_review(self) -> Iterator[Statement]:
-        for one in self._comparisons:
-            if not one.is_verbatim:
-                order = one.order
+        for alignment in self._alignments:
+            if not alignment.is_verbatim:
+                order = alignment.order
                 text = labelled(self._shortened.units[order])
-                sources = tuple(self._original.shown(source) for source in one.sources)
-                yield Statement(text, self._shortened.place_of(order), sources, tuple(map(str, one.differences)))
+                sources = tuple(self._original.shown(source) for source in alignment.sources)
+                yield Statement(text, self._shortened.place_of(order), sources, tuple(map(str, alignment.differences)))
 
     # places
 

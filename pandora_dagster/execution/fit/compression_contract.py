@@ -1,6 +1,6 @@
 """The CompressionContract: the conditions that a shortened text, or a piece of one, must meet before it replaces its original.
 
-A candidate is compared with the ledger of its original's facts, checked for its form, and counted. No model is called.
+A candidate is compared with the facts of its original, checked for its form, and counted. No model is called.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,9 +10,9 @@ from functools import cached_property
 from pandora_dagster.compression.compressor import compress, reference_line
 from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.verification.facts import Verdict
-from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
 from pandora_dagster.compression.verification.report import describe_change
 from pandora_dagster.compression.verification.summary_check import check_summary
+from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
 from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest, GateVerdict
 from pandora_dagster.contracts.enums import ContentType
@@ -53,14 +53,14 @@ class CompressionContract:
         return content_type_of(self.request)
 
     @cached_property
-    def ledger(self) -> Ledger:
-        return build_ledger(self.request.source)
+    def original_facts(self) -> TextFacts:
+        return find_facts(self.request.source)
 
     def judge(self, candidate: str) -> CompressionJudgement:
         """The verdicts on a candidate: a fact that it leaves out is no reason against it, one that it changes or invents is."""
         reference = reference_line(self.request.name, self.content_type)
-        verification = verify(self.ledger, candidate, reference=reference)
-        form_faults = check_summary(candidate, self.ledger, self.request.target, self.counter, reference=reference)
+        verification = verify(self.original_facts, candidate, reference=reference)
+        form_faults = check_summary(candidate, self.original_facts, self.request.target, self.counter, reference=reference)
         fits = self.counter.count(candidate) <= self.request.target
         return CompressionJudgement(candidate, verification, form_faults, (*form_faults, *_fact_faults(verification)), fits)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pandora_dagster.compression.verification.facts import Outcome
-from pandora_dagster.compression.verification.ledger import Ledger, build_ledger
+from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
 from pandora_dagster.compression.verification.verifier import unsupported
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.model_calls import InputDocument, Item
@@ -116,7 +116,7 @@ def screen_facts(diff: FactsDiff, user_text: str, known: Sequence[NotableFact]) 
     """The diff without credentials and without values and words that neither the user nor a known fact states; the reasons."""
     accepted: list[FactUpsert] = []
     refused: list[str] = []
-    source = build_ledger("\n".join((user_text, *(f.fact for f in known))))
+    source = find_facts("\n".join((user_text, *(f.fact for f in known))))
     for line in diff.upsert:
         if reason := _rejection_reason(line.fact, source):
             refused.append(reason)
@@ -125,7 +125,7 @@ def screen_facts(diff: FactsDiff, user_text: str, known: Sequence[NotableFact]) 
     return diff.model_copy(update={"upsert": tuple(accepted)}), tuple(refused)
 
 
-def _rejection_reason(fact: str, source: Ledger) -> str:
+def _rejection_reason(fact: str, source: TextFacts) -> str:
     """Why a proposed fact stays out, without its words; "" where it may stay."""
     if holds_secret(fact):
         return "it holds a credential"

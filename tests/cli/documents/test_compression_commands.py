@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.app.composition import open_counter
-from pandora_dagster.app.compression_service import _line, answer_lines, compress_text, open_compressor
-from pandora_dagster.compression.verification.ledger import build_ledger
+from pandora_dagster.app.compression_service import _answer_object, answer_lines, compress_text, open_compressor
+from pandora_dagster.compression.verification.text_facts import find_facts
 from pandora_dagster.compression.verification.verifier import verify
 from pandora_dagster.errors import InputError
 from pandora_dagster.settings import load_settings
@@ -106,8 +106,8 @@ def test_what_the_original_does_not_bear_out_is_left_out(said, instead):
 
 def test_what_was_changed_is_named(invoke, file):
     """In the answer beside what is missing, and in the plain report."""
-    ledger = build_ledger(TRUE)
-    line = _line("x", "text", 1, ledger, verify(ledger, TRUE.replace("35 euros", "53 euros")), None)
+    text_facts = find_facts(TRUE)
+    line = _answer_object("x", "text", 1, text_facts, verify(text_facts, TRUE.replace("35 euros", "53 euros")), None)
     assert "35 euros -> 53 euros: another value in its place" in line["changed"]
     done = invoke("compress", str(file), "--target-tokens", "120")
     assert re.search(r"^pandora: missing: .+; and \d+ more$", done.stderr, re.MULTILINE)

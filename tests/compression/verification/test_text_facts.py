@@ -3,11 +3,11 @@
 import pytest
 
 from pandora_dagster.compression.verification.facts import FactKind, Rank
-from pandora_dagster.compression.verification.ledger import build_ledger
+from pandora_dagster.compression.verification.text_facts import find_facts
 
 
 def kinds(text: str) -> dict[str, FactKind]:
-    return {f.text: f.kind for f in build_ledger(text).facts}
+    return {f.text: f.kind for f in find_facts(text).facts}
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ def kinds(text: str) -> dict[str, FactKind]:
 )
 def test_kinds(text: str, value: str, kind: FactKind) -> None:
     """Each fact by its form, at its place in the text."""
-    ledger = build_ledger(text)
-    (fact,) = [f for f in ledger.facts if f.text == value]
+    text_facts = find_facts(text)
+    (fact,) = [f for f in text_facts.facts if f.text == value]
     assert fact.kind is kind and text[fact.start : fact.end] == value
 
 
@@ -41,15 +41,15 @@ def test_what_is_no_fact() -> None:
 
 def test_a_value_has_its_subject() -> None:
     """The nearest words first, up to the next value; a cell has the first cell of its row."""
-    (seat, cup) = [f for f in build_ledger("The seat costs 9 € and the cup costs 4 €.").facts if f.kind is FactKind.MONEY]
+    (seat, cup) = [f for f in find_facts("The seat costs 9 € and the cup costs 4 €.").facts if f.kind is FactKind.MONEY]
     assert "seat" in seat.subject and "seat" not in cup.subject
-    row = build_ledger("name,city,age\nAnn,Oslo,31\nBob,Rome,45\nCid,Bonn,52\n")
+    row = find_facts("name,city,age\nAnn,Oslo,31\nBob,Rome,45\nCid,Bonn,52\n")
     assert any("ann" in f.subject for f in row.facts if f.text == "31")
 
 
 def test_ranks() -> None:
     """Rules come first, values next, what rows hold last."""
-    ranks = {f.text: f.rank for f in build_ledger("You must pay 9 € at once.\n\n| a | b |\n|---|---|\n| x1 | 7 mg |\n").facts}
+    ranks = {f.text: f.rank for f in find_facts("You must pay 9 € at once.\n\n| a | b |\n|---|---|\n| x1 | 7 mg |\n").facts}
     assert ranks["You must pay 9 € at once."] is Rank.CRITICAL
     assert ranks["9 €"] is Rank.IMPORTANT and ranks["7 mg"] is Rank.DETAIL
 
@@ -57,5 +57,5 @@ def test_ranks() -> None:
 def test_a_zone_of_little_confidence_may_go() -> None:
     """Its facts bear the rule."""
     page = '{"url": "https://a.example", "zones": [{"type": "pricing", "confidence": 0.3, "raw_text": "The lamp costs 49 euros today."}]}'
-    rules = {f.rule for f in build_ledger(page).facts if "49" in f.text}
+    rules = {f.rule for f in find_facts(page).facts if "49" in f.text}
     assert rules == {"page_doc: zone under confidence 0.5"}

@@ -14,7 +14,7 @@ from pandora_dagster.runtime.extractive.queries.empty_texts import is_fixed_sent
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_about_questions, is_thanks
 from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
 
-_MAX_GAP = 4.0
+_MAX_GAP = 6.0
 """Log odds behind the best passage up to which another is shown; the answer has no more than its number of words anyway."""
 _MIN_HELD_SHARE = 0.15
 """Share of what is asked that the best source must hold, in the measure of how rare its words are."""

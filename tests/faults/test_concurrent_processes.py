@@ -94,3 +94,26 @@ def test_processes_that_open_a_new_home_at_once_all_succeed(tmp_path):
 def _open_and_add(home, number):
     with open_instance_at(Path(home), SHIPPED) as instance:
         add_turn_partitions(instance, [TurnKey(user_id("ann"), number)])
+
+
+def test_indexes_are_right_after_turns_at_once_that_cite_the_same_turns(tmp_path):
+    """4 rounds of 8 `ask` of one user, half of them in one session: turns, calls and lineage agree with the documents after each round."""
+    root = tmp_path / "store"
+    file = tmp_path / "talk.jsonl"
+    file.write_text(message("anna", 1) + "\n")
+    code, _, err = pandora(root, "import", str(file))
+    assert code == 0, err
+    for number in range(4):
+        sessions = [["--session", "shared"] if n % 2 else [] for n in range(8)]
+        running = [
+            started(root, "ask", f"Which wood is item 1-{n} of the shelf?", "--user", "anna", "--json", *session)
+            for n, session in enumerate(sessions)
+        ]
+        for process in running:
+            code, out, err = ended(process)
+            assert code == 0, err
+        code, out, err = pandora(root, "index", "verify")
+        assert code == 0, f"round {number}: {out}{err}"
+        code, out, err = pandora(root, "doctor", "--json")
+        findings = {finding["part"]: finding for finding in json.loads(out)}
+        assert findings["index of turns"]["ok"], findings["index of turns"]

@@ -7,7 +7,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.documents.turn_row import build_turn_row
-from pandora_dagster.errors import DocumentError
+from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 
 UNSETTLED_STATES = (TurnState.OPEN, TurnState.HALTED)
@@ -15,7 +15,21 @@ UNSETTLED_STATES = (TurnState.OPEN, TurnState.HALTED)
 
 
 def index_turn(deps: PhaseDependencies, turn: Turn) -> TurnRow:
-    """Index the turn's call records, write its lineage and its row. Raises StoreError for the row alone.
+    """Index the turn's calls, write its lineage and its row. Raises StoreError for the row alone.
+
+    Another process that lists turns repairs rows too. One that read the turn before its summary was committed would write its older row
+    over the newer one for good, so whoever wrote a row compares it with the manifest afterwards.
+    """
+    row = _write_rows(deps, turn)
+    with suppress(DocumentError, UnknownTurnError):
+        while (manifest := deps.turns.manifest(turn.key)) != turn.manifest:
+            turn = replace(deps.turns.original(turn.key), manifest=manifest)
+            row = _write_rows(deps, turn)
+    return row
+
+
+def _write_rows(deps: PhaseDependencies, turn: Turn) -> TurnRow:
+    """Write the rows of a turn as it was read.
 
     The row is written last, because a row of a finished turn is not verified again. Where another index was locked too long, the row says
     `open`, and the next reader repairs it. Vectors are made of a saved turn only: its answer is stored by then (decision 16,

@@ -144,3 +144,13 @@ def test_a_revision_is_indexed_and_linked_when_it_is_opened(rig, monkeypatch):
     assert (row.revision, row.state, row.summary) == (1, "open", "")
     assert lineage.rows_of(key.user, [str(key)]) == ()
     assert rig.app.indexes.verify() == ()
+
+
+def test_a_row_of_a_turn_as_it_was_read_earlier_does_not_replace_the_newer_one(rig):
+    """A process that repairs a row may have read the turn before another process committed its summary."""
+    turn = rig.turn(rig.ask())
+    earlier = replace(turn, manifest=turn.manifest.model_copy(update={"summary": None}))
+    deps = rig.app.dependencies
+    assert turn_indexing.index_turn(deps, earlier).summary == turn.manifest.summary["summary"]
+    (row,) = deps.index.rows(UserId(turn.manifest.user_id))
+    assert row.summary == turn.manifest.summary["summary"] != ""

@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from pandora_dagster.app import open_app
-from pandora_dagster.defs.turn.turn_run import add_partitions
+from pandora_dagster.defs.turn.turn_run import report_import
 from pandora_dagster.settings import load_settings
 
 CONVERSATIONS = 136
@@ -51,7 +51,7 @@ def imported(file: Path, root: Path) -> float:
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
     with file.open("rb") as lines:
         report = app.transfer.import_conversations(lines, where=file.name)
-    add_partitions(app, report.keys)
+    report_import(app, report, source=file.name)
     app.close()
     took = perf_counter() - started
     assert not report.faults and report.turns, report.faults

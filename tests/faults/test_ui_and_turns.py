@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -52,10 +53,16 @@ def ui(environment):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "dagster_webserver", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    daemon = [sys.executable, "-m", "dagster._daemon", "run", "-w", "workspace.yaml"]  # it takes runs from the queue
+    processes = [
+        subprocess.Popen(program, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for program in (command, daemon)
+    ]
     yield _answering(f"http://127.0.0.1:{port}")
-    process.terminate()
-    process.wait(timeout=30)
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+    for process in processes:
+        process.wait(timeout=30)
 
 
 def test_a_turn_from_the_page_and_two_asks_at_once_all_end_saved(ui, environment):

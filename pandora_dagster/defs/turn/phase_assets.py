@@ -5,6 +5,12 @@ from functools import lru_cache
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_TAG,
+    INPUT_DATA_VERSION_TAG_PREFIX,
+    INPUT_EVENT_POINTER_TAG_PREFIX,
+)
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
@@ -77,10 +83,20 @@ def materialization(report: PhaseReport, folder: str, checks: tuple[str, ...]) -
     )
 
 
-def materialization_event(report: PhaseReport, folder: str) -> dg.AssetMaterialization:
-    """The same result as an event, for runs that execute no assets."""
-    versions = {"dagster/data_version": data_version(report).value, "dagster/code_version": phase_table.phase_spec(report.phase).revision}
-    return dg.AssetMaterialization(report.phase, partition=str(report.key), metadata=phase_metadata(report, folder), tags=versions)
+def materialization_event(instance: dg.DagsterInstance, report: PhaseReport, folder: str) -> dg.AssetMaterialization:
+    """The same result as an event, for runs that execute no assets.
+
+    Its tags name the versions of the phases before it, by which Dagster tells whether it is in sync with them.
+    """
+    spec, partition = phase_table.phase_spec(report.phase), str(report.key)
+    tags = {DATA_VERSION_TAG: data_version(report).value, CODE_VERSION_TAG: spec.revision}
+    for need in spec.needs:
+        wanted = dg.AssetRecordsFilter(dg.AssetKey(need), asset_partitions=[partition])
+        for record in instance.fetch_materializations(wanted, limit=1).records:
+            stored = record.asset_materialization
+            tags[f"{INPUT_DATA_VERSION_TAG_PREFIX}/{need}"] = ((stored and stored.tags) or {}).get(DATA_VERSION_TAG, "")
+            tags[f"{INPUT_EVENT_POINTER_TAG_PREFIX}/{need}"] = str(record.storage_id)
+    return dg.AssetMaterialization(report.phase, partition=partition, metadata=phase_metadata(report, folder), tags=tags)
 
 
 def check_evaluation(phase: str, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:

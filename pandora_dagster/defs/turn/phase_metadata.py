@@ -103,7 +103,7 @@ def _context_metadata(calls: Sequence[CallRecord]) -> Metadata:
         for source, tokens in call.context_sizes.items():
             sizes[source] = sizes.get(source, 0) + tokens
     routed = [f"{c.recipe}: {', '.join(c.routed)}" for c in calls if c.routed]
-    metadata: Metadata = {f"context/{source}": tokens for source, tokens in sizes.items()}
+    metadata: Metadata = {f"context/{source}": tokens for source, tokens in sizes.items() if tokens}
     return metadata | ({"routed": "; ".join(routed)} if routed else {})
 
 

@@ -106,7 +106,7 @@ def _record_phase(events: "RunEvents", report: PhaseReport, begin: float, end: f
         data = StepFailureData(error, UserFailureData("intentional-failure", failure.description, failure.metadata))
         events.add(DagsterEventType.STEP_FAILURE, end, f'Execution of step "{report.phase}" failed.', data, step=report.phase)
         return
-    materialized = StepMaterializationData(materialization_event(report, folder))
+    materialized = StepMaterializationData(materialization_event(events.instance, report, folder))
     events.add(DagsterEventType.ASSET_MATERIALIZATION, end, f"Materialized value {report.phase}.", materialized, step=report.phase)
     message = f'Finished execution of step "{report.phase}".'
     events.add(DagsterEventType.STEP_SUCCESS, end, message, StepSuccessData((end - begin) * 1000), step=report.phase)

@@ -105,7 +105,7 @@ def _phase_op(spec: PhaseSpec, recipes: RecipeCatalog) -> dg.OpDefinition:
         if report.halt:
             RunEvents(context.instance, context.run_id, NEW_TURN_JOB).plan(report, time.time())
             raise halt_failure(report, report.halt, folder)
-        context.log_event(materialization_event(report, folder))
+        context.log_event(materialization_event(context.instance, report, folder))
         yield dg.Output(None, metadata=_answer_metadata(report))
 
     return phase

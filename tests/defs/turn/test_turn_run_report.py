@@ -2,10 +2,13 @@
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 
 from pandora_dagster.defs.turn.phase_checks import GATE_DESCRIPTIONS
 from pandora_dagster.defs.turn.recorded_run import record_run
 from pandora_dagster.errors import StoreError
+from pandora_dagster.phases.flow.phase_table import PHASES
 from tests.defs.conftest import timed
 
 
@@ -54,6 +57,15 @@ def test_a_turn_that_an_error_stopped_is_a_failed_run(graph, recipes, key):
     (failed,) = [e for e in graph.events(run_id) if e.event_type_value == "PIPELINE_FAILURE"]
     assert "disk full" in failed.job_failure_data.error.message and "hunter2secret99" not in failed.job_failure_data.error.message
     assert graph.materialised(run_id) == ["turn_request"]
+
+
+def test_the_phases_of_a_recorded_turn_are_in_sync(graph, recipes, key):
+    """Each materialization names the version of the phase before it, as those of executed runs do: the UI shows none as unsynced."""
+    names = [spec.name for spec in PHASES if spec.name not in ("clarification", "plan_clarification")]
+    record_run(graph.instance, key, timed(graph.phases.run_phase(n, key) for n in names), recipes=recipes, session="s1", folder="/t")
+    definitions = dg.Definitions(graph.assets, resources={"pandora": graph.phases})
+    resolver = CachingStaleStatusResolver(graph.instance, definitions.resolve_asset_graph(), LoadingContextForTest(graph.instance))
+    assert {name: resolver.get_status(dg.AssetKey(name), str(key)).name for name in names} == dict.fromkeys(names, "FRESH")
 
 
 def test_a_turn_without_a_phase_leaves_no_record(graph, recipes, key):

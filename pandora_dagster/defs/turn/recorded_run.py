@@ -2,7 +2,7 @@
 """Runs of turns that ran outside Dagster (`ask`, `chat`, the API), recorded from the reports of their phases; no phase runs again.
 
 See decision 40: docs/decisions/40-the-answer-before-the-bookkeeping.md. A recorded run has the events that an executed one has, without
-those of Dagster's own machinery: a turn takes a third of the time and of the space.
+those of Dagster's own machinery.
 """
 
 import logging

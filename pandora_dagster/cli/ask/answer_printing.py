@@ -80,7 +80,7 @@ class AnswerPrinter:
 
 
 def print_when_saved(app: "App", report: "PhaseReport", reports: "list[PhaseReport]", printer: AnswerPrinter) -> None:
-    """Print the answer as soon as the turn is saved, before summary and index: decision 16
+    """Add the report to `reports`; print the answer as soon as the turn is saved, before summary and index: decision 16
     (docs/decisions/16-the-answer-comes-first.md)."""
     reports.append(report)
     if report.halt:
@@ -108,7 +108,7 @@ def print_halt(halt: "Intervention") -> None:
     print_note(f"  intervention {halt.id}. {halt.hint}".rstrip())
 
 
-def print_halted(halt: "Intervention") -> None:
+def print_halt_and_retry(halt: "Intervention") -> None:
     """Report a halt and the command that runs the phase again once its cause is removed."""
     print_halt(halt)
     print_note(f"  then: pandora interventions resolve {halt.id} --retry")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.app_context import User, app_of
-from pandora_dagster.cli.ask.answer_printing import AnswerPrinter, ProgressLine, print_halted, print_notices, print_when_saved
+from pandora_dagster.cli.ask.answer_printing import AnswerPrinter, ProgressLine, print_halt_and_retry, print_notices, print_when_saved
 from pandora_dagster.cli.output import EXIT_FAILED, print_line, print_note, write_page
 from pandora_dagster.errors import PandoraError
 
@@ -85,7 +85,7 @@ class _Chat:
         self.exchanges.append((text, self.app.answer_of(key, last_report.turn).response))
         if last_report.halt:
             self.halted = True
-            print_halted(last_report.halt)
+            print_halt_and_retry(last_report.halt)
 
     def _print_sources(self) -> None:
         from pandora_dagster.documents.citations import source_references

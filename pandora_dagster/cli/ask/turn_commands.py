@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, OnlyUser, Turn, User, app_of, app_of_existing_store
-from pandora_dagster.cli.ask.answer_printing import AnswerPrinter, ProgressLine, print_halt, print_halted, print_notices, print_when_saved
+from pandora_dagster.cli.ask.answer_printing import (
+    AnswerPrinter,
+    ProgressLine,
+    print_halt,
+    print_halt_and_retry,
+    print_notices,
+    print_when_saved,
+)
 from pandora_dagster.cli.ask.chat_command import NoStream, Session
 from pandora_dagster.cli.output import (
     EXIT_FAILED,
@@ -196,7 +203,7 @@ def run_and_show(
         print_json({"turn_id": result.key.turn_id, "user_id": result.key.user, **fields})
     _delete_expired(app)
     if result.intervention and result.state == "halted":
-        print_halted(app.interventions.show(result.intervention))
+        print_halt_and_retry(app.interventions.show(result.intervention))
         raise typer.Exit(EXIT_FAILED)
     if result.intervention:
         _print_incomplete(app, key, app.interventions.show(result.intervention))

@@ -15,6 +15,8 @@ from tests.governance.recipe_copies import edit
 
 __all__ = ["shell"]
 RETRIEVAL = "recipes/pipeline/phase2_retrieval.yaml"
+SCHEMA = "    confidence:\n      type: number\n      minimum: 0\n"
+STRICT_SCHEMA = "    confidence:\n      type: number\n      minimum: 0.99\n"
 ANSWER = json.dumps({"reasoning": "by hand", "relevant_turns": [], "turn_relevance": {}, "relevant_memory_keys": [], "confidence": 1.0})
 
 
@@ -24,8 +26,8 @@ def pandora(shell: Shell, *arguments: str, text: str = "") -> Result:
 
 @pytest.fixture
 def halted(shell: Shell) -> str:
-    """A turn that halted for want of confidence; its intervention."""
-    edit(shell.folder / "edited", RETRIEVAL, "confidence_threshold: 0.7", "confidence_threshold: 0.99")
+    """A turn that halted because its plan breaks the schema, which asks for more confidence than is stated; its intervention."""
+    edit(shell.folder / "edited", RETRIEVAL, SCHEMA, STRICT_SCHEMA)
     app = open_app(load_settings(shell.environment))
     key = app.start("Which desk did we order?", user="ann")
     app.run_turn(key, on_report=lambda _: None)
@@ -41,15 +43,15 @@ def of(shell: Shell, intervention: str) -> dict[str, str]:
 def test_all_that_is_needed_to_judge_is_shown(shell: Shell, halted: str) -> None:
     """Reasons, call, pack and answer."""
     shown = of(shell, halted)
-    assert shown["type"] == "low_confidence" and '"confidence"' in shown["answer"] and '"system"' in shown["pack"]
+    assert shown["type"] == "schema_violation" and '"confidence"' in shown["answer"] and '"system"' in shown["pack"]
     assert json.loads(json.dumps(shown["call"]))["recipe"] == "retrieval"
-    assert "failed gates: confidence_threshold" in pandora(shell, "interventions", "show", halted).stdout
+    assert "failed gates: schema_validation" in pandora(shell, "interventions", "show", halted).stdout
 
 
 def test_an_answer_by_hand_finishes_the_turn(shell: Shell, halted: str) -> None:
     """One that does not pass is refused and resolves nothing; a sound one goes on to the answer."""
     refused = pandora(shell, "interventions", "resolve", halted, "--answer", "-", text='{"confidence": 0.1}')
-    assert "confidence_threshold" in str(refused.exception) or "schema_validation" in str(refused.exception)
+    assert "schema_validation" in str(refused.exception)
     assert of(shell, halted)["state"] == "open"
     done = pandora(shell, "interventions", "resolve", halted, "--answer", "-", "--note", "nothing matters", text=ANSWER)
     assert done.exit_code == 0, done.output + repr(done.exception)
@@ -67,7 +69,7 @@ def test_a_retry_runs_what_is_in_production_now(shell: Shell, halted: str) -> No
         result = pandora(shell, "interventions", "resolve", halted, *again, text=ANSWER)
         assert "resolved already (retry" in str(result.exception), again
     assert of(shell, halted)["how"] == "retry" and of(shell, new["id"])["state"] == "open"
-    edit(shell.folder / "edited", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
+    edit(shell.folder / "edited", RETRIEVAL, STRICT_SCHEMA, SCHEMA)
     assert pandora(shell, "interventions", "resolve", new["id"], "--retry").exit_code == 0
 
 
@@ -115,7 +117,7 @@ def test_an_answer_that_is_no_text_is_refused(shell: Shell, halted: str, tmp_pat
 
 def test_a_damaged_intervention_costs_no_answer(shell: Shell, halted: str) -> None:
     """A turn is answered as before; what cannot be tidied is named."""
-    edit(shell.folder / "edited", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
+    edit(shell.folder / "edited", RETRIEVAL, STRICT_SCHEMA, SCHEMA)
     path = shell.folder / "store" / "interventions" / f"{halted}.json"
     path.write_text("{}")
     result = pandora(shell, "ask", "Which desk did we order?", "--user", "ann")

@@ -74,11 +74,11 @@ def test_an_answer_is_shown_once_however_it_comes(tmp_path, capsys):
     """Streamed or not, stdout is the same: the answer, then its sources; nothing is there twice."""
     rig = open_rig(tmp_path / "store")
     try:
-        rig.say(synthesizer="It is oak.\n\nAnd it cost $ 900.")
+        rig.say(synthesizer="Is it oak?\n\nAnd did it cost $ 900?")
         streamed, whole = shown(rig, capsys, stream=True), shown(rig, capsys, stream=False)
     finally:
         rig.app.close()
-    assert streamed == whole == "It is oak.\n\nAnd it cost $ 900.\n"
+    assert streamed == whole == "Is it oak?\n\nAnd did it cost $ 900?\n"
 
 
 def test_a_withdrawn_draft_is_marked_as_one(tmp_path, capsys):
@@ -86,10 +86,10 @@ def test_a_withdrawn_draft_is_marked_as_one(tmp_path, capsys):
     rig = open_rig(tmp_path / "store")
     try:
         for stream in (True, False):
-            rig.say(synthesizer=["A draft.", "The answer."], validator=[verdict("REVISE", "name the price"), APPROVE])
+            rig.say(synthesizer=["Which draft?", "Which answer?"], validator=[verdict("REVISE", "name the price"), APPROVE])
             result = shown(rig, capsys, stream=stream)
-            draft = "A draft.\n\n--- The draft above is withdrawn: name the price ---\n\n"
-            assert result == (draft if stream else "") + "The answer.\n"
+            draft = "Which draft?\n\n--- The draft above is withdrawn: name the price ---\n\n"
+            assert result == (draft if stream else "") + "Which answer?\n"
     finally:
         rig.app.close()
 
@@ -98,19 +98,19 @@ def test_a_halt_leaves_no_draft_unmarked(tmp_path, capsys):
     """What was shown before a HALT is no answer, and stdout says so."""
     rig = open_rig(tmp_path / "store")
     try:
-        rig.say(synthesizer="A draft.", validator="no JSON")
+        rig.say(synthesizer="Which draft?", validator="no JSON")
         with pytest.raises(typer.Exit):
             turn_commands.run_and_show(rig.app, rig.start(), as_json=False)
     finally:
         rig.app.close()
-    assert capsys.readouterr().out == "A draft.\n\n--- The draft above is withdrawn: the turn halted ---\n\n"
+    assert capsys.readouterr().out == "Which draft?\n\n--- The draft above is withdrawn: the turn halted ---\n\n"
 
 
 def test_a_resumed_turn_shows_what_was_written_before(tmp_path, capsys):
     """The phase that speaks had finished: the stored answer is shown whole."""
     rig = open_rig(tmp_path / "store")
     try:
-        rig.say(synthesizer="The answer.", validator="no JSON")
+        rig.say(synthesizer="Which answer?", validator="no JSON")
         key = rig.start()
         with pytest.raises(typer.Exit):
             turn_commands.run_and_show(rig.app, key, as_json=False)
@@ -119,7 +119,7 @@ def test_a_resumed_turn_shows_what_was_written_before(tmp_path, capsys):
         turn_commands.run_and_show(rig.app, key, as_json=False, resumed=True)
     finally:
         rig.app.close()
-    assert capsys.readouterr().out == "The answer.\n"
+    assert capsys.readouterr().out == "Which answer?\n"
 
 
 def test_a_reader_that_goes_away_takes_nothing_from_the_turn(tmp_path, monkeypatch):
@@ -133,7 +133,7 @@ def test_a_reader_that_goes_away_takes_nothing_from_the_turn(tmp_path, monkeypat
     try:
         key = rig.start()
         speaking = AnswerPrinter()
-        monkeypatch.setattr("pandora_dagster.cli.ask.answer_printing.typer.echo", closed)
+        monkeypatch.setattr("pandora_dagster.cli.output.typer.echo", closed)
         rig.app.with_listener(speaking).run_turn(key, on_report=lambda _: None)
         assert rig.app.turns.manifest(key).state == "saved" and len(tried) == 1
     finally:

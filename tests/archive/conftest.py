@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,14 +10,21 @@ from pandora_dagster.app import open_app
 from pandora_dagster.settings import load_settings
 from tests.archive.archived_store import archived
 from tests.archive.level_store import DIGEST, NARRATIVE, imports
+from tests.governance.recipe_copies import copied_without_evidence
 from tests.phases.rig import Rig, open_rig
 from tests.phases.vocabulary import vocabulary
 
 
+@pytest.fixture(scope="session")
+def recipes(tmp_path_factory) -> Path:
+    """Recipes without the evidence gate of answers, for scripted answers that are long and have no source."""
+    return copied_without_evidence(tmp_path_factory.mktemp("recipes"))
+
+
 @pytest.fixture
-def rig(tmp_path) -> Iterator[Rig]:
+def rig(tmp_path, recipes) -> Iterator[Rig]:
     """An application over a store of its own."""
-    made = open_rig(tmp_path / "store")
+    made = open_rig(tmp_path / "store", recipes=recipes)
     yield made
     made.app.close()
 

@@ -27,10 +27,10 @@ def message(rig):
 
 
 @pytest.fixture(scope="module")
-def archived_store(tmp_path_factory):
+def archived_store(tmp_path_factory, recipes):
     """Two archived turns, the second of which cites the first."""
     root = tmp_path_factory.mktemp("lineage") / "store"
-    rig = open_rig(root)
+    rig = open_rig(root, recipes=recipes)
     first, key = two_turns(rig, 40)
     archived(rig.app, after=LATER)
     rig.app.close()
@@ -38,11 +38,11 @@ def archived_store(tmp_path_factory):
 
 
 @pytest.fixture
-def its_copy(archived_store, tmp_path):
+def its_copy(archived_store, tmp_path, recipes):
     """The same, to be damaged."""
     root, first, key = archived_store
     shutil.copytree(root, tmp_path / "store")
-    rig = open_rig(tmp_path / "store")
+    rig = open_rig(tmp_path / "store", recipes=recipes)
     yield rig, first, key
     rig.app.close()
 

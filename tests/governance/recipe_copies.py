@@ -13,6 +13,14 @@ def copied(folder: Path) -> Path:
     return folder
 
 
+def copied_without_evidence(folder: Path) -> Path:
+    """The recipes of a user who switched the evidence gate of answers off: an answer may state what no source says."""
+    copied(folder)
+    for mode in ("chat", "code"):
+        edit(folder, f"recipes/pipeline/phase5_synthesizer_{mode}.yaml", "evidence_required: true", "evidence_required: false")
+    return folder
+
+
 def edit(folder: Path, name: str, old: str, new: str) -> None:
     """Replace a text that must be there in `recipes/...` or `prompts/...`."""
     path = folder / name

@@ -9,13 +9,14 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.ports.tool import ToolRun
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.tools.document_search import BUDGET_TOKENS, MAX_TURNS
+from tests.governance.recipe_copies import copied_without_evidence
 from tests.phases.rig import open_rig
 
 
 @pytest.fixture
 def rig(tmp_path):
-    """A house in a folder of its own."""
-    made = open_rig(tmp_path / "store")
+    """A store of its own; scripted answers need no source."""
+    made = open_rig(tmp_path / "store", recipes=copied_without_evidence(tmp_path / "edited"))
     yield made
     made.app.close()
 

@@ -57,6 +57,7 @@ PORTS = {
     "RecipeTestStore": "test_feedback_stores",
     "RecipeVersionStore": "test_recipe_versions",
     "RecordFolder": "test_record_folders",
+    "RecordedAnswerStore": "test_recorded_answers",
     "SearchIndex": "test_search_index",
     "Sessions": "test_session_stores",
     "SourceStore": "test_user_stores",
@@ -112,7 +113,8 @@ FAKES = {
     "Vault": "record_stores.MemoryVault",
     "VectorIndex": "vector_index.MemoryVectorIndex",
 }
-"""Port -> its fake. `Batches`, `Continuations` and `Holds` have one implementation over the storage, which is what their tests exchange."""
+"""Port -> its fake. `Batches`, `Continuations`, `Holds` and `RecordedAnswerStore` have one implementation over the storage, which is what
+their tests exchange."""
 
 
 def protocols() -> dict[str, str]:

@@ -215,9 +215,9 @@ class TurnRun:
             state=spec.final_state,
             **{"runtime": self._deps.runtime, "intervention": self._other_halt(spec, ctx), **_activity_fields(ctx), **output.manifest},
         )
-        # A saved turn is indexed after its follow-ups, because the answer does not wait for the index:
-        # decision 16 (docs/decisions/16-the-answer-comes-first.md).
-        if not remaining_phases(ctx.turn.manifest):
+        # A saved turn is indexed after its follow-ups, because the answer does not wait for the index (decision 16,
+        # docs/decisions/16-the-answer-comes-first.md), and after each one that follows a HALT of another, which stays left to do.
+        if not remaining_phases(ctx.turn.manifest) or ctx.turn.manifest.intervention:
             self._index(ctx.turn)
         shown_output = replace(output, facts={**output.facts, **compression_facts(ctx.compressions)})
         return build_report(ctx, ctx.turn, shown_output, verdicts)

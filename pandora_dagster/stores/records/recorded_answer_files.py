@@ -4,13 +4,13 @@ from pathlib import Path
 
 from pandora_dagster.contracts.recipe_governance import RecordedAnswers
 from pandora_dagster.stores.disk.layout import recipe_key
-from pandora_dagster.stores.disk.record_files import RecordFiles
+from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot
 
 
 class RecordedAnswerFiles:
     """The recordings in one folder, one file for each recipe."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: StorageRoot) -> None:
         self._files = RecordFiles(folder, "{category}/{name}.json", RecordedAnswers, expected="recorded answers of format 1")
 
     def put(self, recorded: RecordedAnswers) -> Path:

@@ -159,7 +159,7 @@ def test_sessions_and_users_follow_the_turns(graph, app, instance):
 class LinkLossService(ArchiveService):
     """An archive that reports a lost link of every subject."""
 
-    def lost(self, subjects):
+    def source_faults(self, subjects):
         return iter(f"{subject}: its link leads nowhere" for subject in sorted(subjects, key=str))
 
 

@@ -9,7 +9,7 @@ import pytest
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.errors import InputError, RuntimeUnreachableError
+from pandora_dagster.errors import InputError, RecipeValidationError, RuntimeUnreachableError
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.phase_table import phase_order
 from tests.phases.rig import CLARIFY, PROCEED, SUMMARY, open_rig, plan, retrieval
@@ -262,14 +262,16 @@ def test_a_turn_whose_own_document_is_damaged_halts_in_the_report(rig):
 @pytest.mark.parametrize("broken", [None, "name: ["])
 @pytest.mark.parametrize(("recipe", "phase"), [("phase1_reflection", "reflection"), ("phase3_planner_chat", "gathered_context")])
 def test_a_recipe_that_is_missing_or_broken_halts_and_resumes(tmp_path, broken, recipe, phase):
-    """HALT config_error that names the recipe, no fallback; mended, the turn goes on."""
+    """No turn starts; one that runs HALTs with config_error, which names the recipe, no fallback; mended, the turn goes on."""
     for part in ("recipes", "prompts"):
         shutil.copytree(REPOSITORY / part, tmp_path / part)
     rig = open_rig(tmp_path / "store", recipes=tmp_path)
     file = tmp_path / "recipes" / "pipeline" / f"{recipe}.yaml"
     whole = file.read_text()
-    file.unlink() if broken is None else file.write_text(broken)
     key = rig.start()
+    file.unlink() if broken is None else file.write_text(broken)
+    with pytest.raises(RecipeValidationError, match=recipe.removesuffix("_chat")):
+        rig.start()
     report = rig.run(key)[-1]
     assert (report.phase, report.halt.type) == (phase, "config_error") and recipe.removesuffix("_chat") in report.halt.message
     file.write_text(whole)

@@ -75,7 +75,7 @@ def test_notes_that_cannot_be_read_cost_no_turn_and_are_named(anna, tmp_path):
     plan = next(p for p in anna.app.turns.manifest(key).phases if p.phase == "retrieval_plan")
     notices = "\n".join(plan.report["facts"]["notices"])
     for says in (
-        "broken.md:3: front matter",
+        "broken.md:3: not YAML",
         "big.md: 21,000,000 bytes: expected at most 1,048,576",
         "bytes.md: byte 0: not UTF-8",
         "link.md: a link leads out of",
@@ -89,7 +89,7 @@ def test_notes_that_cannot_be_read_cost_no_turn_and_are_named(anna, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda page: page.replace("```yaml\n", "```yaml\nbudget:\n  value: 1\n  confidence: 1\n"), "duplicate key budget"),
+        (lambda page: page.replace("```yaml\n", "```yaml\nbudget:\n  value: 1\n  confidence: 1\n"), "budget: duplicate key"),
         (lambda page: page.replace("budget:", "budget: ["), "expected YAML"),
         (lambda page: page.replace("confidence: 0.9", "confidence: 7"), "budget: confidence"),
     ],

@@ -146,10 +146,13 @@ def many_facts(keys, count):
     return json.dumps({"session_preferences": {}, "prior_turns": prior, "source_references": []})
 
 
-def test_an_unsure_choice_halts(rig):
-    """RETRIEVAL under its threshold HALTs: MIND has no larger layer (DECISIONS 13)."""
+def test_an_unsure_choice_is_recorded_and_halts_nothing(rig):
+    """RETRIEVAL under its threshold: MIND has no larger layer to ask, and the turn goes on (decision 38)."""
     rig.say(retrieval=retrieval(confidence=0.2))
-    assert rig.halted(rig.ask()).type == "low_confidence"
+    key = rig.start()
+    report = next(report for report in rig.run(key) if report.phase == "retrieval_plan")
+    assert [(v.passed, v.value) for v in report.verdicts if v.gate == "confidence_threshold"] == [(False, 0.2)]
+    assert rig.turn(key).manifest.state == "saved"
 
 
 def test_a_fact_with_a_heading_or_a_pipe_stays_in_its_row(rig):

@@ -1,7 +1,6 @@
 """What RETRIEVAL is offered and SYNTHESIS is given where there is more than fits: order, marks, links, thresholds."""
 
 import json
-import shutil
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,19 +9,13 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.user.sources import Provenance
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
-from pandora_dagster.shipped import shipped_folder
+from tests.governance.recipe_copies import copied_without_evidence
 from tests.phases.gather.test_context_gatherer import gathered
 from tests.phases.rig import ANALYSIS, SUMMARY, Rig, open_rig, plain
 from tests.stores.user.test_source_files import research, visit
 
 ANNA = user_id("anna")
 WORDS = "Oak desks were compared for the long office wall. " * 40
-
-
-@pytest.fixture(autouse=True)
-def any_answer(monkeypatch):
-    """Scripted answers need no source here: the tests are about what has room."""
-    monkeypatch.setattr("pandora_dagster.execution.call.quality_gates.judge_claims", lambda *_args, **_more: ())
 
 
 def chosen(turns=(), **more):
@@ -34,9 +27,8 @@ def chosen(turns=(), **more):
 
 
 def room(tmp_path, tokens):
-    """A rig whose SYNTHESIS may read so many tokens, and that never compresses."""
-    for name in ("recipes", "prompts"):
-        shutil.copytree(shipped_folder() / name, tmp_path / name)
+    """A rig whose SYNTHESIS may read so many tokens, and that never compresses; scripted answers need no source."""
+    copied_without_evidence(tmp_path)
     recipe = tmp_path / "recipes/pipeline/phase2_synthesis.yaml"
     recipe.write_text(recipe.read_text().replace("  input: 3800\n", f"  input: {tokens}\n"))
     made = open_rig(tmp_path / "store", recipes=tmp_path)

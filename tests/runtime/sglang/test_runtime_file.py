@@ -117,7 +117,7 @@ WRONG = {
         "    servers:",
         "    routing: " + ROUTING.replace("smaller: MIND", "smaller: VOICE").replace(", query_over: 500", "") + "\n    servers:",
         4,
-        "long: no condition: expected one of policy, mode, intents",
+        "long: no condition: expected one of mode, intents",
     ),
     "key twice": (
         "model: tiny",

@@ -65,12 +65,6 @@ def test_credentials_do_not_reach_the_log(log):
     assert next(records_in(log.path_of(KEY, 0), report=pytest.fail)).error == "401 for Authorization: [redacted]"
 
 
-def test_credentials_do_not_reach_the_log_by_way_of_a_models_notes(log):
-    """What a model thinks may quote what it read."""
-    log.append(call(thinking="they said password: hunter2-abc, so be careful"))
-    assert "hunter2" not in log.path_of(KEY, 0).read_text()
-
-
 def test_half_a_line_is_reported_and_hides_nothing(log, tmp_path):
     """What a killed process left is reported with file and line; records before and after it are read."""
     path = tmp_path / "users/anna/turns/turn_000001/calls.jsonl"

@@ -44,6 +44,7 @@ class TurnRequest:
     include_usage: bool = False
     limits: AnswerLimits = AnswerLimits()
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Stored with the turn and returned with the answer."""
     ignored: tuple[str, ...] = ()
     """Fields of the request that have no effect."""
 

@@ -41,10 +41,11 @@ def _entry_tokens(key: TurnKey, turns: TurnStore, counter: TokenMeasure) -> int:
 
 _CONTEXT_FILE = "context.md"
 _NO_TURN = re.compile(r"digest$|(?:session|notes|research_cache|webpage_cache)/|(?:preferences|facts)\.md$")
+"""The start of a path of a document that belongs to no turn."""
 _TURN_PART = re.compile(r"[^/#@]*")
 OnStep = Callable[[int, int], None]
 """Receives the number of parts done, and of all parts."""
-RowBuilder = Callable[[Callable[[str], None], Callable[[int], None]], tuple[int, Path | None]]
+IndexRebuild = Callable[[Callable[[str], None], Callable[[int], None]], tuple[int, Path | None]]
 """Rebuilds the index with callbacks for faults and for progress; returns the number of rows, and where a damaged index is kept."""
 _OWNERS_PER_BATCH = 200
 """Owners whose links are verified together."""
@@ -58,7 +59,7 @@ class LineageService:
     index: LineageIndex
     texts: Callable[[], DocumentTexts]
     """Opens a reader of document texts; one per walk through the lineage."""
-    make_rows: RowBuilder
+    rebuild_index: IndexRebuild
     compare: Callable[[Iterable[TurnKey] | None], Iterator[str]]
     """One sentence for each difference between the rows of these turns, or of the whole store, and the documents. Raises StoreError."""
 
@@ -93,7 +94,7 @@ class LineageService:
 
     def rebuild(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> tuple[int, Path | None]:
         """Rebuild the index; returns the number of rows, and where a damaged index is kept. Raises StoreError."""
-        return self.make_rows(report, progress)
+        return self.rebuild_index(report, progress)
 
     def verify(self) -> tuple[str, ...]:
         """One sentence for each difference between rows and documents. Raises StoreError."""

@@ -17,7 +17,7 @@ from pandora_dagster.contracts.strict_model import StrictModel, removed_fields
 class AnswerListener(Protocol):
     """Receives an answer while it is streamed. When the call returns, the text since the last withdrawal is the answer.
 
-    A listener that raises stops the call, so a listener whose client has disconnected must not raise to let it finish.
+    A listener that raises stops the call, so for a call to finish although its client has disconnected, its listener must not raise.
     """
 
     def on_text(self, text: str) -> None:

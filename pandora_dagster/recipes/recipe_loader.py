@@ -43,7 +43,7 @@ _CachedRecipe = tuple[LoadedRecipe, dict[Path, FileStamp]]
 
 
 class RecipeLoader:
-    """Loads recipes (specification 000, sections 9, 17 and 18), without fallbacks and without the archive."""
+    """Loads recipes (specification 000, sections 9, 17 and 18). A faulty recipe has no fallback."""
 
     def __init__(self, recipes: Path, prompts: Path, production: Callable[[str], RecipeOverride] | None = None) -> None:
         """`production`: `{category}/{name}` -> what replaces its file; without it every recipe is its file."""

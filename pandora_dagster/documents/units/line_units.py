@@ -15,7 +15,7 @@ _ERROR = re.compile(
     r"|^\W{0,40}(?:ERROR|FATAL|FAILED|E\d{3})\b|\b(?:ERROR|FATAL|CRITICAL)\b"
 )
 _MAX_WHOLE_CODE_CHARACTERS = 400
-"""Characters up to which code is one unit."""
+"""Characters up to which code is not divided at empty lines."""
 _MAX_UNIT_LINES = 12
 """Lines after which a unit of code ends, and a hunk is divided at the next unchanged line."""
 _FILE_LINE = re.compile(rf"--- |\+\+\+ |{FILE_HEAD}")
@@ -52,7 +52,7 @@ class LineReader:
             self._listing(stretch.lines)
 
     def code(self, lines: Sequence[Line], needs: Sequence[int] = ()) -> None:
-        """Add code: whole where it is short, else divided at empty lines; a line that names an error is a unit of its own.
+        """Add code, divided at empty lines where it is long, and after 12 lines always; a line that names an error is a unit of its own.
 
         `needs`: units, by their order, that each of these needs."""
         lines = trimmed(lines)

@@ -1,4 +1,4 @@
-"""Where the sentences of a paragraph are that are units of their own."""
+"""The spans of a paragraph that become units: sentences, joined or divided."""
 
 import re
 from collections.abc import Iterator
@@ -7,22 +7,28 @@ from functools import cache
 from pandora_dagster.language.sentences import sentence_spans
 
 _MAX_SENTENCE_CHARACTERS = 2_000
-"""Characters of a sentence without any end beyond which it is divided at white space, so that it can be shown at all."""
+"""Characters beyond which a sentence is divided at white space, so that it can be shown at all."""
 _NUMBERING = re.compile(r"\W*\w{0,3}[.)\]]\W*")
 """`1.`, `(a)`, `.. [4]`: the number of what follows."""
 _QUESTION_END = re.compile(r"[?？][\s\"”’»)]*$")
 _ANSWER = re.compile(
     r"[\"“„«]?(?:[-–—] |(?:yes|no|none|nope|ja|nein|doch|oui|non|si|sí|no|nee|sim|não|tak|nie|はい|いいえ|да|нет)\b)", re.IGNORECASE
 )
-_MAX_QUESTION_CHARACTERS, _MAX_NUMBERING_CHARACTERS = 160, 12
-"""A question up to this length and the yes or no after it are one unit; so are a number and what it numbers."""
+_MAX_QUESTION_CHARACTERS = 160
+"""Characters up to which a question and the yes or no after it are one unit."""
+_MAX_NUMBERING_CHARACTERS = 12
+"""Characters up to which a number and what it numbers are one unit."""
 _NUMBER_END = re.compile(r"(?:^|[\s(])(?:\d{1,2}|[A-Za-z])\.$")
 """`that 1.`, `am 3.`: it is not known whether the point ends a sentence, so what follows belongs to it."""
 
 # Clauses of speech that was written down without punctuation, divided where a new one opens and never inside a phrase.
 
-_MIN_CLAUSE_CHARACTERS, _MIN_SPEECH_CHARACTERS, _MAX_MARK_DISTANCE = 40, 300, 250
-"""Characters of a clause; of a text that is divided; and from one punctuation mark to the next in a text that is not."""
+_MIN_CLAUSE_CHARACTERS = 40
+"""Characters of the shortest clause that is a unit of its own."""
+_MIN_SPEECH_CHARACTERS = 300
+"""Characters from which a text without punctuation is divided into clauses."""
+_MAX_MARK_DISTANCE = 250
+"""Characters from one punctuation mark to the next beyond which a text counts as one without punctuation."""
 _FILLERS = {"en": "um|uh|okay|ok|alright", "de": "ähm|äh|okay", "fr": "euh|bon|bah", "es": "eh|bueno|okay"}
 _CONNECTIVES = {
     "en": "and|but|so|because|now|then|or|well|also",

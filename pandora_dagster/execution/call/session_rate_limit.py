@@ -50,7 +50,7 @@ class SessionRateLimit:
         remaining_s = MAX_WAIT_S
         while True:
             try:
-                wait_s = self._take_slot(site)
+                wait_s = self._count_if_allowed(site)
             except (StoreError, DocumentError) as error:
                 return f"deferred: the limits of session {site.session} cannot be stored: {error}"
             if wait_s == 0.0:
@@ -70,7 +70,7 @@ class SessionRateLimit:
         """Record that the server answered a call, which ends a pause."""
         self._update_limiter(site, lambda limiter: limiter.reset_backoff(), only_after_errors=True)
 
-    def _take_slot(self, site: CallSite) -> float | None:
+    def _count_if_allowed(self, site: CallSite) -> float | None:
         """Count a call that is allowed now, and return 0.0; else the seconds until one is, None where the session has no calls left."""
         waits: list[float | None] = []
 

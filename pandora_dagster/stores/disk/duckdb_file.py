@@ -158,7 +158,7 @@ class DuckDBFile:
     schema: Schema
     wait_s: float = 30.0
     remake: Callable[[], object] | None = None
-    """Rebuilds a file of an older design; None: such a file cannot be used."""
+    """Rebuilds a file of an older version; None: such a file cannot be used."""
 
     @contextmanager
     def writing(self) -> Generator[duckdb.DuckDBPyConnection]:

@@ -134,7 +134,9 @@ def _next_state(manifest: Manifest, requested: TurnState | None, where: str) -> 
 
 
 def _updated_phases(turn: Turn, phase: PhaseRecord | None, files: Mapping[str, str], where: str) -> tuple[PhaseRecord, ...]:
-    """The phase records after the commit. A document belongs to the phase that wrote it first; a later one may rewrite it."""
+    """The phase records after the commit. A document belongs to the phase that wrote it first; a later one may rewrite it.
+
+    Without a phase, new documents belong to the last one."""
     hashes = {name: sha(text) for name, text in files.items()}
     owned_names = {name for record in turn.manifest.phases for name in record.files}
     updated = [r.model_copy(update={"files": {n: hashes.get(n, h) for n, h in r.files.items()}}) for r in turn.manifest.phases]

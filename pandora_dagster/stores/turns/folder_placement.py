@@ -19,6 +19,7 @@ from pandora_dagster.stores.turns.manifests import render_manifest, updated_mani
 from pandora_dagster.stores.turns.turn_folder import named_files
 
 TurnPlacement = tuple[TurnKey, Mapping[str, str], Manifest]
+"""Key, texts by name, and manifest of a turn that an importer gives."""
 _BATCH_FOLDERS = 32
 """Folders built at a time: their files stay open until the disk has them, and a process may have 1,024 open."""
 

@@ -1,4 +1,4 @@
-"""The files of a session: the record of an imported conversation, the rolling summary, the state of the rate limiter."""
+"""The files of sessions: the record of an imported conversation, places to continue, the rolling summary, the state of the rate limiter."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -57,7 +57,7 @@ PORTS = {
     "RecipeTestStore": "test_feedback_stores",
     "RecipeVersionStore": "test_recipe_versions",
     "RecordFolder": "test_record_folders",
-    "RecordedAnswerStore": "test_recorded_answers",
+    "RecordedAnswerStore": "test_recorded_answer_store",
     "SearchIndex": "test_search_index",
     "Sessions": "test_session_stores",
     "SourceStore": "test_user_stores",

@@ -260,9 +260,12 @@ EXPECTED = _expected()
 
 
 def _comparable(command: str, answer: Answer) -> Answer:
-    """What has to be the same. Of a search: which messages are found, with their texts; scores, order, and the day above the first message
-    of a day are the ranking's. Of scores: not
-    which runtimes answered, which was added; of `doctor` not the part that compares the turns' rows, which was added. Of the list of recipes: mode and total of those that there were."""
+    """What has to be the same.
+
+    Of a search: which messages are found, with their texts; scores, order, and the day above the first message of a day are the ranking's.
+    Of scores: not which runtimes answered, which was added. Of doctor: not the part that compares the rows of turns, which was added. Of the
+    list of recipes: mode and total of those that there were.
+    """
     out = answer["out"]
     if command.startswith("pandora search ") and isinstance(out, dict) and "results" in out:
         found = [(hit["turn_id"], hit["message_ids"], hit["created_at"], _DAY.sub("", hit["text"])) for hit in out["results"]]

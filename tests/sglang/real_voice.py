@@ -23,7 +23,7 @@ from tests.runtime.sglang_packs import endpoints
 from tests.sglang.real_servers import CONTEXT
 
 WORDS = 120
-LONG = {"type": "array", "minItems": WORDS, "maxItems": WORDS, "items": {"enum": ["a chair"]}}
+LONG = {"type": "array", "minItems": WORDS, "maxItems": WORDS, "items": {"enum": ["a chair?"]}}
 """What the model must write, so that its answer ends: it has no reason of its own to."""
 
 

@@ -263,8 +263,8 @@ def _comparable(command: str, answer: Answer) -> Answer:
     """What has to be the same.
 
     Of a search: which messages are found, with their texts; scores, order, and the day above the first message of a day are the ranking's.
-    Of scores: not which runtimes answered, which was added. Of doctor: not the part that compares the rows of turns, which was added. Of the
-    list of recipes: mode and total of those that there were.
+    Of scores: not which runtimes answered, which was added. Of doctor: not the part that compares the rows of turns, which was added.
+    Of the list of recipes: mode and total of those that there were.
     """
     out = answer["out"]
     if command.startswith("pandora search ") and isinstance(out, dict) and "results" in out:

@@ -80,7 +80,7 @@ def test_other_words_name_no_day(query: str) -> None:
 
 
 def test_days_before_the_calendar_are_none() -> None:
-    """What can not be reckoned is left out."""
+    """What has no day in the calendar is left out."""
     assert relative_day_terms("999 weeks ago, 30 months ago", date(1, 2, 1)) == ()
 
 
@@ -159,5 +159,5 @@ def test_relative_expressions_are_dates_of_when_they_were_said(text: str, terms:
     ("text", "created"), [("yesterday", "once"), ("yesterday", "0001-01-01T00:00:00Z"), ("999 years ago", "0900-01-01")]
 )
 def test_dates_outside_the_calendar_are_no_terms(text: str, created: str) -> None:
-    """What can not be reckoned is left out."""
+    """What has no day in the calendar is left out."""
     assert mentioned_date_terms(text, created) == ()

@@ -10,29 +10,29 @@ from dataclasses import dataclass
 
 from pandora_dagster.compression.verification.comparison import differences
 from pandora_dagster.compression.verification.forms import Form, FormKind, forms, unit_key
-from pandora_dagster.compression.verification.moments import days, times
-from pandora_dagster.compression.verification.source_evidence import MIN_TURNED, SourceEvidence, clauses, numbers_of
+from pandora_dagster.compression.verification.source_evidence import MIN_POLARITY_WORDS, SourceEvidence, clauses, numbers_of
 from pandora_dagster.compression.verification.statements import Statement, StatementKind, read_statements
 from pandora_dagster.language.cues import ends_as_question, negations
+from pandora_dagster.language.dates import days, times
 from pandora_dagster.language.detection import language_of
 from pandora_dagster.language.quantities import quantities
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.language.stop_words import stop_words
 from pandora_dagster.language.tokens import all_words, numeral_value
 
-_MIN_COVERED = 0.5
-"""Share of a statement's words of content, those of the query apart, that its sources have at least."""
-_MIN_WORDS = 2
-"""Words of content below which a share says nothing."""
-_TURNS = ("another polarity", "another force", "exchanged with each other", "another sign of its line")
+_MIN_COVERED_SHARE = 0.5
+"""Share of a statement's content words, those of the query apart, that its sources have at least."""
+_MIN_COMPARED_WORDS = 2
+"""Content words below which a share says nothing."""
+_TURNING_REASONS = ("another polarity", "another force", "exchanged with each other", "another sign of its line")
 """Changes of comparison that turn a statement although all its values are in the source."""
 _QUOTATION = re.compile(r"[\"\u201c\u201e\u00ab]([^\"\u201c\u201d\u201e\u00ab\u00bb\n]{12,})[\"\u201d\u201c\u00bb]")
-_MOST_SHOWN = 160
+_MAX_SHOWN_CHARACTERS = 160
 """Characters of a source that a reason shows."""
-_MOST_LONGER = 1.5
+_MAX_LENGTH_RATIO = 1.5
 """How much longer than the statement a unit is whose negation and force are its own: a longer one says other things too."""
-MIN_BESIDE = 2
-"""Words of content with which a clause can be compared by itself."""
+MIN_CLAUSE_WORDS = 2
+"""Content words with which a clause can be compared by itself."""
 _TOLERANCE = 0.006
 """How far a computed value may be from its result: it is rounded to two places."""
 
@@ -113,13 +113,12 @@ class _Judge:
     def _unknown(self, statement: Statement, own: Sequence[Form], evidence: SourceEvidence) -> list[str]:
         """Values, dates, codes and names of a statement that neither its sources nor the query have, and that it does not compute."""
         moments = [*days(statement.text), *times(statement.text)]
-        strange = [m for m in moments if not evidence.has_moment(m) and not self._query.has_moment(m)]
-        plain = [f for f in own if f.is_hard and not any(m.start < f.end and f.start < m.end for m in moments)]
-        plain = [f for f in plain if f.text != "I"]
-        missing = [f for f in plain if not evidence.has(f, self._language) and not self._query.has(f, self._language)]
-        left = [f for f in missing if not _is_counted(f, statement) and not _is_computed(f, own, missing, self._language)]
-        found = {m.start: f"date or time {statement.text[m.start : m.end]}" for m in strange} | {
-            f.start: f"{f.kind.value} {f.text}" for f in left
+        unknown_moments = [m for m in moments if not evidence.has_moment(m) and not self._query.has_moment(m)]
+        other_forms = [f for f in own if f.is_hard and f.text != "I" and not any(m.start < f.end and f.start < m.end for m in moments)]
+        missing = [f for f in other_forms if not evidence.has(f, self._language) and not self._query.has(f, self._language)]
+        unknown_forms = [f for f in missing if not _is_counted(f, statement) and not _is_computed(f, own, missing, self._language)]
+        found = {m.start: f"date or time {statement.text[m.start : m.end]}" for m in unknown_moments} | {
+            f.start: f"{f.kind.value} {f.text}" for f in unknown_forms
         }
         return [found[start] for start in sorted(found)]
 
@@ -130,11 +129,11 @@ class _Judge:
         for found in _QUOTATION.finditer(statement.text):
             if unit_key(found[1]) not in evidence.normalized and unit_key(found[1]) not in self._query.normalized:
                 yield f'the quotation "{_shorten(found[1])}" is not in {cited}', evidence.shown(near)
-        if not evidence.speaks(self._language):
+        if not evidence.is_comparable_in(self._language):
             return
         words = [f for f in own if f.kind in (FormKind.WORD, FormKind.NAME) and not self._query.has_word(f)]
         absent = [f for f in words if not evidence.has_word(f)]
-        if len(words) >= _MIN_WORDS and len(absent) > (1 - _MIN_COVERED) * len(words):
+        if len(words) >= _MIN_COMPARED_WORDS and len(absent) > (1 - _MIN_COVERED_SHARE) * len(words):
             yield f"{cited} has nothing of: {', '.join(f.text for f in absent)}", evidence.shown(near)
         yield from _misplaced(statement, own, self._query, evidence, self._language)
         yield from self._turned(statement, own, evidence, near)
@@ -144,24 +143,24 @@ class _Judge:
     ) -> Iterator[tuple[str, str]]:
         """The negation, force or value that the nearest unit of the source turns, where no other one says what the statement says."""
         found: list[tuple[str, str]] = []
-        if sum(f.is_content for f in own) < MIN_TURNED:
+        if sum(f.is_content for f in own) < MIN_POLARITY_WORDS:
             return
         for order in near:
             unit = evidence.index.units[order]
-            if len(evidence.index.forms(order)) > _MOST_LONGER * len(own):
+            if len(evidence.index.forms(order)) > _MAX_LENGTH_RATIO * len(own):
                 continue
             changes = [
                 d
                 for d in differences(
                     unit.text, evidence.index.forms(order), statement.text, own, evidence.language, forbids=evidence.index.forbids(order)
                 )
-                if d.is_change and d.reason in _TURNS
+                if d.is_change and d.reason in _TURNING_REASONS
             ]
             if not changes and evidence.covers(order, own) and (negations(unit.text) > 0) == (negations(statement.text) > 0):
                 return
             found += [(f"{d.reason}: {d.is_now or '(nothing)'}", unit.text) for d in changes]
         yield from found[:1]
-        if turned := evidence.turns(statement.text, own, near):
+        if turned := evidence.opposite_clause(statement.text, own, near):
             yield "another polarity", turned
 
 
@@ -176,7 +175,7 @@ def _misplaced(
             continue
         clause = next(c for c in clauses(statement.text) if form.start < c[1])
         beside = [f for f in plain if f is not form and clause[0] <= f.start < clause[1]]
-        words = beside if len(beside) >= MIN_BESIDE else [f for f in plain if f is not form]
+        words = beside if len(beside) >= MIN_CLAUSE_WORDS else [f for f in plain if f is not form]
         words = [f for f in words if f.key not in form.key.split()]
         if not words:
             continue
@@ -213,4 +212,4 @@ def _amount(form: Form, language: str) -> float | None:
 
 def _shorten(text: str) -> str:
     plain = " ".join(text.split())
-    return plain if len(plain) <= _MOST_SHOWN else plain[: _MOST_SHOWN - 4].rsplit(" ", 1)[0] + " ..."
+    return plain if len(plain) <= _MAX_SHOWN_CHARACTERS else plain[: _MAX_SHOWN_CHARACTERS - 4].rsplit(" ", 1)[0] + " ..."

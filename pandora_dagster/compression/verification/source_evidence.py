@@ -1,7 +1,4 @@
-"""The text of the sources that a statement cites, made ready for comparison: numbers with their units, days, words, clauses.
-
-Knows spellings and places; judges nothing.
-"""
+"""The text of the sources that a statement cites, made ready for comparison: numbers with their units, days, words, clauses."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,28 +6,28 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 from pandora_dagster.compression.verification.forms import Form, FormKind, forms, unit_key, value_key
-from pandora_dagster.compression.verification.moments import Moment, days, month_number, times
 from pandora_dagster.compression.verification.unit_index import UnitIndex
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.cues import negations
+from pandora_dagster.language.dates import Moment, days, month_number, times
 from pandora_dagster.language.detection import language_of
 from pandora_dagster.language.quantities import Quantity, is_currency, quantities, spellings
 from pandora_dagster.language.tokens import numeral_value
 
-_PREFIX = 5
+_PREFIX_LETTERS = 5
 """Letters by which an inflected or compounded word is found in a source."""
-_MOST_NEAR = 12
+_MAX_NEAR_UNITS = 12
 """Units of a source that a statement is compared with."""
-NEARLY_ALL = 0.8
+_MIN_UNIT_SHARE = 0.8
 """Share of a statement's words and values with which a unit says the same, but for negation and force."""
-_MOSTLY = 0.7
+_MIN_CLAUSE_SHARE = 0.7
 """Share of a statement's words with which a clause of a source speaks of the same."""
 _MIN_DIGITS = 3
 """Digits from which a number without a unit is one of its own."""
-MIN_TURNED = 3
-"""Words of content below which a negation may be of another word than the source's: `Jonah: no gluten`, `Jonah: gluten`."""
+MIN_POLARITY_WORDS = 3
+"""Content words below which a negation may be of another word than the source's: `Jonah: no gluten`, `Jonah: gluten`."""
 _CLAUSE_BREAK = re.compile(r"[,;:]\s|\s(?=(?:and|und|et|y|e|en|or|oder|but|aber|mais|pero|statt|instead)\s)")
-_MARGIN = 0.3
+_MIN_RIVAL_LEAD = 0.3
 """How much more of a statement's words the unit of a rival value has than any unit of the value itself."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CELL = re.compile(r"(?<=,)\d+(?:\.\d+)?(?=,)")
@@ -86,7 +83,7 @@ class SourceEvidence:
     def _months(self) -> frozenset[int]:
         return frozenset(m.key[1] for m in self._moments if len(m.key) == 3)
 
-    def speaks(self, language: str) -> bool:
+    def is_comparable_in(self, language: str) -> bool:
         """Whether the words of a statement in `language` can be compared with this text."""
         return not language or not self.language or language == self.language
 
@@ -122,7 +119,13 @@ class SourceEvidence:
             is_named = any(word in self.lower for word in spellings(wanted.unit))
             return wanted.unit in units or ("" in units and (is_named or not is_currency(wanted.unit)))
         is_plain = any(not unit and not what for unit, what in there)
-        return not wanted.counted or is_plain or wanted.counted in counted or wanted.counted in self._keys or not self.speaks(language)
+        return (
+            not wanted.counted
+            or is_plain
+            or wanted.counted in counted
+            or wanted.counted in self._keys
+            or not self.is_comparable_in(language)
+        )
 
     def has_word(self, form: Form) -> bool:
         return form.key in self._keys or _is_word_of(form, self.lower)
@@ -135,13 +138,13 @@ class SourceEvidence:
             for o in {h for k in wanted for h in self.index.holders.get(k, ())}
             if (s := sum(map(self.index.weight, wanted & self.index.content_keys(o))))
         }
-        return tuple(sorted(scores, key=lambda o: (-scores[o], o))[:_MOST_NEAR])
+        return tuple(sorted(scores, key=lambda o: (-scores[o], o))[:_MAX_NEAR_UNITS])
 
     def covers(self, order: int, own: Sequence[Form]) -> bool:
         """Whether a unit has nearly all words and values of a statement."""
         text, keys = self.index.units[order].text.casefold(), self.index.content_keys(order)
         content = [f for f in own if f.is_content]
-        return share_of(content, text, keys) >= NEARLY_ALL
+        return share_of(content, text, keys) >= _MIN_UNIT_SHARE
 
     def holders(self, form: Form, language: str) -> list[int]:
         """The units that have one of the numbers of a value, by their order."""
@@ -201,12 +204,12 @@ class SourceEvidence:
                     (f.text for f in found if f.key not in said and _may_replace(f, form, is_row=text in rows and not self.has_key(form))),
                     "",
                 )
-                if not is_holder and other and share >= max(_MOSTLY, best + _MARGIN):
+                if not is_holder and other and share >= max(_MIN_CLAUSE_SHARE, best + _MIN_RIVAL_LEAD):
                     return other, text
         return None
 
     def _near_orders(self, words: Sequence[Form], holders: Sequence[int]) -> list[int]:
-        return sorted({*self.near(words), *holders[:_MOST_NEAR]})
+        return sorted({*self.near(words), *holders[:_MAX_NEAR_UNITS]})
 
     def _parts(self, order: int) -> list[tuple[str, tuple[Form, ...]]]:
         """The clauses of a unit, a row whole, with their forms."""
@@ -216,13 +219,13 @@ class SourceEvidence:
             self._clauses[order] = [(unit.text[a:b], tuple(f for f in found if a <= f.start < b)) for a, b in spans]
         return self._clauses[order]
 
-    def turns(self, statement: str, own: Sequence[Form], near: Sequence[int]) -> str:
+    def opposite_clause(self, statement: str, own: Sequence[Form], near: Sequence[int]) -> str:
         """The clause that has nearly all words of a statement and another polarity, where no clause has the same; "" for none."""
         words = [f for f in own if f.is_content]
-        if len(words) < MIN_TURNED:
+        if len(words) < MIN_POLARITY_WORDS:
             return ""
         spoken = (part for o in near if self.index.units[o].kind is not UnitKind.ROW for part in self._parts(o))
-        same = [text for text, found in spoken if share_of(words, text, {f.key for f in found}) >= _MOSTLY]
+        same = [text for text, found in spoken if share_of(words, text, {f.key for f in found}) >= _MIN_CLAUSE_SHARE]
         is_negated = negations(statement) > 0
         return same[0] if same and all((negations(text) > 0) != is_negated for text in same) else ""
 
@@ -269,8 +272,8 @@ def share_of(words: Sequence[Form], text: str, keys: AbstractSet[str]) -> float:
 def _is_word_of(form: Form, lower: str) -> bool:
     """Whether a text in lower case has a word, or one that begins or ends with its first letters."""
     word = form.text.casefold()
-    if len(word) >= _PREFIX:
-        return word[:_PREFIX] in lower
+    if len(word) >= _PREFIX_LETTERS:
+        return word[:_PREFIX_LETTERS] in lower
     return word in lower and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", lower) is not None
 
 

@@ -3,14 +3,23 @@
 import re
 from collections import defaultdict
 
+from pandora_dagster.contracts.model_calls import CallRequest
 from pandora_dagster.documents.citations import REFERENCES_TITLE, cited_labels, source_references
 from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.execution.call_inputs import CONTEXT_DOCUMENT
 
 _SUBHEADING = re.compile(r"^### (.*)$")
 _RESULT = re.compile(r"^Result (\d+):")
 _RAW_RESULT = re.compile(r"^## (\d+)\. ", re.MULTILINE)
 _UNCITED = (REFERENCES_TITLE, "Context Assessment")
 """Subsections that list sources and gaps, and say nothing that may be cited."""
+
+
+def evidence_texts(request: CallRequest) -> dict[str, str]:
+    """Label -> the text that a statement citing it is compared with: context.md under it, its tool result, the source itself."""
+    documents = {document.name: "\n".join((document.text, *(item.text for item in document.items))) for document in request.documents}
+    texts = cited_passages(ContextDocument.parse(documents.get(CONTEXT_DOCUMENT, "")), documents.get("toolresults.md", ""))
+    return texts | {label: f"{texts.get(label, '')}\n\n{text}" for label, text in request.evidence.items()}
 
 
 def cited_passages(context: ContextDocument, tool_results: str = "") -> dict[str, str]:

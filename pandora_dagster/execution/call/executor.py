@@ -19,11 +19,10 @@ from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRat
 from pandora_dagster.contracts.ports.recipe_execution import DocumentFitter, RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore, Vault
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
-from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import ConfigurationError, DeferredError, DocumentError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.call.attempts import RetryBudget, attempt_call, fault_of, manual_answer
 from pandora_dagster.execution.call.call_account import CallAccount
-from pandora_dagster.execution.call.cited_passages import cited_passages
+from pandora_dagster.execution.call.cited_passages import evidence_texts
 from pandora_dagster.execution.call.input_budget import InputFitter, PackTarget
 from pandora_dagster.execution.call.layer_routing import Routing, choose_layer
 from pandora_dagster.execution.call.prompt_packs import PackContents, build_pack, pack_text
@@ -32,7 +31,7 @@ from pandora_dagster.execution.call.recorded_inputs import recorded_case_text
 from pandora_dagster.execution.call.session_rate_limit import SUMMARIZING_ROLES, SessionRateLimit
 from pandora_dagster.execution.call.streaming import CallStream
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError, unrecoverable_fault
-from pandora_dagster.execution.call_inputs import CONTEXT_DOCUMENT, CallInputs, gather_inputs
+from pandora_dagster.execution.call_inputs import CallInputs, gather_inputs
 from pandora_dagster.execution.fit.call_budget import CallLimit, TokenRatioEstimator, observed_ratio, served_tokens_if_over
 
 LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
@@ -270,7 +269,7 @@ class Executor:
             counted, served_tokens = account.prompt + account.input, answer.usage.prompt
             self._token_ratios.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served_tokens)
         request = call.request
-        texts = _evidence_texts(request) if recipe.output_format.is_prose and recipe.quality_gates.evidence_required else None
+        texts = evidence_texts(request) if recipe.output_format.is_prose and recipe.quality_gates.evidence_required else None
         judged = judge_answer(answer, recipe, request.sources, intent=request.intent, query=request.query, texts=texts)
         for verdict in judged.verdicts:
             account.record_verdict(verdict)
@@ -342,13 +341,6 @@ def _served_limit(call: _Call, target: PackTarget) -> int | None:
     """Tokens of the served model for the two messages; None where its context is unbounded."""
     budget = target.budget or call.loaded.recipe.token_budget
     return None if target.served is None else target.served - budget.output - budget.response_reserve
-
-
-def _evidence_texts(request: CallRequest) -> dict[str, str]:
-    """Label -> the text that a statement citing it is compared with: context.md under it, its tool result, the source itself."""
-    documents = {document.name: "\n".join((document.text, *(item.text for item in document.items))) for document in request.documents}
-    texts = cited_passages(ContextDocument.parse(documents.get(CONTEXT_DOCUMENT, "")), documents.get("toolresults.md", ""))
-    return texts | {label: f"{texts.get(label, '')}\n\n{text}" for label, text in request.evidence.items()}
 
 
 def _warn(message: str) -> None:

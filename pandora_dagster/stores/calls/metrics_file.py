@@ -1,7 +1,7 @@
 """The Metrics port: metrics of a store in Prometheus' text format, in `<root>/metrics/pandora.prom`.
 
 The textfile collector of node_exporter reads the file. Each process of a store adds under a lock what it counted since its last write, so
-that counters continue over processes; a gauge has the value that was set last.
+that counters continue over processes; counts of a write that failed go into the next one. A gauge has the value that was set last.
 """
 
 import threading
@@ -52,15 +52,15 @@ class MetricsFile:
     ) -> None:
         self.path = root / _FOLDER / _FILE
         self._root, self._report, self._clock, self._every_s = root, report, clock, every_s
-        self._counted: dict[Series, float] = {}
+        self._counts: dict[Series, float] = {}
         self._gauges: dict[Series, float] = {}
-        self._lock, self._written, self._reported = threading.Lock(), clock(), False
+        self._lock, self._written_at, self._reported = threading.Lock(), clock(), False
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
         if amount:
             series = (name, tuple(sorted(labels.items())))
             with self._lock:
-                self._counted[series] = self._counted.get(series, 0.0) + amount
+                self._counts[series] = self._counts.get(series, 0.0) + amount
             self._flush_when_due()
 
     def gauge(self, name: str, value: float, **labels: str) -> None:
@@ -71,36 +71,39 @@ class MetricsFile:
     def flush(self) -> None:
         """Add what was counted since the last write to the file."""
         with self._lock:
-            counted, gauges, self._counted, self._gauges = self._counted, self._gauges, {}, {}
-            self._written = self._clock()
-        if not counted and not gauges:
+            counts, gauges, self._counts, self._gauges = self._counts, self._gauges, {}, {}
+            self._written_at = self._clock()
+        if not counts and not gauges:
             return
         try:
-            self._merge(counted, gauges)
+            self._merge(counts, gauges)
         except StoreError as error:
+            with self._lock:
+                self._counts = _add(counts, self._counts)
+                self._gauges = gauges | self._gauges
             if not self._reported:
                 self._reported = True
                 self._report(f"metrics are not written: {error}")
 
     def _flush_when_due(self) -> None:
-        if self._clock() - self._written >= self._every_s:
+        if self._clock() - self._written_at >= self._every_s:
             self.flush()
 
-    def _merge(self, counted: Mapping[Series, float], gauges: Mapping[Series, float]) -> None:
+    def _merge(self, counts: Mapping[Series, float], gauges: Mapping[Series, float]) -> None:
         """Add counts to the file and set gauges in it; raises StoreError."""
         path = path_inside(self._root, self.path)
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(path.with_name(f".{_FILE}.lock"), what="the metrics", seconds=_LOCK_SECONDS):
-            totals = read_metrics(path)
-            totals.update(gauges)
-            for series, amount in counted.items():
-                totals[series] = totals.get(series, 0.0) + amount
-            write_atomic(path, _render(totals), durable=False)
+            write_atomic(path, _render(_add({**read_metrics(path), **gauges}, counts)), durable=False)
+
+
+def _add(totals: Mapping[Series, float], counts: Mapping[Series, float]) -> dict[Series, float]:
+    return {**totals, **{series: totals.get(series, 0.0) + amount for series, amount in counts.items()}}
 
 
 def read_metrics(path: Path) -> dict[Series, float]:
-    """The series of a file with their values; damaged lines are skipped, and are gone after the next write. Raises StoreError."""
+    """The series of a file with their values; damaged lines are skipped, and removed by the next write. Raises StoreError."""
     if not path.is_file():
         return {}
     with disk_errors(path, "cannot read"):
@@ -144,7 +147,7 @@ def metrics_listener(meters: Metrics) -> Callable[[CallRecord], None]:
 
     def count(record: CallRecord) -> None:
         layer = record.model_layer.value
-        if "no_fact_changed" in record.gates:  # the summary record of a compression
+        if "no_fact_changed" in record.gates:  # the record of a compression as a whole; its calls have their own records
             meters.count("pandora_compressions_total", recipe=record.recipe, outcome="ok" if record.success else "failed")
             meters.count("pandora_compression_saved_tokens_total", record.compression_savings, recipe=record.recipe)
         meters.count("pandora_calls_total", recipe=record.recipe, layer=layer, outcome="ok" if record.success else "failed")

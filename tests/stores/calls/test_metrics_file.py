@@ -103,6 +103,27 @@ def test_a_disk_that_refuses_is_reported_once(tmp_path: Path) -> None:
     assert len(texts) == 1 and "metrics are not written" in texts[0]
 
 
+def test_counts_of_a_failed_write_go_into_the_next_one(tmp_path: Path) -> None:
+    """A full or locked disk delays counts, and an older gauge does not replace a newer one."""
+    obstacle = tmp_path / "metrics"
+    obstacle.write_text("a file stands here")
+    metrics = MetricsFile(tmp_path, report=lambda sentence: None)
+    metrics.count("pandora_aborts_total", 2)
+    metrics.gauge("pandora_server_running", 1, server="a")
+    metrics.gauge("pandora_server_running", 1, server="b")
+    metrics.flush()
+    metrics.count("pandora_aborts_total")
+    metrics.gauge("pandora_server_running", 4, server="a")
+    obstacle.unlink()
+    metrics.flush()
+    metrics.flush()
+    assert read_metrics(metrics.path) == {
+        ("pandora_aborts_total", ()): 3.0,
+        ("pandora_server_running", (("server", "a"),)): 4.0,
+        ("pandora_server_running", (("server", "b"),)): 1.0,
+    }
+
+
 def test_seconds_of_calls_are_a_summary(tmp_path: Path) -> None:
     """Sum and count are one metric, and read back as they were written."""
     metrics = MetricsFile(tmp_path, report=message)

@@ -4,8 +4,8 @@ For each turn of a batch: take its lock, make the summary that it lacks, judge i
 compressed, a thread writes the batch before it: cold objects, manifests, call index, lineage and, last, rows of the turn index. A run that
 was cut off between those steps leaves archived turns with an old row; the next run finishes them (`interrupted`).
 
-Memory is bounded by two batches, concurrent calls by a semaphore. A damaged turn becomes an intervention and a failed row, and the run
-continues. A disk that refuses, or an unreachable model, ends the run; the next run continues.
+Memory is bounded by two batches, concurrent calls by a semaphore. A damaged turn becomes an intervention and a failed row of the
+report, and the run continues. A disk that refuses, or an unreachable model, ends the run; the next run continues.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ OnRow = Callable[[ArchivedTurn], None]
 
 
 async def archive_turns(selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow = lambda row: None) -> ArchiveReport:
-    """Archive the selected turns. `on_row` receives each turn's row; the report has the sums and the failed rows.
+    """Archive the selected turns. `on_row` receives each turn's row of the report; the report has the sums and the failed rows.
 
     A turn that another process has locked is tried again at the end, with a wait. No fault of a single turn is raised.
     """
@@ -82,7 +82,7 @@ class _Batch:
     locks: ExitStack
     packed: list[PackedTurn] = field(default_factory=list[PackedTurn])
     interrupted: list[DueTurn] = field(default_factory=list[DueTurn])
-    """Turns that an interrupted run archived without their rows."""
+    """Turns that an interrupted run archived without their rows in the index."""
     started: float = field(default_factory=monotonic)
 
 
@@ -108,9 +108,9 @@ class _ArchiveRun:
     """One run: the batch that is being written, the sums so far."""
 
     def __init__(
-        self, ctx: ArchiveContext, rules: EligibilityRule, indexed: frozenset[TurnActivity], on_row: OnRow, report: ArchiveReport
+        self, ctx: ArchiveContext, eligibility: EligibilityRule, indexed: frozenset[TurnActivity], on_row: OnRow, report: ArchiveReport
     ) -> None:
-        self._ctx, self._rules, self._indexed, self._on_row = ctx, rules, set(indexed), on_row
+        self._ctx, self._eligibility, self._indexed, self._on_row = ctx, eligibility, set(indexed), on_row
         self._background = replace(ctx.deps, priority=Priority.BATCH, is_maintenance=True)
         self._limit = asyncio.Semaphore(ctx.rules.concurrency)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="archive")
@@ -120,7 +120,10 @@ class _ArchiveRun:
         """Turns that another process held when they were tried."""
 
     async def archive_batch(self, due: Sequence[DueTurn], *, lock_wait_s: float | None) -> None:
-        """Compress a batch while the one before it is written, then submit it to the writing thread. Raises StoreError."""
+        """Compress a batch while the one before it is written, then submit it to the writing thread. Raises StoreError.
+
+        `lock_wait_s`: None waits as long as the store usually does.
+        """
         if self.report.stopped:
             return
         batch = _Batch(ExitStack())
@@ -165,7 +168,7 @@ class _ArchiveRun:
             if self.report.stopped:
                 return
             try:
-                await self._archive_locked(due, batch, lock_wait_s)
+                await self._lock_and_archive(due, batch, lock_wait_s)
             except HaltError as halt:
                 self._record_halt(due, halt)
             except UnknownTurnError as error:
@@ -177,26 +180,29 @@ class _ArchiveRun:
                     raise  # the disk refuses: it would refuse every other turn too
                 self._record_failure(due, error)
 
-    async def _archive_locked(self, due: DueTurn, batch: _Batch, lock_wait_s: float | None) -> None:
-        with ExitStack() as lock:
-            try:
-                lock.enter_context(self._ctx.deps.turns.lock(due.key, wait_s=lock_wait_s))
-            except StoreError as error:
-                if lock_wait_s is None:
-                    self._add_row(_outcome_row(due, ArchiveOutcome.KEPT, str(error)))
-                else:
-                    self.busy.append(due)
-                return
-            manifest = self._ctx.deps.turns.manifest(due.key)
-            if not _lacks_summary(manifest):
-                batch.locks.push(lock.pop_all())
-                await self._pack_or_keep(due, manifest, batch)
-                return
-        await self._make_summary(due, manifest)
-        await self._archive_locked(due, batch, lock_wait_s)
+    async def _lock_and_archive(self, due: DueTurn, batch: _Batch, lock_wait_s: float | None) -> None:
+        """Lock a turn and compress it; where it lacks its summary, run that phase first, which takes the lock itself."""
+        for is_summary_due in (True, False):
+            with ExitStack() as lock:
+                try:
+                    lock.enter_context(self._ctx.deps.turns.lock(due.key, wait_s=lock_wait_s))
+                except StoreError as error:
+                    if lock_wait_s is None:
+                        self._add_row(_outcome_row(due, ArchiveOutcome.KEPT, str(error)))
+                    else:
+                        self.busy.append(due)
+                    return
+                manifest = self._ctx.deps.turns.manifest(due.key)
+                if not _lacks_summary(manifest):
+                    batch.locks.push(lock.pop_all())
+                    await self._pack_or_keep(due, manifest, batch)
+                    return
+            if is_summary_due:
+                await self._make_summary(due, manifest)
+        self._add_row(_outcome_row(due, ArchiveOutcome.KEPT, "it has no summary, although its summary phase ran"))
 
     async def _pack_or_keep(self, due: DueTurn, manifest: Manifest, batch: _Batch) -> None:
-        verdict = judge_manifest(manifest, self._ctx, self._rules)
+        verdict = judge_manifest(manifest, self._ctx, self._eligibility)
         if isinstance(verdict, DueTurn):
             batch.packed.append(await pack_turn(verdict, self._ctx))
         elif verdict.cause is NotDueReason.ARCHIVED:
@@ -206,6 +212,7 @@ class _ArchiveRun:
 
     async def _make_summary(self, due: DueTurn, manifest: Manifest) -> None:
         """Make the summary that the row of a saved turn needs, where a crash prevented it. Raises HaltError."""
+        # The summary changes the turn: its row is not up to date then.
         self._indexed.discard(TurnActivity(due.key, manifest.state, manifest.last_activity))
         report = await turn_flow.run_phase(phase_in_role(PhaseRole.SUMMARY), due.key, self._background, again=False)
         if report.halt:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.app import open_app
+from pandora_dagster.archive import archive_run
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.turn_restoration import pin, restore, unpin
@@ -14,6 +15,7 @@ from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.contracts.archive_records import ArchiveOutcome, NotDueReason
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import StoreError
+from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow.phase_table import phase_order
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.settings import load_settings
@@ -213,3 +215,21 @@ def test_a_missing_summary_is_made_first_and_is_no_activity(rig, works):
         assert rig.app.turns.original(key).manifest.last_activity == last and rig.row(key).summary == "a desk"
     else:
         assert rig.app.interventions.show(report.failed[0].intervention).turn_id == key.turn_id and manifest.state == "saved"
+
+
+def test_a_summary_phase_without_effect_runs_once_and_the_turn_is_kept(rig, monkeypatch):
+    """The run goes on to its end, and the next run tries the turn again."""
+    rig.say(summarizer="not json")
+    key = rig.ask("which desk?")
+    (halt,) = rig.app.interventions.list(state="open")
+    rig.app.interventions.resolve(halt.id, "try again")
+    runs = []
+
+    async def run_without_effect(phase, turn, deps, *, again):
+        runs.append(turn)
+        return PhaseReport(phase, turn, rig.app.turns.manifest(turn))
+
+    monkeypatch.setattr(archive_run.turn_flow, "run_phase", run_without_effect)
+    _, (row,) = archived(rig.app, after=LATER)
+    assert runs == [key] and row.outcome is ArchiveOutcome.KEPT and "no summary" in row.reason
+    assert rig.app.turns.manifest(key).state == "saved"

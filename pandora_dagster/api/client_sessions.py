@@ -34,7 +34,9 @@ class ClientSessions:
     app: App
 
     def choose(self, request: TurnRequest) -> ChosenSession:
-        """The session of a request; a new one where the client names none and its messages end with no answer of this server.
+        """Claim the session of a request; a new one where the client names none and its messages end with no answer of this server.
+
+        A claimed place is gone from the store; `offer` or `offer_again` stores one again.
 
         Raises ApiError where the turn that the request names as the one before is not the user's, or of another session than it names.
         """

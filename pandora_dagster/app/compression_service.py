@@ -99,7 +99,7 @@ def compress_text(
 
 @contextmanager
 def open_compressor(settings: Settings) -> Generator[Compressor]:
-    """A function that answers requests one at a time; the embedded runtime writes nothing, with a model calls are recorded."""
+    """A function that answers tasks one at a time; the embedded runtime writes nothing, with a model calls are recorded."""
     if settings.runtime == "extractive":
         yield partial(_compress_by_structure, counter=open_counter(settings))
         return
@@ -126,7 +126,7 @@ def _answer(line: bytes, number: int, where: str, compress_task: Compressor, fir
     fields: Mapping[str, Any] = {}
     try:
         fields = _parse_object(line, where)
-        task = _parse_request(fields, where)
+        task = _parse_task(fields, where)
         if (first_line := first_lines.setdefault(task.id, number)) != number:
             raise InputError(f"{where}: id {task.id!r}: the same as in line {first_line}: expected another")
     except InputError as error:
@@ -149,8 +149,8 @@ def _parse_object(line: bytes, where: str) -> Mapping[str, Any]:
         raise InputError(f"{where}: {error}: expected {expected}") from error
 
 
-def _parse_request(given: Mapping[str, Any], where: str) -> CompressionTask:
-    """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a request; raises InputError that names the fault."""
+def _parse_task(given: Mapping[str, Any], where: str) -> CompressionTask:
+    """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a task; raises InputError that names the fault."""
     if unknown := [name for name in given if name not in _FIELDS]:
         raise InputError(f"{where}: {', '.join(map(repr, unknown[:5]))}: unknown: expected {', '.join(_FIELDS)}")
     fields: dict[str, Any] = {n: v for n, v in given.items() if v is not None or n not in _OPTIONAL}
@@ -189,11 +189,11 @@ def count_tokens(text: str, settings: Settings) -> int:
 
 
 def broken_json_line(text: str) -> int | None:
-    """The line, from 1, from which on a text that begins as JSON is none; None for JSON, JSON lines and other texts."""
-    at = 0
-    while start := _JSON_START.match(text, at):
+    """The line, from 1, where a text that begins as JSON becomes invalid; None for JSON, JSON lines and other texts."""
+    position = 0
+    while start := _JSON_START.match(text, position):
         try:
-            _, at = _DECODER.raw_decode(text, start.end() - len(start.group().lstrip()))
+            _, position = _DECODER.raw_decode(text, start.end() - len(start.group().lstrip()))
         except json.JSONDecodeError as error:
             return text.count("\n", 0, error.pos) + 1
         except (ValueError, RecursionError):
@@ -214,7 +214,7 @@ def content_type_named(name: str) -> ContentType | None:
 def _compress_by_structure(task: CompressionTask, counter: TokenMeasure) -> dict[str, Any]:
     compressed = compress(task.request(), counter)
     return _answer_object(
-        task.id, compressed.text, compressed.tokens, compressed.original_facts, compressed.verification, compressed.advice
+        task.id, compressed.text, compressed.tokens, compressed.original_facts, compressed.verification, compressed.halt_reason
     )
 
 

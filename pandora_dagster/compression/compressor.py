@@ -65,7 +65,7 @@ class CompressedText:
         return self.text == self.request.text
 
     @property
-    def advice(self) -> str | None:
+    def halt_reason(self) -> str | None:
         """Why there is no text, and with how many tokens there would be one; None where there is one."""
         return f"{self.halted}; with {self.smallest_target} tokens one fits" if self.halted else None
 

@@ -163,7 +163,8 @@ class PhaseEffects:
     sections: Mapping[str, int]
     """Phase -> the section of context.md that it writes, e.g. `reflection: 1`."""
     final_states: Mapping[str, TurnState]
-    """Phase -> the state in which it leaves the turn, e.g. `saved_turn: saved`; what follows such a phase changes no document."""
+    """Phase -> the state in which it leaves the turn, in the order of the flow, e.g. `saved_turn: saved`. The phases after it change no
+    document."""
     summary: str
     """The phase whose result is the `Manifest.summary` of a saved turn."""
 

@@ -35,7 +35,10 @@ class CallInputs:
 
 
 def gather_inputs(request: CallRequest, loaded: LoadedRecipe, tools: tuple[str, ...]) -> CallInputs:
-    """Resolve everything that the recipe names; raises CallFaultError with all missing variable names at once."""
+    """Resolve everything that the recipe names.
+
+    Raises CallFaultError, with all missing variable names at once, and for a missing or damaged context.md.
+    """
     recipe = loaded.recipe
     prompt_texts = select_prompts(loaded, mode=request.mode, intent=request.intent)
     values = {**_call_variables(request, tools), **request.variables}
@@ -83,7 +86,7 @@ def _input_documents(request: CallRequest, recipe: Recipe) -> tuple[InputDocumen
 
 
 def _context_document(document: InputDocument | None, recipe: Recipe) -> InputDocument:
-    """context.md with the sections that the recipe reads, whole where it names none; always with section 0, the query part of the pack.
+    """context.md with the sections that the recipe reads, whole where it names none; `_without_query_copy` removes section 0.
 
     `input_sections` holds marks such as `§3`.
     """

@@ -202,7 +202,7 @@ def test_where_not_one_unit_fits_there_is_no_text_but_a_target() -> None:
     """The reason has the target, and the target that is named works."""
     text = "The choir sang again in the old church behind the harbour on a very long evening in May.\n" * 4
     made = compress(CompressionRequest(text, target=5), COUNTER)
-    assert made.text is None and "not one unit fits in 5 tokens" in (made.advice or "")
+    assert made.text is None and "not one unit fits in 5 tokens" in (made.halt_reason or "")
     assert compress(CompressionRequest(text, target=made.smallest_target), COUNTER).text
 
 

@@ -51,7 +51,7 @@ class SummarizationConfig:
 
     def l2_target(self, tokens: int) -> int:
         """Tokens of a narrative of entries whose raw texts have `tokens`: a tenth, at least 80, at most `l2_max_summary_tokens`."""
-        return min(self.l2_max_summary_tokens, max(_MIN_SUMMARY_TOKENS, int(tokens / _MIN_RATIO)))
+        return min(self.l2_max_summary_tokens, max(_MIN_SUMMARY_TOKENS, tokens // _MIN_RATIO))
 
     def without_recent(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """`entries`, oldest first, without the newest `preserve_recent_n`."""
@@ -62,11 +62,11 @@ class SummarizationConfig:
         return batches(entries, self.l2_batch_size)
 
     def l3_batches(self, summaries: Sequence[Entry]) -> tuple[tuple[Entry, ...], ...]:
-        """`summaries` in the batches that are merged into a digest by one call each."""
+        """`summaries` in batches of `l3_trigger_summaries`, each merged into a digest by one call."""
         return batches(summaries, self.l3_trigger_summaries)
 
 
 def batches(entries: Sequence[Entry], size: int) -> tuple[tuple[Entry, ...], ...]:
-    """`entries` in order, `size` at a time, at least one."""
+    """`entries` in order, `size` at a time; a size under 1 counts as 1."""
     step = max(1, size)
     return tuple(tuple(entries[at : at + step]) for at in range(0, len(entries), step))

@@ -2,7 +2,8 @@
 
 | fault | how often | pause |
 |---|---|---|
-| an answer that failed a gate, a time-out | the recipe's `max_retries` | none: the model is asked again, with the error |
+| an answer that failed a gate | the recipe's `max_retries` | none: the model is asked again, with the error |
+| a time-out | the same | none |
 | 429 | the same | doubling |
 | unreachable: refused, reset, 5xx | UNREACHABLE_RETRIES, counted separately | doubling |
 | either of them with `Retry-After` | the same | at least as long as the server asks |

@@ -36,7 +36,7 @@ from pandora_dagster.phases.gather.source_text import (
 )
 
 NOTE_HEADER_TOKENS = 400
-"""Tokens of the headers. specification 004, section 7.1 sets none for notes: they take what turns leave."""
+"""Tokens of the headers. Specification 004, section 7.1, sets none for notes: they take what the turn headers leave of the prompt."""
 NOTE_TOKENS = 800
 """Tokens of one note as SYNTHESIS reads it."""
 _LINK_SHARE = 0.3

@@ -36,30 +36,34 @@ _STATEMENT_END = re.compile(r"[.!:;]\s")
 
 
 def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
-    """The found messages that are relevant to `query`, in their order; `today` is the day on which it is asked."""
+    """Of the found messages, best first, those that are relevant to `query`, in that order; `today` is the day on which it is asked."""
     question = read_question(query, reader, speakers={m.speaker for m in found}, today=today)
     day_hits = {m.position: len(_message_dates(m).intersection((*question.dates, *question.said_on))) for m in found}
     max_day_hits = max(day_hits.values(), default=0)
     matching = {m.position for m in found if _matches(question, m, reader) or 0 < max_day_hits == day_hits[m.position]}
-    turns = {turn_number(place) for place in matching}
-    beside_matches = [
+    turns = {turn_number(position) for position in matching}
+    candidates = [
         m for m in found if _has_named_speaker(m) or m.position in matching or (turn_number(m.position) in turns and not _is_long(m.text))
     ]
-    unrepeated = [m for m in beside_matches if not _repeats_turn(m, beside_matches, reader)]
+    unrepeated = [m for m in candidates if not _adds_nothing(m, candidates, reader)]
     informative = [m for m in unrepeated if not _is_empty(m, unrepeated)] or unrepeated
     return [m if _has_named_speaker(m) else replace(m, text=_matching_lines(question, m.text, reader)) for m in informative]
 
 
 def neighbouring_messages(found: Sequence[FoundMessage], kept: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
-    """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may be among them in
-    other words. For what is left of a budget."""
+    """The messages of `found` that were left out, in the turns of the same day before and after the best kept ones, or in theirs.
+
+    A cause or an answer may be among them in other words. They fill what remains of a budget.
+    """
     anchors = [m for m in kept if m.score >= _MIN_ANCHOR_SHARE * kept[0].score]
     turns = {(turn_number(m.position) + away, m.created_at[:10]) for m in anchors for away in (-1, 0, 1)}
-    kept_places = {m.position for m in kept}
+    kept_positions = {m.position for m in kept}
     neighbours = [
-        m for m in found if m.position not in kept_places and (turn_number(m.position), m.created_at[:10]) in turns and not _is_long(m.text)
+        m
+        for m in found
+        if m.position not in kept_positions and (turn_number(m.position), m.created_at[:10]) in turns and not _is_long(m.text)
     ]
-    return [m for m in neighbours if not _repeats_turn(m, found, reader) and not _is_empty(m, found)]
+    return [m for m in neighbours if not _adds_nothing(m, found, reader) and not _is_empty(m, found)]
 
 
 def _has_named_speaker(message: FoundMessage) -> bool:
@@ -70,8 +74,8 @@ def _has_named_speaker(message: FoundMessage) -> bool:
 def _matches(question: SearchQuestion, message: FoundMessage, reader: TermReader) -> bool:
     """Whether a message shares a word with the question, or the beginning of one."""
     counts = reader.counts(message.text)
-    heads = {prefix_of(term) for term in counts} & question.prefixes.keys()
-    return bool(counts.keys() & question.words.keys() or heads)
+    prefixes = {prefix_of(term) for term in counts} & question.prefixes.keys()
+    return bool(counts.keys() & question.words.keys() or prefixes)
 
 
 def _message_dates(message: FoundMessage) -> set[str]:
@@ -80,7 +84,7 @@ def _message_dates(message: FoundMessage) -> set[str]:
 
 
 def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:
-    """Whether a message tells nothing: an answer that nothing was found, or a question without an answer in its turn."""
+    """Whether a message says nothing: an answer that nothing was found, or a question without an answer in its turn."""
     if message.speaker == "assistant":
         return is_no_result(message.text)
     text = message.text.strip()
@@ -102,8 +106,8 @@ def _matching_lines(question: SearchQuestion, text: str, reader: TermReader) -> 
     return "\n".join([line for line in matching if not _RESULT_FRAME.match(line)] or matching) or text
 
 
-def _repeats_turn(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:
-    """Whether a message has no word of matter, or none that another speaker's message of its turn does not say before it."""
+def _adds_nothing(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:
+    """Whether a message has no search term, or none that another speaker's message of its turn does not say before it."""
     if _has_named_speaker(message):
         return False
     terms = reader.counts(message.text).keys()

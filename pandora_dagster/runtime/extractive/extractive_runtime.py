@@ -1,4 +1,4 @@
-"""The runtime itself: which role is answered by what, and what such an answer is called."""
+"""The embedded runtime: which function answers which role, and under which runtime and model name."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -70,8 +70,8 @@ class ExtractiveRuntime:
         return 0.0
 
     async def count(self, pack: PromptPack) -> int | None:
-        """Tokens of both messages; this runtime counts as the plan does."""
-        return self._counter.count(pack.system) + self._counter.count(pack.user)
+        """Tokens of both messages, by the counter with which budgets are planned."""
+        return self._prompt_tokens(pack)
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         """The answer for `pack.role`; raises ModelRejectedError for a role it does not know. Takes milliseconds, so no time-out is kept,
@@ -92,8 +92,11 @@ class ExtractiveRuntime:
         took = (self._clock() - began).total_seconds() * 1000
         if on_words is not None and text:
             on_words(text)
-        usage = Usage(prompt=self._counter.count(pack.system) + self._counter.count(pack.user), output=self._counter.count(text))
+        usage = Usage(prompt=self._prompt_tokens(pack), output=self._counter.count(text))
         return ModelAnswer(text, "stop", usage, NAME, NAME, took)
+
+    def _prompt_tokens(self, pack: PromptPack) -> int:
+        return self._counter.count(pack.system) + self._counter.count(pack.user)
 
     async def aclose(self) -> None:
         """Nothing is held open."""

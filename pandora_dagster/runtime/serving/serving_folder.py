@@ -91,7 +91,7 @@ class ServingFolder:
             raise StoreError(f"{path}: cannot write: {fault.strerror or fault}") from fault
 
     def clear(self) -> None:
-        """Remove the statuses when no process serves the store any more."""
+        """Remove the statuses. To be called with the lock held, when serving ends."""
         (self.path / "serving.json").unlink(missing_ok=True)
 
     def statuses(self) -> dict[str, ServerStatus] | None:
@@ -161,7 +161,7 @@ def _has_leftovers(process: _ProcessRecord) -> bool:
 
 
 def _read(path: Path) -> str:
-    """The beginning of a file; "" where it cannot be read."""
+    """A file's text, cut to `_MAX_FILE_CHARACTERS`; "" where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")[:_MAX_FILE_CHARACTERS]
     except OSError:

@@ -107,7 +107,7 @@ class MessageSearch:
     reader: TermReader
     filters: SearchFilters = field(default_factory=SearchFilters)
     likeness: Mapping[int, float] = field(default_factory=dict[int, float])
-    """The user's own document -> cosine of its vector with the query's; empty where there are no vectors."""
+    """The number of a message among the user's -> cosine of its vector with the query's; empty where there are no vectors."""
     today: date | None = None
     """The day on which the question is asked; None: `yesterday` and the like stay words."""
 

@@ -246,7 +246,7 @@ class DuckTurnIndex:
             return {name: value for name, value in values.items() if not db.execute(_SELECT_BY_FILTER[name], [*bounds, value]).fetchone()}
 
     def _similarities(self, user: str, query: str) -> Mapping[int, float]:
-        """The user's own document -> similarity to the query with and without its names.
+        """The number of a message among the user's -> similarity to the query with and without its names.
 
         A name makes everything that its bearer said similar, and the ranking counts names already. The file is closed while the model
         works, so that no other process waits for the lock.

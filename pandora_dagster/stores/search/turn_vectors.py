@@ -38,12 +38,15 @@ _GIVEN_DOCS = "(SELECT unnest(?::VARCHAR[]) AS user_id, unnest(?::BIGINT[]) AS d
 _SELECT_STORED = f"SELECT user_id, doc, digest, vector FROM vectors SEMI JOIN {_GIVEN_DOCS} USING (user_id, doc)"  # noqa: S608 - constants
 _DELETE_TURNS = f"DELETE FROM vectors WHERE (user_id, doc >> {PLACE_BITS} << {PLACE_BITS}) IN {_GIVEN_DOCS}"  # noqa: S608
 VectorRow = tuple[str, int, str, list[float]]
-"""User, the user's own document, digest of the text, vector of length 1: a row of the table."""
+"""User, the message's number among the user's (`document_numbers`), digest of the text, vector of length 1: a row of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MessageText:
-    """A text to embed: one message, or a part of a long one, without credentials. `doc`: the user's own document."""
+    """A text to embed: one message, or a part of a long one, without credentials.
+
+    `doc`: the message's number among the user's (`document_numbers`).
+    """
 
     user: str
     doc: int
@@ -89,7 +92,7 @@ class TurnVectors:
             self._report_once(error)
 
     def similarities(self, user: str, *wordings: str) -> Mapping[int, float]:
-        """The user's own document -> highest cosine of its vectors with the query's, -1 to 1; {} where there are none.
+        """The number of a message among the user's -> highest cosine of its vectors with the query's, -1 to 1; {} where there are none.
 
         The vector of a query in several wordings is the mean direction of their vectors.
         """
@@ -129,7 +132,7 @@ class TurnVectors:
 
     def check(self) -> int:
         """Embed one word as a test and return the length of its vector; raises ModelError."""
-        return len(_check_vectors(self._model.embed(["search"], timeout_s=BATCH_TIMEOUT_S), 1, self.name)[0])
+        return len(_scale_vectors(self._model.embed(["search"], timeout_s=BATCH_TIMEOUT_S), 1, self.name)[0])
 
     def check_stored_model(self) -> None:
         """Raises DamagedIndexError where the stored vectors are of another model."""
@@ -169,7 +172,7 @@ class TurnVectors:
         if not texts or self._timer() < self._paused_until:
             return []
         try:
-            return _check_vectors(self._model.embed(texts, timeout_s=timeout_s), len(texts), self.name)
+            return _scale_vectors(self._model.embed(texts, timeout_s=timeout_s), len(texts), self.name)
         except ModelError as error:
             self._paused_until = self._timer() + _FAILURE_PAUSE_S
             self._report_once(error)
@@ -237,7 +240,7 @@ def _readable_parts(text: str, name: str = "") -> Iterator[str]:
         yield head + part
 
 
-def _check_vectors(vectors: Sequence[Sequence[float]], count: int, model: str) -> list[list[float]]:
+def _scale_vectors(vectors: Sequence[Sequence[float]], count: int, model: str) -> list[list[float]]:
     """The vectors scaled to length 1; raises BadAnswerError unless they are `count` of one length, each finite and not 0."""
     lengths = {len(vector) for vector in vectors}
     if len(vectors) != count or len(lengths) != 1 or 0 in lengths:

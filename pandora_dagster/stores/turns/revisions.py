@@ -63,8 +63,9 @@ def _state(manifest: Manifest, dropped: DroppedPhases, effects: PhaseEffects) ->
     if manifest.state in UNFINISHED:
         return TurnState.OPEN
     final_states = {p: state for p, state in effects.final_states.items() if manifest.has_finished(p)}
-    # a recorded turn has finished none of them: its end is the phase that saves a turn
+    # A recorded turn ran no phase: it counts as ended by the phase that saves a turn.
     final_phases = tuple(final_states) or tuple(p for p, state in effects.final_states.items() if state is TurnState.SAVED)
     if any(p in dropped.phases for p in final_phases):
         return TurnState.OPEN
+    # The state of the last final phase of the flow; SAVED for a recorded turn.
     return (TurnState.SAVED, *final_states.values())[-1]

@@ -14,7 +14,7 @@ from pandora_dagster.compression.verification.facts import FactKind
 from pandora_dagster.compression.verification.forms import unit_key
 from pandora_dagster.compression.verification.summary_check import check_summary, sound_part
 from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts, statement_kind
-from pandora_dagster.compression.verification.verifier import is_stated, unsupported
+from pandora_dagster.compression.verification.verifier import find_unsupported, is_stated
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.language.cues import Cue, cues
@@ -209,7 +209,7 @@ def _supported(units: Iterable[_Unit], source: TextFacts, nameable: frozenset[in
     for unit in dict.fromkeys(units):
         if unit.turn and unit.turn not in nameable:
             refused.append(f"{unit.shown[:80]}: names a turn that was not given")
-        elif reason := next((f"{v.outcome.value}: {v.reason}" for v in unsupported(source, unit.text)), ""):
+        elif reason := next((f"{v.outcome.value}: {v.reason}" for v in find_unsupported(source, unit.text)), ""):
             refused.append(f"{unit.shown[:80]}: {reason}")
         else:
             kept.append(unit)

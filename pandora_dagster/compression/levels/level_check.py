@@ -12,7 +12,7 @@ from typing import Any
 from pandora_dagster.compression.levels.level_prompts import ITEM, LIST_LIMITS, PROGRESS, L2Summarizer, normalize_digest
 from pandora_dagster.compression.verification.summary_check import check_summary, sound_part
 from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
-from pandora_dagster.compression.verification.verifier import unsupported, verify
+from pandora_dagster.compression.verification.verifier import find_unsupported, verify
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.summary_levels import ERROR_LABEL, LIMIT_LABEL, TOOLS_LABEL
 from pandora_dagster.documents.redaction.credentials import holds_secret
@@ -117,7 +117,7 @@ def _refusal(text: str, source: TextFacts) -> str:
     """Why the source does not support a sentence; "" where it does."""
     if holds_secret(text):
         return "it holds a credential"
-    if verdict := next(iter(unsupported(source, text)), None):
+    if verdict := next(iter(find_unsupported(source, text)), None):
         return f"{verdict.outcome.value}: {verdict.reason}"
     return "" if source.index.share(text) >= _MIN_SHARE else "its words are not those of the source"
 

@@ -7,8 +7,9 @@ model; an answer in another language than its source is compared by its values, 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
-from pandora_dagster.compression.verification.comparison import differences
+from pandora_dagster.compression.verification.comparison import find_differences
 from pandora_dagster.compression.verification.forms import Form, FormKind, forms, unit_key
 from pandora_dagster.compression.verification.source_evidence import MIN_POLARITY_WORDS, SourceEvidence, clauses, numbers_of
 from pandora_dagster.compression.verification.statements import Statement, StatementKind, read_statements
@@ -30,7 +31,7 @@ _QUOTATION = re.compile(r"[\"\u201c\u201e\u00ab]([^\"\u201c\u201d\u201e\u00ab\u0
 _MAX_SHOWN_CHARACTERS = 160
 """Characters of a source that a reason shows."""
 _MAX_LENGTH_RATIO = 1.5
-"""How much longer than the statement a unit is whose negation and force are its own: a longer one says other things too."""
+"""How much longer than the statement a unit is whose negation and force are its statement_forms: a longer one says other things too."""
 MIN_CLAUSE_WORDS = 2
 """Content words with which a clause can be compared by itself."""
 _TOLERANCE = 0.006
@@ -79,15 +80,15 @@ class _Judge:
 
     def verdict(self, statement: Statement) -> ClaimVerdict | None:
         """None where the statement makes no claim."""
-        own = forms(statement.text, self._language)
+        statement_forms = forms(statement.text, self._language)
         labels = tuple(label for label in statement.labels if label in self._sources)
         evidence = self._evidence(labels)
         if statement.kind is StatementKind.QUESTION:
             return None
         is_silent = statement.kind is not StatementKind.FACT or self._is_greeting
-        if is_silent and not self._unknown(statement, own, evidence):
+        if is_silent and not self._unknown_values(statement, statement_forms, evidence):
             return None
-        if not any(f.is_content for f in own) or (not statement.labels and self._repeats(own)):
+        if not any(f.is_content for f in statement_forms) or (not statement.labels and self._repeats_user(statement_forms)):
             return None
         if not statement.labels:
             return ClaimVerdict(statement.text, (), "states a fact and cites no source")
@@ -96,7 +97,7 @@ class _Judge:
         if unit_key(statement.text) in evidence.normalized:
             return ClaimVerdict(statement.text, statement.labels, is_verbatim=True)
         cited = ", ".join(f"[{label}]" for label in statement.labels)
-        reason, source = next(self._faults(statement, own, evidence, cited), ("", ""))
+        reason, source = next(self._faults(statement, statement_forms, evidence, cited), ("", ""))
         return ClaimVerdict(statement.text, statement.labels, reason, source)
 
     def _evidence(self, labels: tuple[str, ...]) -> SourceEvidence:
@@ -104,72 +105,85 @@ class _Judge:
             self._texts[labels] = SourceEvidence("\n\n".join(self._sources[label] for label in labels))
         return self._texts[labels]
 
-    def _repeats(self, own: Sequence[Form]) -> bool:
+    def _repeats_user(self, statement_forms: Sequence[Form]) -> bool:
         """Whether all that a statement says is what the user stated."""
         return bool(self._stated.text) and all(
-            self._stated.has_word(f) if f.kind is FormKind.WORD else self._stated.has(f, self._language) for f in own if f.is_content
+            self._stated.has_word(f) if f.kind is FormKind.WORD else self._stated.has(f, self._language)
+            for f in statement_forms
+            if f.is_content
         )
 
-    def _unknown(self, statement: Statement, own: Sequence[Form], evidence: SourceEvidence) -> list[str]:
+    def _unknown_values(self, statement: Statement, statement_forms: Sequence[Form], evidence: SourceEvidence) -> list[str]:
         """Values, dates, codes and names of a statement that neither its sources nor the query have, and that it does not compute."""
         moments = [*days(statement.text), *times(statement.text)]
         unknown_moments = [m for m in moments if not evidence.has_moment(m) and not self._query.has_moment(m)]
-        other_forms = [f for f in own if f.is_hard and f.text != "I" and not any(m.start < f.end and f.start < m.end for m in moments)]
+        other_forms = [
+            f for f in statement_forms if f.is_hard and f.text != "I" and not any(m.start < f.end and f.start < m.end for m in moments)
+        ]
         missing = [f for f in other_forms if not evidence.has(f, self._language) and not self._query.has(f, self._language)]
-        unknown_forms = [f for f in missing if not _is_counted(f, statement) and not _is_computed(f, own, missing, self._language)]
-        found = {m.start: f"date or time {statement.text[m.start : m.end]}" for m in unknown_moments} | {
+        unknown_forms = [
+            f for f in missing if not _is_counted(f, statement) and not _is_computed(f, statement_forms, missing, self._language)
+        ]
+        unknown_at = {m.start: f"date or time {statement.text[m.start : m.end]}" for m in unknown_moments} | {
             f.start: f"{f.kind.value} {f.text}" for f in unknown_forms
         }
-        return [found[start] for start in sorted(found)]
+        return [unknown_at[start] for start in sorted(unknown_at)]
 
-    def _faults(self, statement: Statement, own: Sequence[Form], evidence: SourceEvidence, cited: str) -> Iterator[tuple[str, str]]:
-        near = evidence.near(own)
-        if unknown := self._unknown(statement, own, evidence):
-            yield f"{', '.join(unknown)}: not in {cited}", evidence.shown(near)
-        for found in _QUOTATION.finditer(statement.text):
-            if unit_key(found[1]) not in evidence.normalized and unit_key(found[1]) not in self._query.normalized:
-                yield f'the quotation "{_shorten(found[1])}" is not in {cited}', evidence.shown(near)
+    def _faults(
+        self, statement: Statement, statement_forms: Sequence[Form], evidence: SourceEvidence, cited: str
+    ) -> Iterator[tuple[str, str]]:
+        near = evidence.nearest_units(statement_forms)
+        if unknown := self._unknown_values(statement, statement_forms, evidence):
+            yield f"{', '.join(unknown)}: not in {cited}", evidence.nearest_text(near)
+        for quotation in _QUOTATION.findall(statement.text):
+            if unit_key(quotation) not in evidence.normalized and unit_key(quotation) not in self._query.normalized:
+                yield f'the quotation "{_shorten(quotation)}" is not in {cited}', evidence.nearest_text(near)
         if not evidence.is_comparable_in(self._language):
             return
-        words = [f for f in own if f.kind in (FormKind.WORD, FormKind.NAME) and not self._query.has_word(f)]
-        absent = [f for f in words if not evidence.has_word(f)]
-        if len(words) >= _MIN_COMPARED_WORDS and len(absent) > (1 - _MIN_COVERED_SHARE) * len(words):
-            yield f"{cited} has nothing of: {', '.join(f.text for f in absent)}", evidence.shown(near)
-        yield from _misplaced(statement, own, self._query, evidence, self._language)
-        yield from self._turned(statement, own, evidence, near)
+        words = [f for f in statement_forms if f.kind in (FormKind.WORD, FormKind.NAME) and not self._query.has_word(f)]
+        missing_words = [f for f in words if not evidence.has_word(f)]
+        if len(words) >= _MIN_COMPARED_WORDS and len(missing_words) > (1 - _MIN_COVERED_SHARE) * len(words):
+            yield f"{cited} has nothing of: {', '.join(f.text for f in missing_words)}", evidence.nearest_text(near)
+        yield from _misplaced_values(statement, statement_forms, self._query, evidence, self._language)
+        yield from self._turned_meanings(statement, statement_forms, evidence, near)
 
-    def _turned(
-        self, statement: Statement, own: Sequence[Form], evidence: SourceEvidence, near: Sequence[int]
+    def _turned_meanings(
+        self, statement: Statement, statement_forms: Sequence[Form], evidence: SourceEvidence, near: Sequence[int]
     ) -> Iterator[tuple[str, str]]:
         """The negation, force or value that the nearest unit of the source turns, where no other one says what the statement says."""
-        found: list[tuple[str, str]] = []
-        if sum(f.is_content for f in own) < MIN_POLARITY_WORDS:
+        turned_units: list[tuple[str, str]] = []
+        if sum(f.is_content for f in statement_forms) < MIN_POLARITY_WORDS:
             return
         for order in near:
             unit = evidence.index.units[order]
-            if len(evidence.index.forms(order)) > _MAX_LENGTH_RATIO * len(own):
+            if len(evidence.index.forms(order)) > _MAX_LENGTH_RATIO * len(statement_forms):
                 continue
             changes = [
                 d
-                for d in differences(
-                    unit.text, evidence.index.forms(order), statement.text, own, evidence.language, forbids=evidence.index.forbids(order)
+                for d in find_differences(
+                    unit.text,
+                    evidence.index.forms(order),
+                    statement.text,
+                    statement_forms,
+                    evidence.language,
+                    forbids=evidence.index.forbids(order),
                 )
                 if d.is_change and d.reason in _TURNING_REASONS
             ]
-            if not changes and evidence.covers(order, own) and (negations(unit.text) > 0) == (negations(statement.text) > 0):
+            if not changes and evidence.covers(order, statement_forms) and (negations(unit.text) > 0) == (negations(statement.text) > 0):
                 return
-            found += [(f"{d.reason}: {d.is_now or '(nothing)'}", unit.text) for d in changes]
-        yield from found[:1]
-        if turned := evidence.opposite_clause(statement.text, own, near):
-            yield "another polarity", turned
+            turned_units += [(f"{d.reason}: {d.is_now or '(nothing)'}", unit.text) for d in changes]
+        yield from turned_units[:1]
+        if opposite := evidence.opposite_clause(statement.text, statement_forms, near):
+            yield "another polarity", opposite
 
 
-def _misplaced(
-    statement: Statement, own: Sequence[Form], query: SourceEvidence, evidence: SourceEvidence, language: str
+def _misplaced_values(
+    statement: Statement, statement_forms: Sequence[Form], query: SourceEvidence, evidence: SourceEvidence, language: str
 ) -> Iterator[tuple[str, str]]:
     """Values that a source has only of other things: no word of the statement is beside them, or another value is in their place."""
     moments = [*days(statement.text), *times(statement.text)]
-    plain = [f for f in own if f.is_content and not any(m.start < f.end and f.start < m.end for m in moments)]
+    plain = [f for f in statement_forms if f.is_content and not any(m.start < f.end and f.start < m.end for m in moments)]
     for form in plain:
         if form.kind is not FormKind.VALUE or query.has(form, language) or not (holders := evidence.holders(form, language)):
             continue
@@ -182,7 +196,7 @@ def _misplaced(
         if not evidence.has_key(form) and not any(evidence.share(o, words) for o in holders):
             yield f"value {form.text}: of something else in the source", evidence.index.units[holders[0]].text
             continue
-        rival = evidence.rival(form, own, words, holders)
+        rival = evidence.rival_value(form, statement_forms, words, holders)
         if rival is not None:
             yield f"value {form.text}: the source has {rival[0]} in its place", rival[1]
 
@@ -193,15 +207,15 @@ def _is_counted(form: Form, statement: Statement) -> bool:
     return statement.items > 0 and (str(number) if number is not None else form.text) == str(statement.items)
 
 
-def _is_computed(form: Form, own: Sequence[Form], missing: Sequence[Form], language: str) -> bool:
+def _is_computed(form: Form, statement_forms: Sequence[Form], missing: Sequence[Form], language: str) -> bool:
     """Whether a number is the sum of the other values of its statement, or the sum, difference, product or ratio of two of them."""
     result = _amount(form, language)
-    known = [f for f in own if f.kind is FormKind.VALUE and f not in missing]
-    others = [float(part) for f in known for q in quantities(f.text, language) for part in numbers_of(q)]
-    if result is None or len(others) < 2:
+    given_values = [f for f in statement_forms if f.kind is FormKind.VALUE and f not in missing]
+    operands = [float(part) for f in given_values for q in quantities(f.text, language) for part in numbers_of(q)]
+    if result is None or len(operands) < 2:
         return False
-    pairs = [(a, b) for n, a in enumerate(others) for m, b in enumerate(others) if n != m]
-    results = [sum(others), *(x for a, b in pairs for x in (a + b, a - b, a * b, *([a / b] if b else [])))]
+    pairs = permutations(operands, 2)
+    results = [sum(operands), *(x for a, b in pairs for x in (a + b, a - b, a * b, *([a / b] if b else [])))]
     return any(abs(x - result) <= _TOLERANCE for x in results)
 
 

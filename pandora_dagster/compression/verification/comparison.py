@@ -40,63 +40,64 @@ class Difference:
         return f"{self.was or '(nothing)'} -> {self.is_now or '(nothing)'}: {self.reason}"
 
 
-def differences(
-    source: str, theirs: Sequence[Form], statement: str, own: Sequence[Form], language: str, *, forbids: bool = False
+def find_differences(
+    source: str, source_forms: Sequence[Form], statement: str, statement_forms: Sequence[Form], language: str, *, forbids: bool = False
 ) -> tuple[Difference, ...]:
     """How `statement` differs from `source`, given the forms of both; empty where it is another sentence. A source that `forbids` may be
     reported with a word of force."""
-    if max(len(theirs), len(own)) > _MAX_FORMS:
+    if max(len(source_forms), len(statement_forms)) > _MAX_FORMS:
         return ()
-    matcher = SequenceMatcher(None, [f.signed for f in theirs], [f.signed for f in own], autojunk=False)
+    matcher = SequenceMatcher(None, [f.signed for f in source_forms], [f.signed for f in statement_forms], autojunk=False)
     blocks = matcher.get_opcodes()
-    common = sum(b - a for tag, a, b, _, _ in blocks if tag == "equal")
-    if common < _MIN_COMMON_SHARE * len(own) or not own:
+    common = sum(end - start for tag, start, end, _, _ in blocks if tag == "equal")
+    if common < _MIN_COMMON_SHARE * len(statement_forms) or not statement_forms:
         return ()
     pair = _Pair(
-        Counter(f.signed for f in theirs),
-        Counter(f.signed for f in own),
-        common >= _MIN_CLOSE_SHARE * max(len(theirs), len(own)),
+        Counter(f.signed for f in source_forms),
+        Counter(f.signed for f in statement_forms),
+        common >= _MIN_CLOSE_SHARE * max(len(source_forms), len(statement_forms)),
         forbids,
         language,
     )
-    found: list[Difference] = []
+    differences: list[Difference] = []
     positions: list[int] = []
-    for tag, a, b, c, d in blocks:
+    for tag, source_start, source_end, start, end in blocks:
         if tag != "equal":
-            found += _compare_stretch(_Stretch(source, theirs[a:b]), _Stretch(statement, own[c:d]), pair)
-            positions += [sum(f.is_content for f in own[:c])] * (len(found) - len(positions))
-    return tuple(_with_exchanges(found, positions))
+            old, new = _Stretch(source, source_forms[source_start:source_end]), _Stretch(statement, statement_forms[start:end])
+            differences += _compare_stretch(old, new, pair)
+            positions += [sum(f.is_content for f in statement_forms[:start])] * (len(differences) - len(positions))
+    return tuple(_with_exchanges(differences, positions))
 
 
-def _with_exchanges(found: Sequence[Difference], positions: Sequence[int]) -> Iterator[Difference]:
+def _with_exchanges(differences: Sequence[Difference], positions: Sequence[int]) -> Iterator[Difference]:
     """The differences, those that are each other's reverse as changes: two stretches of words with content words between them are in
     each other's place. `positions`: content words before each difference."""
-    texts = {(d.was.casefold(), d.is_now.casefold(), position) for d, position in zip(found, positions, strict=True)}
-    for difference, position in zip(found, positions, strict=True):
+    texts = {(d.was.casefold(), d.is_now.casefold(), position) for d, position in zip(differences, positions, strict=True)}
+    for difference, position in zip(differences, positions, strict=True):
         was, is_now = difference.was.casefold(), difference.is_now.casefold()
         is_turned = was and is_now and any((o, n) == (is_now, was) and p != position for o, n, p in texts)
         is_exchange = is_turned and not difference.is_change
         yield replace(difference, reason="exchanged with each other", is_change=True) if is_exchange else difference
 
 
-def exchanged(sources: Sequence[Sequence[Form]], own: Sequence[Form]) -> Iterator[Difference]:
+def find_exchanged_values(sources: Sequence[Sequence[Form]], statement_forms: Sequence[Form]) -> Iterator[Difference]:
     """Values of a statement whose nearest word is, in its sources, that of another value of their kind."""
-    if max(map(len, (own, *sources))) > _MAX_FORMS:
+    if max(map(len, (statement_forms, *sources))) > _MAX_FORMS:
         return
     values = [(form, subject_of(n, forms)) for forms in sources for n, form in enumerate(forms) if form.kind is FormKind.VALUE]
-    for n, form in enumerate(own):
+    for n, form in enumerate(statement_forms):
         subjects = [subject for rival, subject in values if rival.key == form.key] if form.kind is FormKind.VALUE else []
-        nearest = next(iter(subject_of(n, own)), "") if subjects else ""
+        nearest = next(iter(subject_of(n, statement_forms)), "") if subjects else ""
         if nearest and not any(nearest in subject for subject in subjects):
             rival = next((f for f, s in values if f.key != form.key and pattern_of(f) == pattern_of(form) and s[:1] == (nearest,)), None)
             if rival is not None:
                 yield Difference(rival.text, form.text, "exchanged with another of its kind", is_change=True, forms=(rival,))
 
 
-def other_words(sources: Sequence[Sequence[Form]], own: Sequence[Form]) -> Iterator[Difference]:
+def find_unsourced_words(sources: Sequence[Sequence[Form]], statement_forms: Sequence[Form]) -> Iterator[Difference]:
     """The content words of a statement that none of its sources has, as one difference to be read."""
-    theirs = {form.key for forms in sources for form in forms}
-    words = dict.fromkeys(f.text for f in own if f.is_content and f.key not in theirs)
+    source_keys = {form.key for forms in sources for form in forms}
+    words = dict.fromkeys(f.text for f in statement_forms if f.is_content and f.key not in source_keys)
     if words and sources:
         yield Difference("", ", ".join(list(words)[:_MAX_NAMED_WORDS]), "not in its sources", is_change=False)
 
@@ -112,9 +113,9 @@ class _Stretch:
     def text(self) -> str:
         return self.whole[self.forms[0].start : self.forms[-1].end] if self.forms else ""
 
-    def content(self, own: Counter[str], other: Counter[str]) -> int:
+    def count_content(self, counts: Counter[str], other_counts: Counter[str]) -> int:
         """Content words that the other text has less often: what only moved is not counted."""
-        return sum(f.is_content and not f.is_letter and other[f.signed] < own[f.signed] for f in self.forms)
+        return sum(f.is_content and not f.is_letter and other_counts[f.signed] < counts[f.signed] for f in self.forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,47 +123,48 @@ class _Pair:
     """What the stretches of one comparison share: how often each form is in the source and in the statement, whether both are nearly
     the same, and whether the source forbids."""
 
-    theirs: Counter[str]
-    own: Counter[str]
+    source_counts: Counter[str]
+    statement_counts: Counter[str]
     is_close: bool
     forbids: bool
     language: str
 
-    def function_words(self, stretch: _Stretch, counts: Counter[str], other: Counter[str]) -> str:
+    def function_words(self, stretch: _Stretch, counts: Counter[str], other_counts: Counter[str]) -> str:
         """The words of a stretch without other content; where the statements are not close, without those that only moved."""
-        return " ".join(f.text for f in stretch.forms if self.is_close or other[f.signed] < counts[f.signed])
+        return " ".join(f.text for f in stretch.forms if self.is_close or other_counts[f.signed] < counts[f.signed])
 
     def has_force(self, words: str) -> bool:
         return Cue.FORCE in cues(words, self.language)
 
 
 def _compare_stretch(old: _Stretch, new: _Stretch, pair: _Pair) -> Iterator[Difference]:
-    theirs, own = pair.theirs, pair.own
-    gone_words, added_words = old.content(theirs, own), new.content(own, theirs)
-    gone = [f for f in old.forms if f.is_hard and own[f.signed] < theirs[f.signed]]
-    added = [f for f in new.forms if f.is_hard and theirs[f.signed] < own[f.signed]]
-    exchanged = [f for f in new.forms if f.is_hard and theirs[f.signed] and own[f.signed] == theirs[f.signed]]
-    for form in added:
-        rival = next((f for f in gone if _may_replace(f, form)), None)
+    source_counts, statement_counts = pair.source_counts, pair.statement_counts
+    lost_words, added_words = old.count_content(source_counts, statement_counts), new.count_content(statement_counts, source_counts)
+    lost_forms = [f for f in old.forms if f.is_hard and statement_counts[f.signed] < source_counts[f.signed]]
+    added_forms = [f for f in new.forms if f.is_hard and source_counts[f.signed] < statement_counts[f.signed]]
+    moved_forms = [f for f in new.forms if f.is_hard and source_counts[f.signed] and statement_counts[f.signed] == source_counts[f.signed]]
+    for form in added_forms:
+        rival = next((f for f in lost_forms if _may_replace(f, form)), None)
         if rival is not None:
-            gone.remove(rival)
+            lost_forms.remove(rival)
             reason = f"another {form.kind.value} in its place" if form.key != rival.key else "another sign of its line"
             is_change = not _is_same_number(rival, form)
             yield Difference(rival.text, form.text, reason, is_change=is_change, forms=(rival,) if is_change else ())
-    for form in exchanged:
+    for form in moved_forms:
         rival = next((f for f in old.forms if f.is_hard and f.key != form.key and pattern_of(f) == pattern_of(form)), None)
-        if rival is not None and own[rival.signed] == theirs[rival.signed]:
+        if rival is not None and statement_counts[rival.signed] == source_counts[rival.signed]:
             yield Difference(rival.text, form.text, "exchanged with another of its kind", is_change=True, forms=(rival,))
-    for form in gone:
-        if form.is_letter and gone_words <= _MAX_DELETED_WORDS:
+    for form in lost_forms:
+        if form.is_letter and lost_words <= _MAX_DELETED_WORDS:
             yield Difference(form.text, "", "the letter is gone", is_change=True, forms=(form,))
-    is_short = gone_words == added_words == 0 and max(len(old.forms), len(new.forms)) <= _MAX_FUNCTION_WORDS
-    was, is_now = pair.function_words(old, theirs, own), pair.function_words(new, own, theirs)
+    is_short = lost_words == added_words == 0 and max(len(old.forms), len(new.forms)) <= _MAX_FUNCTION_WORDS
+    was = pair.function_words(old, source_counts, statement_counts)
+    is_now = pair.function_words(new, statement_counts, source_counts)
     if is_short and negations(was) != negations(is_now):
         yield Difference(old.text, new.text, "another polarity", is_change=True)
     elif is_short and pair.has_force(was) != pair.has_force(is_now) and not (pair.forbids and pair.has_force(is_now)):
         yield Difference(old.text, new.text, "another force", is_change=True)
-    elif old.forms and new.forms and not added and not exchanged:
+    elif old.forms and new.forms and not added_forms and not moved_forms:
         yield Difference(old.text, new.text, "other words", is_change=False)
 
 

@@ -1,6 +1,7 @@
 """The text of the sources that a statement cites, made ready for comparison: numbers with their units, days, words, clauses."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -23,7 +24,7 @@ _MIN_UNIT_SHARE = 0.8
 _MIN_CLAUSE_SHARE = 0.7
 """Share of a statement's words with which a clause of a source speaks of the same."""
 _MIN_DIGITS = 3
-"""Digits from which a number without a unit is one of its own."""
+"""Digits from which a number without a unit is one of its statement_forms."""
 MIN_POLARITY_WORDS = 3
 """Content words below which a negation may be of another word than the source's: `Jonah: no gluten`, `Jonah: gluten`."""
 _CLAUSE_BREAK = re.compile(r"[,;:]\s|\s(?=(?:and|und|et|y|e|en|or|oder|but|aber|mais|pero|statt|instead)\s)")
@@ -61,19 +62,13 @@ class SourceEvidence:
     @cached_property
     def _numbers(self) -> dict[str, set[tuple[str, str]]]:
         """Number -> unit and counted word of each of its places, "" for none."""
-        found: dict[str, set[tuple[str, str]]] = {}
+        uses: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         for quantity in quantities(self.text, self.language):
-            for part in numbers_of(quantity):
-                found.setdefault(part, set()).add((quantity.unit, quantity.counted))
-        for cell in _CELL.findall(self.text):
-            found.setdefault(plain_number(cell), set()).add(("", ""))
-        for form in self._forms:
-            if form.kind is FormKind.CODE:
-                for part in _NUMBER.findall(form.key):
-                    found.setdefault(plain_number(part), set()).add(("", ""))
-            elif (number := numeral_value(form.text)) is not None:
-                found.setdefault(str(number), set()).add(("", ""))
-        return found
+            for number in numbers_of(quantity):
+                uses[number].add((quantity.unit, quantity.counted))
+        for number in _bare_numbers(self.text, self._forms):
+            uses[number].add(("", ""))
+        return dict(uses)
 
     @cached_property
     def _moments(self) -> tuple[Moment, ...]:
@@ -103,72 +98,54 @@ class SourceEvidence:
         """Whether the number is in the text, and not only with another unit or as the number of something else."""
         if (number := numeral_value(form.text)) is not None:
             return str(number) in self._numbers
-        found = list(quantities(form.text, language))
-        return (
-            all(self._has_number(part, q, language) for q in found for part in numbers_of(q))
-            if found
-            else form.text.casefold() in self.lower
-        )
+        form_quantities = list(quantities(form.text, language))
+        if not form_quantities:
+            return form.text.casefold() in self.lower
+        return all(self._has_number(number, q, language) for q in form_quantities for number in numbers_of(q))
 
-    def _has_number(self, part: str, wanted: Quantity, language: str) -> bool:
-        there = self._numbers.get(part)
-        if there is None:
+    def _has_number(self, number: str, quantity: Quantity, language: str) -> bool:
+        """Whether the text has `number` with the unit, or of the thing, that `quantity` has."""
+        uses = self._numbers.get(number)
+        if uses is None:
             return False
-        units, counted = {unit for unit, _ in there}, {what for _, what in there}
-        if wanted.unit:
-            is_named = any(word in self.lower for word in spellings(wanted.unit))
-            return wanted.unit in units or ("" in units and (is_named or not is_currency(wanted.unit)))
-        is_plain = any(not unit and not what for unit, what in there)
-        return (
-            not wanted.counted
-            or is_plain
-            or wanted.counted in counted
-            or wanted.counted in self._keys
-            or not self.is_comparable_in(language)
-        )
+        if quantity.unit:
+            units = {unit for unit, _ in uses}
+            is_unit_named = any(word in self.lower for word in spellings(quantity.unit))
+            return quantity.unit in units or ("" in units and (is_unit_named or not is_currency(quantity.unit)))
+        counted_words = {counted for _, counted in uses}
+        is_counted = quantity.counted in counted_words or quantity.counted in self._keys
+        return not quantity.counted or ("", "") in uses or is_counted or not self.is_comparable_in(language)
 
     def has_word(self, form: Form) -> bool:
         return form.key in self._keys or _is_word_of(form, self.lower)
 
-    def near(self, own: Iterable[Form]) -> tuple[int, ...]:
-        """The units that share most with a statement, the nearest first."""
-        wanted = {f.key for f in own if f.is_content}
-        scores = {
-            o: s
-            for o in {h for k in wanted for h in self.index.holders.get(k, ())}
-            if (s := sum(map(self.index.weight, wanted & self.index.content_keys(o))))
-        }
-        return tuple(sorted(scores, key=lambda o: (-scores[o], o))[:_MAX_NEAR_UNITS])
+    def nearest_units(self, statement_forms: Iterable[Form]) -> tuple[int, ...]:
+        """The units that share most with a statement, by their order, the nearest first."""
+        keys = {f.key for f in statement_forms if f.is_content}
+        sharing_units = {order for key in keys for order in self.index.holders.get(key, ())}
+        scores = {order: sum(map(self.index.weight, keys & self.index.content_keys(order))) for order in sharing_units}
+        ranked = sorted((order for order in scores if scores[order]), key=lambda order: (-scores[order], order))
+        return tuple(ranked[:_MAX_NEAR_UNITS])
 
-    def covers(self, order: int, own: Sequence[Form]) -> bool:
+    def covers(self, order: int, statement_forms: Sequence[Form]) -> bool:
         """Whether a unit has nearly all words and values of a statement."""
         text, keys = self.index.units[order].text.casefold(), self.index.content_keys(order)
-        content = [f for f in own if f.is_content]
+        content = [f for f in statement_forms if f.is_content]
         return share_of(content, text, keys) >= _MIN_UNIT_SHARE
 
     def holders(self, form: Form, language: str) -> list[int]:
         """The units that have one of the numbers of a value, by their order."""
-        if (number := numeral_value(form.text)) is not None:
-            wanted = {str(number)}
-        else:
-            wanted = {part for q in quantities(form.text, language) for part in numbers_of(q)}
-        return sorted({order for part in wanted for order in self._orders.get(part, ())})
+        return sorted({order for number in _value_numbers(form, language) for order in self._number_holders.get(number, ())})
 
     @cached_property
-    def _orders(self) -> dict[str, list[int]]:
+    def _number_holders(self) -> dict[str, list[int]]:
         """Number -> the content units that have it."""
-        found: dict[str, list[int]] = {}
+        holders: defaultdict[str, list[int]] = defaultdict(list)
         for unit in self.index.content:
-            numbers = {part for q in quantities(unit.text, self.language) for part in numbers_of(q)}
-            numbers |= {plain_number(cell) for cell in _CELL.findall(unit.text)}
-            for form in self.index.forms(unit.order):
-                if form.kind is FormKind.CODE:
-                    numbers |= {plain_number(part) for part in _NUMBER.findall(form.key)}
-                elif (number := numeral_value(form.text)) is not None:
-                    numbers.add(str(number))
-            for number in numbers:
-                found.setdefault(number, []).append(unit.order)
-        return found
+            numbers = {number for q in quantities(unit.text, self.language) for number in numbers_of(q)}
+            for number in numbers.union(_bare_numbers(unit.text, self.index.forms(unit.order))):
+                holders[number].append(unit.order)
+        return dict(holders)
 
     def has_key(self, form: Form) -> bool:
         """Whether the text has a value in one spelling of its number together with its unit, or with what it counts."""
@@ -187,59 +164,82 @@ class SourceEvidence:
         text = " ".join(f"{index.units[n].speaker} {index.units[n].text}" for n in sorted(orders))
         return share_of(words, text, {key for n in orders for key in index.content_keys(n)})
 
-    def rival(self, form: Form, own: Sequence[Form], words: Sequence[Form], holders: Sequence[int]) -> tuple[str, str] | None:
+    def rival_value(
+        self, form: Form, statement_forms: Sequence[Form], words: Sequence[Form], holders: Sequence[int]
+    ) -> tuple[str, str] | None:
         """A value that the source has in the place of another one, with its clause or row; None where there is none.
 
         Its clause has nearly all words of the statement, and the clauses of the other value have far fewer.
         """
-        said = {f.key for f in own}
-        orders = self._near_orders(words, holders)
+        statement_keys = {f.key for f in statement_forms}
+        orders = sorted({*self.nearest_units(words), *holders[:_MAX_NEAR_UNITS]})
         rows = {self.index.units[o].text for o in orders if self.index.units[o].kind is UnitKind.ROW}
         wholes = [(self.index.units[o].text, self.index.forms(o)) for o in orders]
         for parts in (wholes, [part for o in orders for part in self._parts(o)]):
-            shares = [(share_of(words, text, {f.key for f in found}), text, found, _has_number_of(form, text)) for text, found in parts]
+            shares = [
+                (share_of(words, text, {f.key for f in part_forms}), text, part_forms, _has_number_of(form, text))
+                for text, part_forms in parts
+            ]
             best = max((share for share, _, _, is_holder in shares if is_holder), default=0.0)
-            for share, text, found, is_holder in shares:
+            for share, text, part_forms, is_holder in shares:
                 other = next(
-                    (f.text for f in found if f.key not in said and _may_replace(f, form, is_row=text in rows and not self.has_key(form))),
+                    (
+                        f.text
+                        for f in part_forms
+                        if f.key not in statement_keys and _may_replace(f, form, is_row=text in rows and not self.has_key(form))
+                    ),
                     "",
                 )
                 if not is_holder and other and share >= max(_MIN_CLAUSE_SHARE, best + _MIN_RIVAL_LEAD):
                     return other, text
         return None
 
-    def _near_orders(self, words: Sequence[Form], holders: Sequence[int]) -> list[int]:
-        return sorted({*self.near(words), *holders[:_MAX_NEAR_UNITS]})
-
     def _parts(self, order: int) -> list[tuple[str, tuple[Form, ...]]]:
         """The clauses of a unit, a row whole, with their forms."""
         if order not in self._clauses:
-            unit, found = self.index.units[order], self.index.forms(order)
+            unit, unit_forms = self.index.units[order], self.index.forms(order)
             spans = [(0, len(unit.text) + 1)] if unit.kind is UnitKind.ROW else list(clauses(unit.text))
-            self._clauses[order] = [(unit.text[a:b], tuple(f for f in found if a <= f.start < b)) for a, b in spans]
+            self._clauses[order] = [(unit.text[start:end], tuple(f for f in unit_forms if start <= f.start < end)) for start, end in spans]
         return self._clauses[order]
 
-    def opposite_clause(self, statement: str, own: Sequence[Form], near: Sequence[int]) -> str:
+    def opposite_clause(self, statement: str, statement_forms: Sequence[Form], near: Sequence[int]) -> str:
         """The clause that has nearly all words of a statement and another polarity, where no clause has the same; "" for none."""
-        words = [f for f in own if f.is_content]
+        words = [f for f in statement_forms if f.is_content]
         if len(words) < MIN_POLARITY_WORDS:
             return ""
-        spoken = (part for o in near if self.index.units[o].kind is not UnitKind.ROW for part in self._parts(o))
-        same = [text for text, found in spoken if share_of(words, text, {f.key for f in found}) >= _MIN_CLAUSE_SHARE]
+        prose_clauses = (part for o in near if self.index.units[o].kind is not UnitKind.ROW for part in self._parts(o))
+        same = [text for text, clause_forms in prose_clauses if share_of(words, text, {f.key for f in clause_forms}) >= _MIN_CLAUSE_SHARE]
         is_negated = negations(statement) > 0
         return same[0] if same and all((negations(text) > 0) != is_negated for text in same) else ""
 
-    def shown(self, near: Sequence[int]) -> str:
+    def nearest_text(self, near: Sequence[int]) -> str:
+        """The text of the nearest unit; "" for none."""
         return self.index.units[near[0]].text if near else ""
 
 
 def clauses(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each clause of a sentence: up to a comma, a semicolon or a conjunction."""
     at = 0
-    for found in _CLAUSE_BREAK.finditer(text):
-        yield at, found.end()
-        at = found.end()
+    for clause_break in _CLAUSE_BREAK.finditer(text):
+        yield at, clause_break.end()
+        at = clause_break.end()
     yield at, len(text) + 1
+
+
+def _bare_numbers(text: str, text_forms: Iterable[Form]) -> Iterator[str]:
+    """Numbers without a unit: cells of CSV rows, parts of codes, numerals."""
+    yield from map(plain_number, _CELL.findall(text))
+    for form in text_forms:
+        if form.kind is FormKind.CODE:
+            yield from map(plain_number, _NUMBER.findall(form.key))
+        elif (number := numeral_value(form.text)) is not None:
+            yield str(number)
+
+
+def _value_numbers(form: Form, language: str = "") -> set[str]:
+    """The numbers of a value: that of a numeral, or those of its quantities."""
+    numeral = numeral_value(form.text)
+    return {str(numeral)} if numeral is not None else {number for q in quantities(form.text, language) for number in numbers_of(q)}
 
 
 def numbers_of(quantity: Quantity) -> tuple[str, ...]:
@@ -251,16 +251,14 @@ def _may_replace(form: Form, other: Form, *, is_row: bool) -> bool:
     """Whether two values are of one unit; in a row, whose header may name it, a value without a unit may replace one with it."""
     if form.kind is not FormKind.VALUE:
         return False
-    unit, wanted = ({q.unit or q.counted for q in quantities(f.text)} - {""} or {f.key.partition(" ")[2]} - {""} for f in (form, other))
-    return unit == wanted or (is_row and not unit)
+    unit, other_unit = ({q.unit or q.counted for q in quantities(f.text)} - {""} or {f.key.partition(" ")[2]} - {""} for f in (form, other))
+    return unit == other_unit or (is_row and not unit)
 
 
 def _has_number_of(form: Form, text: str) -> bool:
-    number = numeral_value(form.text)
-    wanted = {str(number)} if number is not None else {part for q in quantities(form.text) for part in numbers_of(q)}
-    return any(plain_number(n) in wanted for n in _NUMBER.findall(value_key(text))) or any(
-        str(numeral_value(w)) in wanted for w in text.split()
-    )
+    wanted = _value_numbers(form)
+    has_digits = any(plain_number(number) in wanted for number in _NUMBER.findall(value_key(text)))
+    return has_digits or any(str(numeral_value(word)) in wanted for word in text.split())
 
 
 def share_of(words: Sequence[Form], text: str, keys: AbstractSet[str]) -> float:

@@ -29,7 +29,7 @@ class StatementKind(StrEnum):
 
 
 _CLAUSE_END = re.compile(r";\s|,?\s(?:but|however|aber|jedoch|sondern|mais|pero|sino|maar|però|mas)\s", re.IGNORECASE)
-"""Where another statement of its own begins within a sentence: semicolon or adversative conjunction."""
+"""Where another statement of its cited_by_unit begins within a sentence: semicolon or adversative conjunction."""
 _SILENT = frozenset({UnitKind.CODE, UnitKind.HUNK, UnitKind.SPEAKER, UnitKind.HEADER})
 """Kinds of units that state nothing."""
 _MAX_LEAD_WORDS = 3
@@ -55,45 +55,48 @@ class Statement:
 def read_statements(answer: str, language: str) -> tuple[Statement, ...]:
     """The statements of `answer` in order, without code, headings and lines that hold no word."""
     units = read_units(answer, language)
-    own = {unit.order: cited_labels(unit.text) for unit in units if unit.kind not in _SILENT}
-    _join_bare_citations(units, own)
-    _cite_stretches(units, own)
+    cited_by_unit = {unit.order: cited_labels(unit.text) for unit in units if unit.kind not in _SILENT}
+    _join_bare_citations(units, cited_by_unit)
+    _cite_stretches(units, cited_by_unit)
     introduced = {u.order: [o.order for o in units if u.order in o.needs and o.kind in _LISTED] for u in units if _is_introduction(u)}
-    given = dict(own)
+    labels_by_unit = dict(cited_by_unit)
     for order, lines in introduced.items():
-        if own[order]:
-            given |= {line: own[order] for line in lines if not own.get(line)}
+        if cited_by_unit[order]:
+            labels_by_unit |= {line: cited_by_unit[order] for line in lines if not cited_by_unit.get(line)}
         else:
-            given[order] = tuple(dict.fromkeys(label for line in lines for label in own.get(line, ())))
-    return tuple(_statements(units, given, introduced))
+            labels_by_unit[order] = tuple(dict.fromkeys(label for line in lines for label in cited_by_unit.get(line, ())))
+    return tuple(_statements(units, labels_by_unit, introduced))
 
 
-def _statements(units: tuple[Unit, ...], given: dict[int, tuple[str, ...]], introduced: dict[int, list[int]]) -> Iterator[Statement]:
+def _statements(
+    units: tuple[Unit, ...], labels_by_unit: dict[int, tuple[str, ...]], introduced: dict[int, list[int]]
+) -> Iterator[Statement]:
+    """The statements of units with their labels. `introduced`: an introduction -> the lines that it introduces."""
     for unit in units:
         text = without_citations(_HEADING_MARK.sub("", unit.text) if unit.kind is UnitKind.HEADING else unit.text)
-        if unit.order in given and any(map(str.isalnum, text)):
+        if unit.order in labels_by_unit and any(map(str.isalnum, text)):
             above = " ".join(without_citations(units[n].text) for n in unit.needs if n < unit.order)
             is_title = unit.kind is UnitKind.HEADING or (unit.order in introduced and not introduced[unit.order] and text.endswith(":"))
             kind = StatementKind.OFFER if is_title else kind_of(text)
             items = len(introduced.get(unit.order, ()))
             parts = _cited_parts(unit.text) if unit.kind is UnitKind.SENTENCE and kind is StatementKind.FACT else []
             if len(parts) > 1:
-                yield from (Statement(part, labels or given[unit.order], kind, items, above) for part, labels in parts)
+                yield from (Statement(part, labels or labels_by_unit[unit.order], kind, items, above) for part, labels in parts)
             else:
-                yield Statement(text, given[unit.order], kind, items, above)
+                yield Statement(text, labels_by_unit[unit.order], kind, items, above)
 
 
 def _cited_parts(text: str) -> list[tuple[str, tuple[str, ...]]]:
     """The parts of a sentence, each up to the citations behind it, with their labels; a part of a word or two belongs to the next one."""
     parts: list[tuple[str, tuple[str, ...]]] = []
-    begun = at = 0
+    part_start = at = 0
     labels: tuple[str, ...] = ()
     for start, end, label in (*citation_spans(text), (len(text), len(text), "")):
-        if text[at:start].strip() and labels and len(text[begun:at].split()) > _MAX_LEAD_WORDS:
-            parts.append((without_citations(text[begun:at]), labels))
-            begun, labels = at, ()
+        if text[at:start].strip() and labels and len(text[part_start:at].split()) > _MAX_LEAD_WORDS:
+            parts.append((without_citations(text[part_start:at]), labels))
+            part_start, labels = at, ()
         labels, at = (*labels, *([label] if label else [])), end
-    last = without_citations(text[begun:])
+    last = without_citations(text[part_start:])
     return [*parts, (last, labels)] if any(map(str.isalnum, last)) else parts
 
 
@@ -126,24 +129,24 @@ def _is_introduction(unit: Unit) -> bool:
     return unit.kind is UnitKind.SENTENCE and without_citations(unit.text).endswith(":")
 
 
-def _cite_stretches(units: tuple[Unit, ...], own: dict[int, tuple[str, ...]]) -> None:
+def _cite_stretches(units: tuple[Unit, ...], cited_by_unit: dict[int, tuple[str, ...]]) -> None:
     """Give the citation at the end of a sentence to the sentences of its paragraph before it, up to one that cites."""
     labels, block = tuple[str, ...](), -1
     for unit in reversed(units):
-        cited = own.get(unit.order, ())
+        cited = cited_by_unit.get(unit.order, ())
         if unit.kind is not UnitKind.SENTENCE or unit.block != block or cited:
             labels, block = cited if _STRETCH_END.search(unit.text) else (), unit.block
-        elif labels and unit.order in own:
-            own[unit.order] = labels
+        elif labels and unit.order in cited_by_unit:
+            cited_by_unit[unit.order] = labels
 
 
-def _join_bare_citations(units: tuple[Unit, ...], own: dict[int, tuple[str, ...]]) -> None:
-    """Give citations that are a unit of their own to the statement before them."""
+def _join_bare_citations(units: tuple[Unit, ...], cited_by_unit: dict[int, tuple[str, ...]]) -> None:
+    """Give citations that are a unit of their cited_by_unit to the statement before them."""
     last = -1
     for unit in units:
-        if unit.order not in own:
+        if unit.order not in cited_by_unit:
             continue
         if any(map(str.isalnum, without_citations(unit.text))):
             last = unit.order
         elif last >= 0:
-            own[last] = (*own[last], *own[unit.order])
+            cited_by_unit[last] = (*cited_by_unit[last], *cited_by_unit[unit.order])

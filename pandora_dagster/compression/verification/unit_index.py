@@ -60,10 +60,10 @@ class UnitIndex:
     def positions(self, order: int) -> dict[str, list[int]]:
         """Key of a form of a unit -> its places among the unit's forms."""
         if order not in self._positions:
-            found: defaultdict[str, list[int]] = defaultdict(list)
+            positions: defaultdict[str, list[int]] = defaultdict(list)
             for n, form in enumerate(self.forms(order)):
-                found[form.key].append(n)
-            self._positions[order] = found
+                positions[form.key].append(n)
+            self._positions[order] = positions
         return self._positions[order]
 
     def forbids(self, order: int) -> bool:
@@ -72,9 +72,9 @@ class UnitIndex:
 
     def is_of(self, order: int, key: str, subject: Sequence[str]) -> bool:
         """Whether a unit has a value as the value of the same thing: with the nearest word of `subject`, or two of its words, beside it."""
-        own, named = self.forms(order), {word for label in self.labels(order) for word in label.split()}
+        unit_forms, label_words = self.forms(order), {word for label in self.labels(order) for word in label.split()}
         for n in self.positions(order).get(key, ())[:_MAX_POSITIONS]:
-            beside = {*subject_of(n, own), *named}
+            beside = {*subject_of(n, unit_forms), *label_words}
             shared = [word for word in subject if word in beside]
             if shared and (shared[0] == subject[0] or len(shared) > 1):
                 return True
@@ -82,19 +82,20 @@ class UnitIndex:
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:
-        found: defaultdict[str, list[int]] = defaultdict(list)
+        """Key of a content unit -> the content units that have it, in order."""
+        orders: defaultdict[str, list[int]] = defaultdict(list)
         for unit in self.content:
-            found[self.keys[unit.order]].append(unit.order)
-        return found
+            orders[self.keys[unit.order]].append(unit.order)
+        return orders
 
     @cached_property
     def holders(self) -> dict[str, list[int]]:
         """Key of a form of content -> the content units that have it, in order."""
-        found: defaultdict[str, list[int]] = defaultdict(list)
+        holders: defaultdict[str, list[int]] = defaultdict(list)
         for unit in self.content:
-            for key in {f.key for f in self.forms(unit.order) if f.is_content}:
-                found[key].append(unit.order)
-        return found
+            for key in self.content_keys(unit.order):
+                holders[key].append(unit.order)
+        return holders
 
     @cached_property
     def everywhere(self) -> frozenset[str]:
@@ -126,8 +127,8 @@ class UnitIndex:
 
     def share(self, text: str) -> float:
         """The share of the content words of `text` that this text has; 1 where it has none."""
-        own = [f.key for f in forms(text, self.language) if f.is_content]
-        return sum(key in self.everywhere for key in own) / len(own) if own else 1.0
+        keys = [f.key for f in forms(text, self.language) if f.is_content]
+        return sum(key in self.everywhere for key in keys) / len(keys) if keys else 1.0
 
     def has_value(self, order: int) -> bool:
         return any(f.kind is FormKind.VALUE for f in self.forms(order))

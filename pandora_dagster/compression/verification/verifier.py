@@ -12,7 +12,7 @@ from functools import cached_property
 
 from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.alignment import Alignment, align
-from pandora_dagster.compression.verification.comparison import Difference, differences, exchanged, other_words
+from pandora_dagster.compression.verification.comparison import Difference, find_differences, find_exchanged_values, find_unsourced_words
 from pandora_dagster.compression.verification.facts import (
     SELF_EVIDENT,
     STATEMENTS,
@@ -97,10 +97,10 @@ def verify(original: TextFacts | str, shortened: str, *, reference: str = "") ->
     return _Verifier(text_facts, _read(plain, text_facts), reference).result()
 
 
-def unsupported(original: TextFacts, statement: str) -> tuple[Verdict, ...]:
+def find_unsupported(original: TextFacts, statement: str) -> tuple[Verdict, ...]:
     """What a statement, or a few, changes or invents; it need not hold any fact of the original."""
     plain = redact(statement)
-    return () if plain == original.text else tuple(_Verifier(original, _read(plain, original), "").untrue())
+    return () if plain == original.text else tuple(_Verifier(original, _read(plain, original), "").find_untrue())
 
 
 def is_stated(statement: str, text: str) -> bool:
@@ -129,7 +129,7 @@ class _Verifier:
         if alignment.is_verbatim or not alignment.sources:
             return alignment
         units, near = self._original.units, alignment.sources[0]
-        found = differences(
+        changes = find_differences(
             units[near].text,
             self._original.forms(near),
             self._shortened.units[alignment.order].text,
@@ -137,36 +137,37 @@ class _Verifier:
             self._original.language,
             forbids=self._original.forbids(near),
         )
-        other = self._other_speaker(alignment)
-        sources, own = [self._original.forms(source) for source in alignment.sources], self._shortened.forms(alignment.order)
-        moved = exchanged(sources, own)
-        review = (*other_words(sources, own), *self._of_other_things(alignment.order)) if not found else ()
-        return replace(alignment, differences=(*found, *other, *moved, *review))
+        source_forms = [self._original.forms(source) for source in alignment.sources]
+        statement_forms = self._shortened.forms(alignment.order)
+        exchanges = (*self._other_speaker(alignment), *find_exchanged_values(source_forms, statement_forms))
+        for_review = (*find_unsourced_words(source_forms, statement_forms), *self._foreign_values(alignment.order))
+        return replace(alignment, differences=(*changes, *exchanges, *(for_review if not changes else ())))
 
-    def _of_other_things(self, order: int) -> Iterator[Difference]:
+    def _foreign_values(self, order: int) -> Iterator[Difference]:
         """Values of a statement that the original has only of other things."""
-        own = self._shortened.forms(order)
-        for n, form in enumerate(own):
-            subject = subject_of(n, own) if form.kind is FormKind.VALUE else ()
+        statement_forms = self._shortened.forms(order)
+        for n, form in enumerate(statement_forms):
+            subject = subject_of(n, statement_forms) if form.kind is FormKind.VALUE else ()
             holders = self._original.holders.get(form.key, ())[:_MAX_HOLDERS] if subject else ()
             if holders and not any(self._original.is_of(holder, form.key, subject) for holder in holders):
                 yield Difference("", form.text, "of something else in the original", is_change=False)
 
     def _other_speaker(self, alignment: Alignment) -> Iterator[Difference]:
         was, now = self._original.units[alignment.sources[0]].speaker, self._shortened.units[alignment.order].speaker
-        theirs = {self._original.units[source].speaker for source in alignment.sources}
-        if was and now and now not in theirs and len(alignment.sources) == 1 and now in self._original.speakers:
+        source_speakers = {self._original.units[source].speaker for source in alignment.sources}
+        if was and now and now not in source_speakers and len(alignment.sources) == 1 and now in self._original.speakers:
             yield Difference(was, now, "another speaker", is_change=True)
 
     def result(self) -> Verification:
         verdicts = [self._verdict(fact) for fact in self._text_facts.facts]
         verdicts += self._other_changes(verdicts)
-        verdicts += self._invented()
-        return Verification(tuple(verdicts), tuple(self._left_out()), tuple(self._for_review()))
+        verdicts += self._inventions()
+        return Verification(tuple(verdicts), tuple(self._omissions()), tuple(self._review_statements()))
 
-    def untrue(self) -> Iterator[Verdict]:
+    def find_untrue(self) -> Iterator[Verdict]:
+        """Changes and inventions, also those that concern no fact of the original."""
         yield from self._other_changes([])
-        yield from self._invented()
+        yield from self._inventions()
 
     # verdicts of facts
 
@@ -175,19 +176,19 @@ class _Verifier:
         if whole := next((c for c in self._verbatim_of.get(fact.unit, ()) if not c.changes), None):
             order = whole.order
             if fact.kind in STATEMENTS and self._original.keys[fact.unit] not in self._shortened.keys[order]:
-                return self._absent(fact, place, "stands in part")
+                return self._absence_verdict(fact, place, "stands in part")
             here = self._here(order, fact.key)
             if here is not None or fact.kind in STATEMENTS:
                 return Verdict(Outcome.KEPT, fact, fact.text, "", place, here or self._shortened.place_of(order))
         if fact.kind in STATEMENTS:
-            return self._of_statement(fact, place)
-        return self._of_value(fact, place)
+            return self._statement_verdict(fact, place)
+        return self._value_verdict(fact, place)
 
     def _alignments_of(self, unit: int) -> tuple[Alignment, ...]:
         """The alignments with a unit of the original as a source, verbatim ones first."""
         return (*self._verbatim_of.get(unit, ()), *self._reworded_of.get(unit, ()))
 
-    def _of_statement(self, fact: Fact, place: Place) -> Verdict:
+    def _statement_verdict(self, fact: Fact, place: Place) -> Verdict:
         for alignment in self._alignments_of(fact.unit):
             order = alignment.order
             here, text = self._shortened.place_of(order), self._shortened.units[order].text
@@ -198,9 +199,9 @@ class _Verifier:
                 order, self._shortened
             ):
                 return Verdict(Outcome.EQUAL, fact, text, "in other words", place, here)
-        return self._absent(fact, place, "")
+        return self._absence_verdict(fact, place, "")
 
-    def _of_value(self, fact: Fact, place: Place) -> Verdict:
+    def _value_verdict(self, fact: Fact, place: Place) -> Verdict:
         for alignment in self._alignments_of(fact.unit):
             order = alignment.order
             for difference in alignment.differences:
@@ -211,20 +212,20 @@ class _Verifier:
             if alignment.label:
                 self._explained.add((order, fact.unit))
                 return Verdict(Outcome.MUTATED, fact, fact.text, alignment.changes[-1], place, self._shortened.place_of(order))
-        bare = None
+        without_subject = None
         for order in self._shortened.holders.get(fact.key, ())[:_MAX_HOLDERS]:
             here = self._here(order, fact.key)
             if here is not None and self._is_of(fact, order):
                 spelled = self._shortened.text[here.start : here.end]
                 return Verdict(Outcome.KEPT if spelled == fact.text else Outcome.EQUAL, fact, spelled, "", place, here)
-            bare = bare or here
-        return self._absent(fact, place, "without its subject" if bare else "", bare)
+            without_subject = without_subject or here
+        return self._absence_verdict(fact, place, "without its subject" if without_subject else "", without_subject)
 
     def _is_of(self, fact: Fact, order: int) -> bool:
         is_clear = fact.kind in SELF_EVIDENT or not fact.subject
         return is_clear or self._shortened.is_of(order, fact.key, fact.subject)
 
-    def _absent(self, fact: Fact, place: Place, reason: str, here: Place | None = None) -> Verdict:
+    def _absence_verdict(self, fact: Fact, place: Place, reason: str, here: Place | None = None) -> Verdict:
         if fact.rule:
             return Verdict(Outcome.DROPPED_BY_RULE, fact, "", fact.rule, place)
         if self._has_reference:
@@ -246,17 +247,17 @@ class _Verifier:
 
     def _other_changes(self, verdicts: list[Verdict]) -> Iterator[Verdict]:
         """Changes that concern no fact of the original: a letter, a sign, a negation, a speaker, a label of a plain sentence."""
-        named = {v.here.start for v in verdicts if v.outcome is Outcome.MUTATED and v.here}
+        reported_starts = {v.here.start for v in verdicts if v.outcome is Outcome.MUTATED and v.here}
         for alignment in self._alignments:
             order, sources = alignment.order, alignment.sources
             if not alignment.changes or any((order, source) in self._explained for source in sources):
                 continue
             here = self._shortened.place_of(order)
-            if here.start not in named:
+            if here.start not in reported_starts:
                 place = self._original.place_of(sources[0]) if sources else None
                 yield Verdict(Outcome.MUTATED, None, self._shortened.units[order].text, "; ".join(alignment.changes), place, here)
 
-    def _invented(self) -> Iterator[Verdict]:
+    def _inventions(self) -> Iterator[Verdict]:
         """Values, codes, links and names that the original does not have, and force that a statement adds; those that replaced another
         one are changes."""
         replaced = {d.is_now for alignment in self._alignments for d in alignment.differences if d.is_change}
@@ -287,26 +288,27 @@ class _Verifier:
         """Whether the original has a name or code in other letters, or a number apart from what it counts: `rows: 20` for `20 rows`."""
         if form.kind is not FormKind.VALUE:
             return form.text.casefold() in self._lower
-        numbers, beside = [p for p in form.key.split() if any(map(str.isdigit, p))], [p for p in form.key.split() if p.isalpha()]
-        is_plain = len(numbers) + len(beside) == len(form.key.split())
-        return is_plain and self._numbers.issuperset(numbers) and self._original.everywhere.issuperset(beside)
+        parts = form.key.split()
+        numbers, words = [p for p in parts if any(map(str.isdigit, p))], [p for p in parts if p.isalpha()]
+        is_plain = len(numbers) + len(words) == len(parts)
+        return is_plain and self._numbers.issuperset(numbers) and self._original.everywhere.issuperset(words)
 
     @cached_property
     def _numbers(self) -> frozenset[str]:
-        keyed = (part for key in self._original.everywhere for part in key.split() if any(map(str.isdigit, part)))
-        return frozenset((*keyed, *_NUMBER.findall(self._original.text)))
+        key_numbers = (part for key in self._original.everywhere for part in key.split() if any(map(str.isdigit, part)))
+        return frozenset((*key_numbers, *_NUMBER.findall(self._original.text)))
 
     @cached_property
     def _lower(self) -> str:
         return self._original.text.casefold()
 
-    def _left_out(self) -> Iterator[Omission]:
+    def _omissions(self) -> Iterator[Omission]:
         for unit in self._original.content:
             parts = self._reworded_of.get(unit.order, ())
             if unit.order not in self._verbatim_of and not any(self._share(unit.order, c.order) >= _MIN_COVERED_SHARE for c in parts):
                 yield self._original.shown(unit.order)
 
-    def _for_review(self) -> Iterator[Statement]:
+    def _review_statements(self) -> Iterator[Statement]:
         for alignment in self._alignments:
             if not alignment.is_verbatim:
                 order = alignment.order

@@ -51,22 +51,30 @@ FILE_HEAD = "diff |index |new file|deleted file|similarity|rename |old mode|new 
 """How a line begins that names a file of a diff, or says what became of it."""
 _DIFF_LINE = re.compile(rf"[-+ @\\]|{FILE_HEAD}|$")
 _DELIMITERS = (",", ";", "\t")
-_RAISED, _FRAME = re.compile(r"\s*(?:Exception in|Caused by:|(?:\w{1,80}\.){0,12}\w{0,80}(?:Error|Exception))\b"), re.compile(r"\s+at \S")
+_EXCEPTION_LINE, _FRAME_LINE = (
+    re.compile(r"\s*(?:Exception in|Caused by:|(?:\w{1,80}\.){0,12}\w{0,80}(?:Error|Exception))\b"),
+    re.compile(r"\s+at \S"),
+)
 _FENCE = re.compile(r"[ >]{0,12}(?:```|~~~)")
-_CLOSER = re.compile(r"[ >]{0,12}(?:`{3,}|~{3,})\s*")
+_CLOSING_FENCE = re.compile(r"[ >]{0,12}(?:`{3,}|~{3,})\s*")
 _JSON = re.compile(
     r"(?:[\[(*]?(?:calls? |tool call:? )?(?P<call>[A-Za-z_][\w.-]{0,60})[ (](?=\{)|[^{\[\n]{0,80}: ?)?"
     r"[ \t]{0,80}(?=[{\[]\s{0,80}[\"{\[\]}\d-])"
 )
 """At the start of a line, perhaps behind a label or the name of a tool."""
-_CLOSING = re.compile(r"[)\]*]{0,3}")
-_INLINE, _REST = re.compile(r"(?<=\s)[\[{]\s{0,3}(?:\{\s{0,3})?\"(?=[\w-]{1,60}\":)"), re.compile(r"[^\w\n]{0,8}$", re.MULTILINE)
-_FOLLOWING = re.compile(r"[\s,]{0,80}(?=[{\[])")
+_CALL_CLOSING = re.compile(r"[)\]*]{0,3}")
+_INLINE_JSON, _LINE_REMAINDER = (
+    re.compile(r"(?<=\s)[\[{]\s{0,3}(?:\{\s{0,3})?\"(?=[\w-]{1,60}\":)"),
+    re.compile(r"[^\w\n]{0,8}$", re.MULTILINE),
+)
+_VALUE_SEPARATOR = re.compile(r"[\s,]{0,80}(?=[{\[])")
 _MAX_INLINE_JSON_CHARACTERS = 12
-_GAP = re.compile(r"(?<=[^\s.!?:•*-])(?: {3,}|\t| {2,}(?=\d))(?=\S)")
+_COLUMN_GAP = re.compile(r"(?<=[^\s.!?:•*-])(?: {3,}|\t| {2,}(?=\d))(?=\S)")
+_MAX_GAP_CHARACTERS = 400
+"""Characters of a line in which gaps are counted."""
 _PROSE = re.compile(r"(?!diff |Exception in|\S*(?:Error|Exception)\b)[^\W\d_](?:[^\t|:;, ]|,? (?=\S))*")
 """A line that begins no other format."""
-_RULE = re.compile(r"[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_GRID_RULE = re.compile(r"[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 _LONG_RUN_LINES = 50
 """A run of more lines that is no stretch of a format is not tried again from its later lines."""
 _MIN_ROWS, _MAX_RULE_CHARACTERS = 3, 2_000
@@ -75,57 +83,59 @@ _MIN_FITTING_ROWS = 0.8
 """Share of the lines of a table that must have the width of the first one."""
 
 
-def stretches(source: str, lines: Sequence[Line]) -> list[Stretch]:
+def divide_lines(source: str, lines: Sequence[Line]) -> list[Stretch]:
     """The lines of `source` in order, divided into stretches; a fence that nothing closes is none."""
-    return _Division(source, lines).divide()
+    return _LineDivider(source, lines).divide()
 
 
-class _Division:
+class _LineDivider:
+    """Reads the lines from the first to the last: lines of prose are collected until a stretch of another format begins."""
+
     def __init__(self, source: str, lines: Sequence[Line]) -> None:
         self.source, self.lines = source, list(lines)
-        self.found: list[Stretch] = []
+        self.stretches: list[Stretch] = []
         self.prose: list[Line] = []
         self.json_read_until = -1  # no JSON value begins before this character
         self.tried_until: dict[LineFormat, int] = {}  # no stretch of the format begins before this line
 
     def divide(self) -> list[Stretch]:
         at = 0
-        closers = [i for i, line in enumerate(self.lines) if _CLOSER.fullmatch(line.text)]
+        closers = [i for i, line in enumerate(self.lines) if _CLOSING_FENCE.fullmatch(line.text)]
         while at < len(self.lines):
             line = self.lines[at]
             if line.is_blank:
                 self.prose.append(line)
                 at += 1
             elif _FENCE.match(line.text):
-                place = bisect_right(closers, at)
-                closer = closers[place] if place < len(closers) else at
+                next_closer = bisect_right(closers, at)
+                closer = closers[next_closer] if next_closer < len(closers) else at
                 self.prose += self.lines[at : closer + 1] if closer > at else []
                 at = closer + 1
-            elif values := self._json(line):
+            elif values := self._json_values(line):
                 for value in values:
-                    at = self._take(at, value)
-            elif not _PROSE.fullmatch(line.text) and (special := self._special(at)):
-                self._close()
-                self.found.append(special)
-                at += len(special.lines)
+                    at = self._add_json(at, value)
+            elif not _PROSE.fullmatch(line.text) and (stretch := self._formatted_stretch(at)):
+                self._close_prose()
+                self.stretches.append(stretch)
+                at += len(stretch.lines)
             else:
                 self.prose.append(line)
                 at += 1
-        self._close()
-        return self.found
+        self._close_prose()
+        return self.stretches
 
-    def _close(self) -> None:
+    def _close_prose(self) -> None:
         if self.prose:
-            self.found.append(Stretch(LineFormat.PROSE, self.prose))
+            self.stretches.append(Stretch(LineFormat.PROSE, self.prose))
             self.prose = []
 
-    def _json(self, line: Line) -> list[JsonValue]:
+    def _json_values(self, line: Line) -> list[JsonValue]:
         """The values that begin in this line, and those that follow them without words between."""
         if "{" not in line.text and "[" not in line.text:
             return []
         begin = _JSON.match(self.source, line.start)
         if not begin:
-            return self._json_at_end(line)
+            return self._json_at_line_end(line)
         if begin.end() < self.json_read_until:
             return []
         values: list[JsonValue] = []
@@ -136,56 +146,57 @@ class _Division:
             self.json_read_until = end
             if value and begin["call"]:
                 value.call, value.name_start = begin["call"], begin.start()
-                closing = _CLOSING.match(self.source, end)
+                closing = _CALL_CLOSING.match(self.source, end)
                 value.end = closing.end() if closing else end
                 break
-            following = _FOLLOWING.match(self.source, end, self.lines[-1].end) if value else None
+            following = _VALUE_SEPARATOR.match(self.source, end, self.lines[-1].end) if value else None
             start = following.end() if following else None
         return [v for v in values if v.value and (v.call or v.end - v.start > _MAX_INLINE_JSON_CHARACTERS)]
 
-    def _json_at_end(self, line: Line) -> list[JsonValue]:
+    def _json_at_line_end(self, line: Line) -> list[JsonValue]:
         """The value behind the words of this line, where nothing follows it."""
-        begin = _INLINE.search(self.source, line.start, line.end)
+        begin = _INLINE_JSON.search(self.source, line.start, line.end)
         if not begin or begin.start() < self.json_read_until:
             return []
         value, _, self.json_read_until = scan_json(self.source, begin.start(), self.lines[-1].end)
-        following = _REST.match(self.source, self.json_read_until)
+        following = _LINE_REMAINDER.match(self.source, self.json_read_until)
         return [value] if value and value.value and following else []
 
-    def _take(self, at: int, value: JsonValue) -> int:
-        """The text before the value is prose; the line in which it ends goes on behind it."""
+    def _add_json(self, at: int, value: JsonValue) -> int:
+        """Add the text before a value as prose, and the value. Returns the line to read next; what follows the value in its last line is a
+        line of its own."""
         while self.lines[at].end <= value.start:
             self.prose.append(self.lines[at])
             at += 1
         before = self.source[self.lines[at].start : value.start_with_name]
         if any(map(str.isalnum, before)):
             self.prose.append(Line(before, self.lines[at].start))
-        self._close()
-        self.found.append(Stretch(LineFormat.JSON, (), value=value))
+        self._close_prose()
+        self.stretches.append(Stretch(LineFormat.JSON, (), value=value))
         while self.lines[at].end < value.end:
             at += 1
         line = self.lines[at]
         self.lines[at] = Line(self.source[value.end : line.end], value.end)
         return at if any(map(str.isalnum, self.lines[at].text)) else at + 1
 
-    def _special(self, at: int) -> Stretch | None:
+    def _formatted_stretch(self, at: int) -> Stretch | None:
         """The stretch that begins in this line. A long run that was tried in vain is not tried again from its later lines."""
-        for name, reader in _FINDERS.items():
-            if at < self.tried_until.get(name, 0):
+        for line_format, find_end in _END_FINDERS.items():
+            if at < self.tried_until.get(line_format, 0):
                 continue
-            end, is_stretch = reader(self.lines, at)
+            end, is_stretch = find_end(self.lines, at)
             if is_stretch:
-                return Stretch(name, self.lines[at:end])
+                return Stretch(line_format, self.lines[at:end])
             if end - at > _LONG_RUN_LINES:
-                self.tried_until[name] = end
+                self.tried_until[line_format] = end
         return None
 
 
-def _trace(lines: Sequence[Line], at: int) -> RunEnd:
+def _trace_end(lines: Sequence[Line], at: int) -> RunEnd:
     """The frames of an exception, with the line that names it before or behind them."""
     text = lines[at].text
     is_python = text.lstrip().startswith("Traceback (most recent call last):")
-    if not is_python and not (_RAISED.match(text) and at + 1 < len(lines) and _FRAME.match(lines[at + 1].text)):
+    if not is_python and not (_EXCEPTION_LINE.match(text) and at + 1 < len(lines) and _FRAME_LINE.match(lines[at + 1].text)):
         return at, False
     end = at + 1
     while end < len(lines) and not lines[end].is_blank and (lines[end].text[:1] in " \t" or lines[end].text.startswith("Caused by:")):
@@ -195,48 +206,47 @@ def _trace(lines: Sequence[Line], at: int) -> RunEnd:
     return end, True
 
 
-def _grid(lines: Sequence[Line], at: int) -> RunEnd:
-    if "|" not in lines[at].text or at + 1 == len(lines) or not _RULE.fullmatch(lines[at + 1].text[:_MAX_RULE_CHARACTERS]):
+def _grid_end(lines: Sequence[Line], at: int) -> RunEnd:
+    if "|" not in lines[at].text or at + 1 == len(lines) or not _GRID_RULE.fullmatch(lines[at + 1].text[:_MAX_RULE_CHARACTERS]):
         return at, False
     if lines[at].text.strip(" >|").count("|") != lines[at + 1].text.strip(" >|").count("|"):
         return at, False
-    return _end(lines, at, lambda line: "|" in line.text), True
+    return _run_end(lines, at, lambda line: "|" in line.text), True
 
 
-def _listing(lines: Sequence[Line], at: int) -> RunEnd:
+def _listing_end(lines: Sequence[Line], at: int) -> RunEnd:
     if not lines[at].text.startswith("# ") or " | " not in lines[at].text:
         return at, False
-    end = _end(lines, at, lambda line: " | " in line.text)
+    end = _run_end(lines, at, lambda line: " | " in line.text)
     return end, end - at > 1
 
 
-def _config(lines: Sequence[Line], at: int) -> RunEnd:
-    end, is_config = config_end(lines, at, is_first=not lines[at].start)
-    return end, is_config
+def _config_end(lines: Sequence[Line], at: int) -> RunEnd:
+    return config_end(lines, at, is_first=not lines[at].start)
 
 
-def _end(lines: Sequence[Line], at: int, belongs: Callable[[Line], bool]) -> int:
+def _run_end(lines: Sequence[Line], at: int, belongs: Callable[[Line], bool]) -> int:
     while at < len(lines) and belongs(lines[at]):
         at += 1
     return at
 
 
-def _log(lines: Sequence[Line], at: int) -> RunEnd:
+def _log_end(lines: Sequence[Line], at: int) -> RunEnd:
     """Two or more lines with a time at their start, with the indented lines between them."""
-    end, stamped, last = at, 0, at
+    end, stamped_lines, stretch_end = at, 0, at
     if not _STAMP.match(lines[at].text):
         return at, False
     while end < len(lines):
         if _STAMP.match(lines[end].text):
-            stamped += 1
-            last = end + 1
-        elif not (lines[end].text.startswith((" ", "\t")) and not lines[end].is_blank) and end - last > 1:
+            stamped_lines += 1
+            stretch_end = end + 1
+        elif not (lines[end].text.startswith((" ", "\t")) and not lines[end].is_blank) and end - stretch_end > 1:
             break
         end += 1
-    return last, stamped > 1
+    return stretch_end, stamped_lines > 1
 
 
-def _diff(lines: Sequence[Line], at: int) -> RunEnd:
+def _diff_end(lines: Sequence[Line], at: int) -> RunEnd:
     """From a file's or hunk's head to the first line that begins like none of a diff."""
     end = at
     if not _DIFF_START.match(lines[at].text):
@@ -251,7 +261,7 @@ def _diff(lines: Sequence[Line], at: int) -> RunEnd:
     return end, heads > 0 and signs > 0
 
 
-def _table(lines: Sequence[Line], at: int) -> RunEnd:
+def _table_end(lines: Sequence[Line], at: int) -> RunEnd:
     """Three or more lines with as many cells each; lines whose quoting is broken are single rows of it."""
     first, farthest = lines[at].text, at
     for mark in _DELIMITERS:
@@ -259,7 +269,7 @@ def _table(lines: Sequence[Line], at: int) -> RunEnd:
         if count < 2 or ". " in first or (mark != "\t" and f"{mark} " in first and first.count(f"{mark} ") == count):
             continue
         fits = partial(_may_be_row, mark=mark, count=count)
-        end = _end(lines, at, fits)
+        end = _run_end(lines, at, fits)
         farthest = max(farthest, end)
         if end - at >= _MIN_ROWS:
             width = len(cells_of(first, mark))
@@ -269,12 +279,12 @@ def _table(lines: Sequence[Line], at: int) -> RunEnd:
     return farthest, False
 
 
-def _columns(lines: Sequence[Line], at: int) -> RunEnd:
+def _columns_end(lines: Sequence[Line], at: int) -> RunEnd:
     """Lines with as many wide gaps each, as commands print tables. Of an indented block, which is literal text, all lines have them."""
-    gaps = len(_GAP.findall(lines[at].text[:400]))
+    gaps = len(_COLUMN_GAP.findall(lines[at].text[:_MAX_GAP_CHARACTERS]))
     if not gaps or lines[at].text.lstrip().startswith("|"):
         return at, False
-    end = _end(lines, at, lambda line: len(_GAP.findall(line.text[:400])) >= min(gaps, 2))
+    end = _run_end(lines, at, lambda line: len(_COLUMN_GAP.findall(line.text[:_MAX_GAP_CHARACTERS])) >= min(gaps, 2))
     is_whole = not lines[at].indent or end == len(lines) or lines[end].is_blank
     return end, is_whole and end - at >= (2 if gaps > 1 else _MIN_ROWS)
 
@@ -283,15 +293,15 @@ def _may_be_row(line: Line, mark: str, count: int) -> bool:
     return line.text.count(mark) >= count and len(line.text) < count * _MAX_CELL_CHARACTERS
 
 
-_FINDERS: dict[LineFormat, Callable[[Sequence[Line], int], RunEnd]] = {
-    LineFormat.LOG: _log,
-    LineFormat.DIFF: _diff,
-    LineFormat.TRACE: _trace,
-    LineFormat.GRID: _grid,
-    LineFormat.LISTING: _listing,
-    LineFormat.CONFIG: _config,
-    LineFormat.TABLE: _table,
-    LineFormat.COLUMNS: _columns,
+_END_FINDERS: dict[LineFormat, Callable[[Sequence[Line], int], RunEnd]] = {
+    LineFormat.LOG: _log_end,
+    LineFormat.DIFF: _diff_end,
+    LineFormat.TRACE: _trace_end,
+    LineFormat.GRID: _grid_end,
+    LineFormat.LISTING: _listing_end,
+    LineFormat.CONFIG: _config_end,
+    LineFormat.TABLE: _table_end,
+    LineFormat.COLUMNS: _columns_end,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pandora_dagster.documents.units.line_formats import LineFormat, stretches
+from pandora_dagster.documents.units.line_formats import LineFormat, divide_lines
 from pandora_dagster.documents.units.line_units import LineReader
 from pandora_dagster.documents.units.paragraphs import is_labeled, is_title, underlined_headings, unwrapped
 from pandora_dagster.documents.units.source_lines import Line, filled, trimmed
@@ -30,7 +30,7 @@ _TITLE_LEVEL = 8
 
 
 class MarkdownReader:
-    """Adds the units of stretches of prose."""
+    """Adds the units of divide_lines of prose."""
 
     def __init__(self, builder: UnitBuilder, line_reader: LineReader) -> None:
         self.builder, self.line_reader = builder, line_reader
@@ -119,7 +119,7 @@ class _BlockWalk:
     def _fence(self, lines: Sequence[Line]) -> None:
         self.builder.open_block()
         body = trimmed(lines[1:-1] if len(lines) > 1 and lines[-1].text.strip(" >`~") == "" else lines[1:])
-        for stretch in stretches(self.builder.source, body):
+        for stretch in divide_lines(self.builder.source, body):
             if stretch.format is LineFormat.PROSE:
                 self.line_reader.code(stretch.lines)
             else:

@@ -29,12 +29,12 @@ class RecordReader:
         self.builder = builder
         self._tables: dict[tuple[str, ...], int] = {}
         self._arguments: dict[str, str] = {}
-        self._asked_in = -1  # the message of that call
+        self._call_message = -1  # the message of that call
 
     def read(self, value: JsonValue, tool: str = "") -> None:
         """Add the units of a value; `tool` names the tool whose result it is."""
         if value.call:
-            self._arguments = self._asked(_members(value))
+            self._arguments = self._short_arguments(_members(value))
             self.builder.add(
                 UnitKind.CALL, " ".join(self.builder.source[value.start_with_name : value.end].split()), value.start_with_name, value.end
             )
@@ -42,13 +42,13 @@ class RecordReader:
         calls = value.value if isinstance(value.value, list) else []
         if calls and all(isinstance(call.value, dict) and {"name", "arguments"} <= call.value.keys() for call in calls):
             for call in calls:
-                self._call(call)
+                self._add_call(call)
             return
         self.builder.open_block()
         self._record("", value, tool)
         self._arguments = {}
 
-    def _call(self, call: JsonValue) -> None:
+    def _add_call(self, call: JsonValue) -> None:
         members = _members(call)
         value = members["arguments"]
         arguments = _members(value)
@@ -56,12 +56,13 @@ class RecordReader:
             arguments = {"arguments": value} if isinstance(value.value, list) else _read_text(value)
         shown = ", ".join(f"{name}={_flat(value)}" for name, value in arguments.items())
         self.builder.add(UnitKind.CALL, f"{_flat(members['name'])}({shown})", call.start, call.end)
-        self._arguments = self._asked(arguments)
+        self._arguments = self._short_arguments(arguments)
 
-    def _asked(self, arguments: dict[str, JsonValue]) -> dict[str, str]:
-        self._asked_in = self.builder.message
-        short = {name: _flat(value) for name, value in arguments.items() if isinstance(value.value, str)}
-        return {name: text for name, text in short.items() if len(text) < _MAX_ARGUMENT_CHARACTERS}
+    def _short_arguments(self, arguments: dict[str, JsonValue]) -> dict[str, str]:
+        """The arguments of the last call that can be columns of its answer."""
+        self._call_message = self.builder.message
+        texts = {name: _flat(value) for name, value in arguments.items() if isinstance(value.value, str)}
+        return {name: text for name, text in texts.items() if len(text) < _MAX_ARGUMENT_CHARACTERS}
 
     def _record(self, path: str, value: JsonValue, tool: str) -> None:
         if isinstance(value.value, dict):
@@ -73,57 +74,56 @@ class RecordReader:
 
     def _list(self, path: str, whole: JsonValue, values: Sequence[JsonValue], tool: str) -> None:
         """Records side by side are rows of a table, with the names of lists of records within in the head of their column."""
-        records = [
-            one for part in values for one in (part.value if isinstance(part.value, list) else [part]) if isinstance(one.value, dict)
-        ]
-        if records and len(records) >= len(values) and not any(_is_apart(v) for one in records for v in _members(one).values()):
-            names = dict.fromkeys(name for one in records for name in _members(one))
-            inner = {name: _inner_names([_members(one)[name] for one in records if name in _members(one)]) for name in names}
-            alike = sum(len(_members(one)) for one in records) >= _MIN_FILLED_CELLS * len(names) * len(records)
-            for number, one in enumerate(records):
-                cells = {name: _members(one).get(name, _MISSING_CELL) for name in names} if alike else _members(one)
-                self._row(one.start if number else whole.start_with_name, one.end, cells, inner, tool, title=path)
+        items = [item for value in values for item in (value.value if isinstance(value.value, list) else [value])]
+        records = [item for item in items if isinstance(item.value, dict)]
+        if records and len(records) >= len(values) and not any(_is_apart(v) for record in records for v in _members(record).values()):
+            names = dict.fromkeys(name for record in records for name in _members(record))
+            inner_names = {name: _inner_names([_members(record)[name] for record in records if name in _members(record)]) for name in names}
+            is_one_table = sum(len(_members(record)) for record in records) >= _MIN_FILLED_CELLS * len(names) * len(records)
+            for number, record in enumerate(records):
+                cells = {name: _members(record).get(name, _MISSING_CELL) for name in names} if is_one_table else _members(record)
+                self._row(record.start if number else whole.start_with_name, record.end, cells, inner_names, tool, title=path)
             return
-        for number, one in enumerate(values):
+        for number, value in enumerate(values):
             if not number:
-                one.name_start = whole.name_start
-            if isinstance(one.value, str):
-                self._text("" if number else path, one)
+                value.name_start = whole.name_start
+            if isinstance(value.value, str):
+                self._text("" if number else path, value)
             else:
-                self._record(path, one, tool)
+                self._record(path, value, tool)
 
     def _members(self, path: str, whole: JsonValue, members: dict[str, JsonValue], tool: str) -> None:
-        own = {name: value for name, value in members.items() if not _is_apart(value)}
-        if own:
-            inner = {name: _inner_names([value]) for name, value in own.items()}
-            start, end = min(whole.start_with_name, *(v.start_with_name for v in own.values())), max(v.end for v in own.values())
-            self._row(start, end, own, inner, tool, path)
+        cells = {name: value for name, value in members.items() if not _is_apart(value)}
+        if cells:
+            inner_names = {name: _inner_names([value]) for name, value in cells.items()}
+            start, end = min(whole.start_with_name, *(v.start_with_name for v in cells.values())), max(v.end for v in cells.values())
+            self._row(start, end, cells, inner_names, tool, path)
         elif members:
             next(iter(members.values())).name_start = whole.start_with_name
         for name, value in members.items():
-            if name in own:
+            if name in cells:
                 continue
-            below = f"{path}.{name}".strip(".")
+            member_path = f"{path}.{name}".strip(".")
             if records := _named_records(name, value):
-                self._list(below, value, records, tool)
+                self._list(member_path, value, records, tool)
             else:
-                self._record(below, value, tool)
+                self._record(member_path, value, tool)
 
     def _row(
         self,
         start: int,
         end: int,
         cells: dict[str, JsonValue],
-        inner: dict[str, tuple[str, ...]],
+        inner_names: dict[str, tuple[str, ...]],
         tool: str,
         path: str = "",
         title: str = "",
     ) -> None:
         """A record under the header of its table; the arguments of the call that it answers are columns too."""
-        is_answer = self.builder.message == self._asked_in + 1
-        asked = {name: text for name, text in self._arguments.items() if name not in cells and is_answer}
-        names = [*asked, *(_head(f"{path}.{name}" if path else name, inner[name]) for name in cells)]
-        texts = [*asked.values(), *(_flat(value, inner[name]) for name, value in cells.items())]
+        is_answer = self.builder.message == self._call_message + 1
+        arguments = {name: text for name, text in self._arguments.items() if name not in cells and is_answer}
+        names = [*arguments, *(_column_name(f"{path}.{name}" if path else name, inner_names[name]) for name in cells)]
+        texts = [*arguments.values(), *(_flat(value, inner_names[name]) for name, value in cells.items())]
         header = self._header(names, start, end, tool, title)
         with self.builder.without_context():
             self.builder.add(UnitKind.ROW, " | ".join(texts).rstrip(" |"), start, end, (header,), block=self.builder.units[header].block)
@@ -158,19 +158,20 @@ class RecordReader:
 
 def _named_records(name: str, value: JsonValue) -> list[JsonValue]:
     """The records in a record of records that have names in common, each with its own name as a cell where it holds it nowhere else."""
-    inner = list(_members(value).items())
-    if len(inner) < 2 or not all(isinstance(one.value, dict) for _, one in inner):
+    records = _members(value)
+    if len(records) < 2 or not all(isinstance(record.value, dict) for record in records.values()):
         return []
-    if not any(all(shared in _members(one) for _, one in inner) for shared in _members(inner[0][1])):
+    first_names = _members(next(iter(records.values())))
+    if not any(all(shared in _members(record) for record in records.values()) for shared in first_names):
         return []
-    if all(any(cell.value == key for cell in _members(one).values()) for key, one in inner):
-        return [one for _, one in inner]
-    return [
-        JsonValue(
-            one.start_with_name, one.end, {name: JsonValue(one.start_with_name, one.start_with_name, key, is_string=True), **_members(one)}
-        )
-        for key, one in inner
-    ]
+    if all(any(cell.value == key for cell in _members(record).values()) for key, record in records.items()):
+        return list(records.values())
+    return [_with_name_cell(record, name, key) for key, record in records.items()]
+
+
+def _with_name_cell(record: JsonValue, name: str, key: str) -> JsonValue:
+    start = record.start_with_name
+    return JsonValue(start, record.end, {name: JsonValue(start, start, key, is_string=True), **_members(record)})
 
 
 def _members(value: JsonValue) -> dict[str, JsonValue]:
@@ -179,8 +180,8 @@ def _members(value: JsonValue) -> dict[str, JsonValue]:
 
 def _read_text(value: JsonValue) -> dict[str, JsonValue]:
     """Arguments that are JSON in a string."""
-    inner = scan_json(str(value.value), 0)[0]
-    members = _members(inner) if inner else {}
+    record = scan_json(str(value.value), 0)[0]
+    members = _members(record) if record else {}
     return members or {"arguments": value}
 
 
@@ -190,36 +191,35 @@ def _is_apart(value: JsonValue) -> bool:
         return len(value.value) > _MAX_TEXT_CHARACTERS and bool(_SENTENCE_END.search(value.value))
     if len(value.value) < 2:
         return False
-    members = [member for one in value.value for member in _members(one).values()] if isinstance(value.value, list) else []
-    long_cell = any(isinstance(member.value, str) and len(member.value) > _MAX_INNER_TEXT_CHARACTERS for member in members)
-    return long_cell or value.end - value.start > _MAX_NESTED_CHARACTERS
+    members = [member for item in value.value for member in _members(item).values()] if isinstance(value.value, list) else []
+    has_long_cell = any(isinstance(member.value, str) and len(member.value) > _MAX_INNER_TEXT_CHARACTERS for member in members)
+    return has_long_cell or value.end - value.start > _MAX_NESTED_CHARACTERS
 
 
 def _inner_names(values: Iterable[JsonValue]) -> tuple[str, ...]:
     """Names in a column whose cells are lists of records."""
-    filled = [value.value for value in values if value.value and value.value != "null"]
-    records = [one for cell in filled if isinstance(cell, list) for one in cell]
-    if not filled or not all(isinstance(cell, list) for cell in filled) or not all(isinstance(one.value, dict) for one in records):
+    cells = [value.value for value in values if value.value and value.value != "null"]
+    records = [item for cell in cells if isinstance(cell, list) for item in cell]
+    if not cells or not all(isinstance(cell, list) for cell in cells) or not all(isinstance(record.value, dict) for record in records):
         return ()
-    return tuple(dict.fromkeys(name for one in records for name in _members(one)))
+    return tuple(dict.fromkeys(name for record in records for name in _members(record)))
 
 
-def _head(name: str, inner: tuple[str, ...]) -> str:
-    return f"{name}[{' '.join(inner)}]" if inner else name
+def _column_name(name: str, inner_names: tuple[str, ...]) -> str:
+    return f"{name}[{' '.join(inner_names)}]" if inner_names else name
 
 
-def _flat(value: JsonValue, inner: tuple[str, ...] = ()) -> str:
-    """A value in one line."""
+def _flat(value: JsonValue, inner_names: tuple[str, ...] = ()) -> str:
+    """A value in one line; of a list of records the members `inner_names`."""
     if isinstance(value.value, str):
         return "" if value.value == "null" and not value.is_string else " ".join(value.value.split())
     if isinstance(value.value, list):
-        if inner:
-            return "; ".join(
-                " ".join(_flat(_members(one)[name]) if name in _members(one) else "-" for name in inner) for one in value.value
-            )
+        if inner_names:
+            rows = (" ".join(_flat(_members(item)[n]) if n in _members(item) else "-" for n in inner_names) for item in value.value)
+            return "; ".join(rows)
         return "; ".join(map(_flat, value.value))
     parts: list[str] = []
-    for name, one in value.value.items():
-        own = _members(one).get("id")
-        parts.append(_flat(one) if own and own.value == name else f"{name} {_flat(one)}")
+    for name, member in value.value.items():
+        member_id = _members(member).get("id")
+        parts.append(_flat(member) if member_id and member_id.value == name else f"{name} {_flat(member)}")
     return ", ".join(parts)

@@ -6,7 +6,7 @@ under its header. A "sentence" of more than 2,000 characters without any end is 
 
 from collections.abc import Sequence
 
-from pandora_dagster.documents.units.line_formats import LineFormat, stretches
+from pandora_dagster.documents.units.line_formats import LineFormat, divide_lines
 from pandora_dagster.documents.units.line_units import LineReader
 from pandora_dagster.documents.units.markdown_units import MarkdownReader
 from pandora_dagster.documents.units.record_units import RecordReader
@@ -51,7 +51,7 @@ class _Reader:
             self._content(lines)
 
     def _content(self, lines: Sequence[Line], tool: str = "") -> None:
-        for stretch in stretches(self.text, trimmed(lines)):
+        for stretch in divide_lines(self.text, trimmed(lines)):
             if stretch.format is LineFormat.PROSE:
                 self.markdown.read(stretch.lines)
             else:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pandora_dagster.compression.verification.facts import Outcome
 from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
-from pandora_dagster.compression.verification.verifier import unsupported
+from pandora_dagster.compression.verification.verifier import find_unsupported
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.model_calls import InputDocument, Item
 from pandora_dagster.contracts.user.user_memory import (
@@ -129,7 +129,7 @@ def _rejection_reason(fact: str, source: TextFacts) -> str:
     """Why a proposed fact stays out, without its words; "" where it may stay."""
     if holds_secret(fact):
         return "it holds a credential"
-    if any(verdict.outcome is Outcome.INVENTED for verdict in unsupported(source, fact)):
+    if any(verdict.outcome is Outcome.INVENTED for verdict in find_unsupported(source, fact)):
         return "it holds a value that the user did not state"
     return "" if source.index.share(fact) else "it has no word of the user"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.compression.verification.facts import FactKind, Outcome
 from pandora_dagster.compression.verification.text_facts import find_facts
-from pandora_dagster.compression.verification.verifier import unsupported, verify
+from pandora_dagster.compression.verification.verifier import find_unsupported, verify
 
 NOTES = (
     "# Trip\n\nThe ferry to Lund costs 9 € for a child. Ines is 9 years old. The ferry leaves at 14:30 from pier 6.\n\n"
@@ -113,9 +113,9 @@ def test_credentials_are_in_no_report() -> None:
 def test_a_statement_alone() -> None:
     """What a statement changes or invents; what it leaves out does not count."""
     text_facts = find_facts(NOTES)
-    assert unsupported(text_facts, "The ferry leaves at 14:30 from pier 6.") == ()
-    assert [v.outcome for v in unsupported(text_facts, "The ferry leaves at 15:45 from pier 6.")] == [Outcome.MUTATED]
-    assert [v.text for v in unsupported(text_facts, "The crossing takes 88 minutes.")] == ["88"]
+    assert find_unsupported(text_facts, "The ferry leaves at 14:30 from pier 6.") == ()
+    assert [v.outcome for v in find_unsupported(text_facts, "The ferry leaves at 15:45 from pier 6.")] == [Outcome.MUTATED]
+    assert [v.text for v in find_unsupported(text_facts, "The crossing takes 88 minutes.")] == ["88"]
 
 
 @given(st.text(), st.text())

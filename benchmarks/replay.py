@@ -41,7 +41,7 @@ def main() -> int:
         settings = load_settings({"PANDORA_ROOT": str(Path(folder) / "store")})
         app = open_app(settings)
         by_recipe = _logged(app, asked.calls)
-        trying = open_dry_run(settings, open_recipe_loader(settings), open_counter(settings))
+        trying = open_dry_run(settings, open_recipe_loader(settings), open_counter())
         alone, through, same = 0.0, 0.0, 0
         for name, records in by_recipe.items():
             one = {name: records}

@@ -95,10 +95,6 @@ class TurnWorker:
         self._active: set[Future[None]] = set()
         self._thread.start()
 
-    @property
-    def active_turns(self) -> int:
-        return len(self._active)
-
     def begin(self, request: TurnRequest, emit: EventCallback) -> None:
         """Start a turn and return immediately. Raises ApiError where too many turns are active."""
         if len(self._active) >= MAX_TURNS:

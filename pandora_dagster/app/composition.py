@@ -103,7 +103,7 @@ def production_override(versions: RecipeVersionStore, recipe: str) -> RecipeOver
         raise ConfigurationError(str(error), hint=f"return to the file: pandora recipes rollback {recipe} --to file") from error
 
 
-def open_counter(settings: Settings) -> TokenCounter:
+def open_counter() -> TokenCounter:
     """The token counter over the shipped vocabulary; raises ConfigurationError."""
     return TokenCounter(shipped_folder() / "data" / "tokenizer" / "cl100k_base.tiktoken")
 
@@ -186,7 +186,7 @@ def open_app(
 
     `priority`: of the calls of turns until their answers are stored; BATCH where no user waits. Raises ConfigurationError.
     """
-    counter, versions = counter or open_counter(settings), open_versions(settings)
+    counter, versions = counter or open_counter(), open_versions(settings)
     recipes, metrics = open_recipe_loader(settings, versions), MetricsFile(settings.root, report=print_notice)
     runtime = runtime or open_runtime(settings, counter, metrics)
     embedder = embeds or open_embedder(settings)
@@ -208,7 +208,7 @@ def open_app(
         versions=versions,
         rate_limit=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if limited else None,
     )
-    dependencies = _phase_dependencies(settings, stores, execution, recipes, counter, lineage, runtime.name, priority)
+    dependencies = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority)
     return App(
         settings=settings,
         dependencies=replace(dependencies, summarizer=compression.sections) if settings.compression_enabled else dependencies,
@@ -235,7 +235,6 @@ def open_app(
 
 
 def _phase_dependencies(
-    settings: Settings,
     stores: StoreAdapters,
     execution: Executor,
     recipes: RecipeLoader,

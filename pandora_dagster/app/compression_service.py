@@ -101,7 +101,7 @@ def compress_text(
 def open_compressor(settings: Settings) -> Generator[Compressor]:
     """A function that answers tasks one at a time; the embedded runtime writes nothing, with a model calls are recorded."""
     if settings.runtime == "extractive":
-        yield partial(_compress_by_structure, counter=open_counter(settings))
+        yield partial(_compress_by_structure, counter=open_counter())
         return
     app = open_app(settings)
     try:
@@ -185,7 +185,7 @@ def _refusal(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
 
 def count_tokens(text: str, settings: Settings) -> int:
     """Tokens of a text, as targets count them."""
-    return open_counter(settings).count(text)
+    return open_counter().count(text)
 
 
 def broken_json_line(text: str) -> int | None:

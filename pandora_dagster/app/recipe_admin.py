@@ -51,7 +51,7 @@ class RecipeCheckResult:
 def check_recipes(settings: Settings) -> RecipeCheckResult:
     """Check all recipes, prompts, the registry and the schema."""
     recipes = open_recipe_loader(settings)
-    checked = check_all(recipes, TOOL_NAMES, open_counter(settings), loadable_documents)
+    checked = check_all(recipes, TOOL_NAMES, open_counter(), loadable_documents)
     return RecipeCheckResult(len(recipes.names()), checked.faults, checked.notices)
 
 
@@ -70,7 +70,7 @@ def loadable_documents(loaded: LoadedRecipe) -> Collection[str] | None:
     return known.get(loaded.path) or known.get(recipe_stem(loaded.path))
 
 
-def check_files(settings: Settings, files: Sequence[Path]) -> RecipeCheckResult:
+def check_files(files: Sequence[Path]) -> RecipeCheckResult:
     """Check these files alone, at any path, without the registry."""
     return RecipeCheckResult(len(files), tuple(fault for file in files for fault in check_file(file)))
 
@@ -79,7 +79,7 @@ def write_generated(settings: Settings) -> None:
     """Generate `registry.yaml` and `schema.json` from the recipe files."""
     recipes = open_recipe_loader(settings)
     write_schema_file(recipes)
-    write_registry(recipes, open_counter(settings))
+    write_registry(recipes, open_counter())
 
 
 def recipe_rows(settings: Settings) -> list[dict[str, Any]]:
@@ -175,9 +175,7 @@ def open_recipe_admin(settings: Settings) -> RecipeAdmin:
     """The recipe administration over `settings`; writes nothing."""
     recipes, versions = open_recipe_loader(settings), open_versions(settings)
     production = open_recipe_loader(settings, versions)
-    return RecipeAdmin(
-        recipes, production, versions, PromotionContext(versions, recipes.load_file, answer_model, utc_now), open_counter(settings)
-    )
+    return RecipeAdmin(recipes, production, versions, PromotionContext(versions, recipes.load_file, answer_model, utc_now), open_counter())
 
 
 def two_versions(admin: RecipeAdmin, old: str, new: str) -> tuple[LoadedRecipe, LoadedRecipe]:

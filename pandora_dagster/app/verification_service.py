@@ -11,7 +11,7 @@ from typing import Any
 from pandora_dagster.archive.lineage_view import Mark, Pane
 from pandora_dagster.compression.verification.facts import Outcome, Rank, Verdict
 from pandora_dagster.compression.verification.report import describe_change, report_of
-from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
+from pandora_dagster.compression.verification.text_facts import find_facts
 from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.documents.redaction.credentials import redact
 
@@ -50,7 +50,7 @@ def compare_texts(original: str, shortened: str, *, names: tuple[str, str]) -> T
     """Compare both texts for a page. `names`: the headings of the original and of the shortened text."""
     text_facts = find_facts(original)
     verification = verify(text_facts, shortened)
-    before = Pane(names[0], text_facts.text, tuple(_marks_of_original(text_facts, verification)))
+    before = Pane(names[0], text_facts.text, tuple(_marks_of_original(verification)))
     after = Pane(names[1], redact(shortened), tuple(_marks_of_shortened(verification)))
     counts = ", ".join(f"{verification.counts[o.value]} {o.value.replace('_', ' ')}" for o in Outcome if verification.counts[o.value])
     changes = tuple(describe_change(v) for v in (*verification.changed, *verification.invented))
@@ -58,7 +58,7 @@ def compare_texts(original: str, shortened: str, *, names: tuple[str, str]) -> T
     return TextComparison(before, after, f"{verification.counts['total']} facts: {counts}", changes, left_out)
 
 
-def _marks_of_original(text_facts: TextFacts, verification: Verification) -> Iterator[Mark]:
+def _marks_of_original(verification: Verification) -> Iterator[Mark]:
     for unit in verification.left_out:
         yield Mark(unit.original.start, unit.original.end, "missing", "left out")
     for verdict in verification.verdicts:

@@ -55,10 +55,10 @@ def _named_version(ctx: PromotionContext, recipe: str, version: str, production:
         return ctx.load_file(recipe)
     if version == PRODUCTION_VERSION:
         return ctx.versions.version(recipe, production.pinned)
-    of_file = _file_or_none(ctx, recipe)
+    file = _file_or_none(ctx, recipe)
     is_abbreviation = len(version) >= _MIN_VERSION_DIGITS
-    if of_file and is_abbreviation and of_file.version.startswith(version) and of_file.version not in ctx.versions.versions(recipe):
-        return of_file
+    if file and is_abbreviation and file.version.startswith(version) and file.version not in ctx.versions.versions(recipe):
+        return file
     return ctx.versions.version(recipe, version)
 
 
@@ -69,7 +69,7 @@ def roll_back(ctx: PromotionContext, recipe: str, by: ChangeAttribution, *, to: 
     ambiguous, in production already or incompatible with its reader, and after a concurrent change of production.
     """
     production, file = ctx.versions.production(recipe), _file_or_none(ctx, recipe)
-    chosen = resolve_version(ctx, recipe, to or _previous_version(ctx, recipe, production, file))
+    chosen = resolve_version(ctx, recipe, to or _previous_version(recipe, production, file))
     current_version = production.pinned or (file.version if file else "")
     if chosen.version == current_version and not (production.pinned and to == FILE_VERSION):
         raise InputError(f"{recipe}: version {chosen.version} is in production already: expected another one")
@@ -108,11 +108,10 @@ def require_compatible(ctx: PromotionContext, recipe: str, chosen: LoadedRecipe,
         raise InputError(f"{recipe}@{chosen.version}: its answers cannot be read: {fields}", hint="choose another version")
 
 
-def _previous_version(ctx: PromotionContext, recipe: str, production: RecipeProduction, file: LoadedRecipe | None) -> str:
+def _previous_version(recipe: str, production: RecipeProduction, file: LoadedRecipe | None) -> str:
     """The version before the current one; where the file was edited and has not run yet, the version that ran last."""
-    ran_last = production.version
-    is_file_unused = not production.pinned and file is not None and file.version != ran_last
-    previous = ran_last if is_file_unused else production.predecessor
+    is_file_unused = not production.pinned and file is not None and file.version != production.version
+    previous = production.version if is_file_unused else production.predecessor
     if not previous:
         raise InputError(f"{recipe}: no version ran before the current one: expected --to one of pandora recipes history {recipe}")
     return previous

@@ -46,9 +46,9 @@ class AnswerRecorder:
 
     def take(self, test: str) -> tuple[RecordedAnswer, ...]:
         """The answers noted since the last call, as those of `test`."""
-        taken = tuple(answer.model_copy(update={"test": test}) for answer in self._answers)
+        noted_answers = tuple(answer.model_copy(update={"test": test}) for answer in self._answers)
         self._answers.clear()
-        return taken
+        return noted_answers
 
 
 class RecordedRuntime:

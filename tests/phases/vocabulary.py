@@ -4,10 +4,9 @@ from functools import cache
 
 from pandora_dagster.app.composition import open_counter
 from pandora_dagster.runtime.token_counter import TokenCounter
-from pandora_dagster.settings import load_settings
 
 
 @cache
 def vocabulary() -> TokenCounter:
     """The shipped vocabulary, read once in a test process: it takes longer than the rest of an application."""
-    return open_counter(load_settings({}))
+    return open_counter()

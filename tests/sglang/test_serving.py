@@ -141,7 +141,7 @@ def ask(served: Served, layer: ModelLayer, **changes: Any) -> ModelAnswer:
 
 
 def _counter() -> TokenCounter:
-    return open_counter(load_settings({}))
+    return open_counter()
 
 
 def usable(served: Served, layer: ModelLayer, **changes: Any) -> ModelAnswer:

@@ -29,7 +29,7 @@ def check(
     settings = settings_of(context)
     if write:
         write_generated(settings)
-    result = check_files(settings, files) if files else check_recipes(settings)
+    result = check_files(files) if files else check_recipes(settings)
     for notice in result.notices:
         print_note(f"notice: {notice}")
     for fault in result.faults:

@@ -143,7 +143,7 @@ class Sessions(Protocol):
 class Continuations(Protocol):
     """Where conversations of clients that name no session go on, by the hash of all that was said in them."""
 
-    def offer(self, user: UserId, conversation: str, place: Continuation) -> None:
+    def offer(self, user: UserId, conversation: str, continuation: Continuation) -> None:
         """A request that begins with `conversation` may go on at `place`. Raises StoreError."""
         ...
 

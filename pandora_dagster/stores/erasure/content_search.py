@@ -40,9 +40,10 @@ def searchable_contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, byt
         return
     try:
         head = b""
-        for chunk in _stored_pieces(path):
-            head = head or chunk[:_SIGNATURE_BYTES]
-            yield "bytes", chunk
+        with path.open("rb") as stored:
+            for chunk in _pieces(stored):
+                head = head or chunk[:_SIGNATURE_BYTES]
+                yield "bytes", chunk
         if head.startswith(_ZSTD_SIGNATURE):
             yield from (("unpacked", data) for data in _zstd_pieces(path))
         elif head.startswith(_GZIP_SIGNATURE):
@@ -73,11 +74,6 @@ def search_files(paths: Iterable[Path], traces: TraceScrubber, *, wait_s: float)
         except StoreError as error:
             hit = str(error)
         yield SearchedObject(size, hit)
-
-
-def _stored_pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from _pieces(file)
 
 
 def _pieces(file: Any, *, limit: int = sys.maxsize) -> Iterator[bytes]:  # anything with `read`: a file, the stream of a decompressor

@@ -60,11 +60,11 @@ class RecordEraser:
 
     def interventions(self, user: UserId) -> tuple[Path, ...]:
         """The files of interventions of the user."""
-        return tuple(path for path, intervention in self._interventions() if intervention is not None and intervention.user_id == user)
+        return tuple(path for path, intervention in self._read_interventions() if intervention is not None and intervention.user_id == user)
 
     def erase_interventions(self, user: UserId, traces: TraceScrubber) -> None:
         """Delete the user's interventions, also damaged ones that name the user; remove traces from others. Raises StoreError."""
-        for path, intervention in self._interventions():
+        for path, intervention in self._read_interventions():
             data = path.read_bytes()
             if (intervention is not None and intervention.user_id == user) or (intervention is None and traces.found_in(data)):
                 path.unlink()
@@ -73,7 +73,7 @@ class RecordEraser:
 
     def queries_of_others(self, user: UserId) -> Iterator[str]:
         """The queries of other users, in batches and in waiting files."""
-        for _, batch in self._batches():
+        for _, batch in self._read_batches():
             yield from (query.query for query in batch.queries if query.key.user != user)
         for path in self._query_files():
             yield from (line for line, is_users in self._lines_by_owner(path, user) if not is_users)
@@ -89,13 +89,13 @@ class RecordEraser:
         """
         for path in self._query_files():
             owned_lines = list(self._lines_by_owner(path, user))
-            kept = ["" if is_users else line for line, is_users in owned_lines]
+            remaining_lines = ["" if is_users else line for line, is_users in owned_lines]
             if path.name.endswith(_REJECTED_SUFFIX):
-                kept = [line for line, is_users in owned_lines if not is_users]
-            scrubbed = [traces.scrub(line) if traces.names_user(line) else line for line in kept]
+                remaining_lines = [line for line, is_users in owned_lines if not is_users]
+            scrubbed = [traces.scrub(line) if traces.names_user(line) else line for line in remaining_lines]
             if scrubbed != [line for line, _ in owned_lines]:
                 write_atomic(path, "\n".join(scrubbed).encode(errors="surrogateescape"))
-        for path, batch in self._batches():
+        for path, batch in self._read_batches():
             queries = tuple(query for query in batch.queries if query.key.user != user)
             rejected = tuple(line for line in batch.rejected if not self._is_rejected_line_of(line.text, user, traces))
             if (queries, rejected) == (batch.queries, batch.rejected):
@@ -115,19 +115,18 @@ class RecordEraser:
                 continue
             text = data.decode(errors="surrogateescape")
             if path.suffix == ".json":
-                kept = traces.scrub(text)
+                scrubbed = traces.scrub(text)
             else:
-                kept = "".join(
-                    line for line in text.splitlines(keepends=True) if not traces.found_in(line.encode(errors="surrogateescape"))
-                )
-            write_atomic(path, kept.encode(errors="surrogateescape"))
+                lines = text.splitlines(keepends=True)
+                scrubbed = "".join(line for line in lines if not traces.found_in(line.encode(errors="surrogateescape")))
+            write_atomic(path, scrubbed.encode(errors="surrogateescape"))
 
     def _log_paths(self) -> Iterator[Path]:
         for entry in sorted(self.root.iterdir()) if self.root.is_dir() else ():
             if entry.name not in _FOLDERS_WITHOUT_LOGS and entry not in self.excluded_folders:
                 yield from (path for path in files_below(entry) if path.is_file() and not path.is_symlink())
 
-    def _interventions(self) -> Iterator[tuple[Path, Intervention | None]]:
+    def _read_interventions(self) -> Iterator[tuple[Path, Intervention | None]]:
         folder = self.root / "interventions"
         for path in sorted(folder.glob("*.json")) if folder.is_dir() and not folder.is_symlink() else ():
             if path.is_symlink() or not path.is_file():
@@ -139,7 +138,7 @@ class RecordEraser:
             except OSError as error:
                 raise StoreError(f"{path}: cannot be read: {error.strerror}: expected an intervention") from error
 
-    def _batches(self) -> Iterator[tuple[Path, Batch]]:
+    def _read_batches(self) -> Iterator[tuple[Path, Batch]]:
         folder = self.root / "batches"
         for path in sorted(folder.glob("[0-9a-f]*.json")) if folder.is_dir() and not folder.is_symlink() else ():
             try:
@@ -170,7 +169,7 @@ class RecordEraser:
 
     def _batches_of_file(self, path: Path, data: bytes) -> Iterable[Batch]:
         """The records of a file's batch: by its content, or after an erasure, which changes the content, by its name."""
-        digest, stored = query_file_digest(data), [batch for _, batch in self._batches()]
+        digest, stored = query_file_digest(data), [batch for _, batch in self._read_batches()]
         exact = [batch for batch in stored if batch.digest == digest]
         name = path.name.removesuffix(".jsonl")
         return exact or [batch for batch in stored if name in (Path(batch.file).stem, f"{Path(batch.file).stem}.{batch.digest[:12]}")]

@@ -192,9 +192,9 @@ def _table_columns(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
 def _delete_own_rows(db: sqlite3.Connection, table: str, columns: list[str], user: str) -> None:
     for column in _OWNER_COLUMNS:
         if column in columns:
-            starts = f"{user}:turn_"
-            own = f'substr("{column}", 1, {len(starts)}) = ? OR "{column}" = ?'
-            db.execute(f'DELETE FROM "{table}" WHERE {own}', [starts, user])  # noqa: S608 - the file's own names
+            turn_prefix = f"{user}:turn_"
+            is_own = f'substr("{column}", 1, {len(turn_prefix)}) = ? OR "{column}" = ?'
+            db.execute(f'DELETE FROM "{table}" WHERE {is_own}', [turn_prefix, user])  # noqa: S608 - the file's own names
 
 
 def _scrub_table(db: sqlite3.Connection, table: str, columns: list[str], traces: TraceScrubber) -> None:

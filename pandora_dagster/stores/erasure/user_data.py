@@ -56,11 +56,11 @@ class UserDataFiles:
         yield " ".join(map(str, self.names)).encode()
         for line in self.queries_of_others(user):
             yield line.encode(errors="surrogatepass")
-        own = own_folders(self.layout, user)
+        users_folders = own_folders(self.layout, user)
         for folder in (self.layout.users, self.layout.cold):
-            for other in sorted(folder.iterdir()) if folder.is_dir() else ():
-                if other not in own:
-                    yield from _unpacked_bytes(files_below(other))
+            for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+                if entry not in users_folders:
+                    yield from _unpacked_bytes(files_below(entry))
         if self.notes and self.notes[0] != user:
             yield from _unpacked_bytes(files_below(self.notes[1]))
         yield from _unpacked_bytes(files_below(*self.program))

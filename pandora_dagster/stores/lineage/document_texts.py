@@ -31,20 +31,20 @@ def source_readers(root: Path, levels: LevelStore, sources: SourceStore, notes: 
 
     def narrative(user: UserId, path: str) -> Iterable[str]:
         """The text, then the text before its newest parts."""
-        found = levels.narrative(user, SessionId(path.removeprefix("session/")))
-        if found is None:
+        stored = levels.narrative(user, SessionId(path.removeprefix("session/")))
+        if stored is None:
             raise DocumentError(f"{user}:{path}: there is no such narrative: expected one", missing=True)
-        return (found.model_copy(update={"parts": found.parts[:end]}).text for end in range(len(found.parts), 0, -1))
+        return (stored.model_copy(update={"parts": stored.parts[:end]}).text for end in range(len(stored.parts), 0, -1))
 
     def digest(user: UserId, path: str) -> Iterable[str]:
-        if (found := levels.digest(user)) is None:
+        if (stored := levels.digest(user)) is None:
             raise DocumentError(f"{user}:{path}: there is no digest: expected one", missing=True)
-        return (found.text,)
+        return (stored.text,)
 
     def source(user: UserId, path: str) -> Iterable[str]:
-        if (found := sources.path(user, path)) is None:
+        if (file := sources.path(user, path)) is None:
             raise DocumentError(f"{user}:{path}: not among the stored sources: expected one", missing=True)
-        return (read_text(path_inside(root, Path(found))),)
+        return (read_text(path_inside(root, Path(file))),)
 
     def page(user: UserId, path: str) -> Iterable[str]:
         return (read_text(path_inside(root, Layout(root).user(user) / path)),)

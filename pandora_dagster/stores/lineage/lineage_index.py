@@ -105,11 +105,11 @@ def _edge(values: tuple[Any, ...]) -> LineageEdge:
     return LineageEdge.model_validate({**row, "verdicts": json.loads(verdicts), "span": span, "at": at})
 
 
-# Writes the rows of turns, when a turn is completed, archived or restored, and those of levels. Its faults are reported, never raised.
-
-
 class LineageIndexWriter:
-    """The `LineageWriter` port. `texts` gives a reader for one batch; `report` receives one sentence for each fault, once."""
+    """The `LineageWriter` port: writes the rows of turns that are completed, archived or restored, and those of levels.
+
+    `texts` gives a reader for one batch; `report` receives one sentence for each fault, once. No fault is raised.
+    """
 
     def __init__(
         self,
@@ -132,13 +132,13 @@ class LineageIndexWriter:
         with self._reporting_once() as errors:
             texts = self._texts()
 
-            def look(document: DocumentId, at: str) -> str | None:
+            def read_document(document: DocumentId, at: str) -> str | None:
                 return texts.cited(document, at=at)
 
             edges = [
                 edge
                 for manifest, original in turns
-                for edge in turn_edges(manifest, original, phases=self._phases, count=self._counter.count, look=look)
+                for edge in turn_edges(manifest, original, phases=self._phases, count=self._counter.count, read_document=read_document)
             ]
             self.index.put(edges, owners=[str(turn.key) for _, turn in turns])
         return not any(isinstance(error, StoreError) and not isinstance(error, DamagedIndexError) for error in errors)

@@ -47,7 +47,11 @@ class ExpectedLineage:
                 return ()
         texts = self.texts
         return turn_edges(
-            manifest, original, phases=texts.phases, count=self.counter.count, look=lambda document, at: texts.cited(document, at=at)
+            manifest,
+            original,
+            phases=texts.phases,
+            count=self.counter.count,
+            read_document=lambda document, at: texts.cited(document, at=at),
         )
 
     def _original(self, key: TurnKey) -> Turn:
@@ -58,8 +62,8 @@ class ExpectedLineage:
 
     def of_records(self) -> Iterator[LineageEdge]:
         """The rows of narratives and digests."""
-        for make in self.records:
-            yield from make()
+        for edge_source in self.records:
+            yield from edge_source()
 
 
 def rebuild_lineage(

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, cast
 
 from pandora_dagster.contracts.enums import TurnState
@@ -19,6 +18,7 @@ from pandora_dagster.documents.passages import passages
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_entry import turn_entry
 from pandora_dagster.documents.turn_row import ANSWER_SECTION, RESPONSE_FILE
+from pandora_dagster.stores.disk.files import sha
 from pandora_dagster.stores.disk.layout import CONTEXT
 
 # The claims of a section that cite a source, and where the source states them.
@@ -81,12 +81,12 @@ DocumentReader = Callable[[DocumentId, str], str | None]
 
 
 def turn_edges(
-    manifest: Manifest, original: Turn, *, phases: PhaseEffects, count: TokenCounter, look: DocumentReader
+    manifest: Manifest, original: Turn, *, phases: PhaseEffects, count: TokenCounter, read_document: DocumentReader
 ) -> tuple[LineageEdge, ...]:
     """The rows of a turn, none of one that is not completed. `original`: its documents before any archival; `manifest`: its state now."""
     if manifest.state not in _LINKED_STATES or (manifest.recorded and manifest.archive is None):
         return ()
-    edges = _TurnEdges(manifest, original, phases, count, look)
+    edges = _TurnEdges(manifest, original, phases, count, read_document)
     return (*archival_edges(manifest), *edges.sections(), *edges.compressions(), *edges.summary(), *edges.citations())
 
 
@@ -127,7 +127,7 @@ class _TurnEdges:
     original: Turn
     phases: PhaseEffects
     count: TokenCounter
-    look: DocumentReader
+    read_document: DocumentReader
 
     @cached_property
     def document(self) -> ContextDocument:
@@ -146,15 +146,15 @@ class _TurnEdges:
 
     def sections(self) -> Iterator[LineageEdge]:
         """The rows from each section to context.md."""
-        whole, start = _sha(self.original.context), len(self.document.preamble)
+        context_sha, start = sha(self.original.context), len(self.document.preamble)
         for section in self.document.sections:
             end = start + len(section.text)
             yield self._edge(
                 Relation.SECTION,
                 parent=self.id(CONTEXT, section.number),
                 child=self.id(CONTEXT),
-                parent_sha=_sha(section.text),
-                child_sha=whole,
+                parent_sha=sha(section.text),
+                child_sha=context_sha,
                 span=(start, end),
                 parent_tokens=self.count(section.text),
                 child_tokens=self.tokens,
@@ -175,8 +175,8 @@ class _TurnEdges:
                         Relation.COMPRESSED,
                         parent=self.id(name),
                         child=self.id(CONTEXT, number),
-                        parent_sha=_sha(text),
-                        child_sha=_sha(section.text),
+                        parent_sha=sha(text),
+                        child_sha=sha(section.text),
                         **_compression_figures(rows[name]),
                     )
 
@@ -190,8 +190,8 @@ class _TurnEdges:
             Relation.SUMMARIZED,
             parent=self.id(CONTEXT),
             child=document_id(self.manifest.key, SUMMARY),
-            parent_sha=_sha(self.original.context),
-            child_sha=_sha(text),
+            parent_sha=sha(self.original.context),
+            child_sha=sha(text),
             parent_tokens=self.tokens,
             child_tokens=self.count(text),
             **(_phase_author(phase) if phase else {"runtime": str(self.manifest.summary.get("runtime", ""))}),
@@ -209,17 +209,19 @@ class _TurnEdges:
                 if (source := DocumentId.of_source(self.manifest.user_id, sources.get(label, ""))) is not None:
                     labels_by_source.setdefault(str(source), []).append(label)
             for parent, labels in labels_by_source.items():
-                yield from self._cited(DocumentId.parse(parent), number, _sha(section.text if section else ""), claims_of(body, labels))
+                yield from self._citation_edges(
+                    DocumentId.parse(parent), number, sha(section.text if section else ""), claims_of(body, labels)
+                )
 
-    def _cited(self, parent: DocumentId, number: int, child_sha: str, claims: tuple[str, ...]) -> Iterator[LineageEdge]:
-        text = self.look(parent, self.written_at) if parent.turn else None
+    def _citation_edges(self, parent: DocumentId, number: int, child_sha: str, claims: tuple[str, ...]) -> Iterator[LineageEdge]:
+        text = self.read_document(parent, self.written_at) if parent.turn else None
         spans = cited_spans(claims, text) if text is not None else ()
         for span in spans or (None,):
             yield self._edge(
                 Relation.CITED,
                 parent=str(parent),
                 child=self.id(CONTEXT, number),
-                parent_sha="" if text is None else _sha(text),
+                parent_sha="" if text is None else sha(text),
                 child_sha=child_sha,
                 span=span,
             )
@@ -263,7 +265,3 @@ def _report_rows(phase: PhaseRecord, *names: str) -> list[Mapping[str, Any]]:
         if isinstance(value, list)
         else []
     )
-
-
-def _sha(text: str) -> str:
-    return sha256(text.encode()).hexdigest()

@@ -67,10 +67,10 @@ class RecipeVersionFiles:
 
     def version(self, recipe: str, version: str) -> LoadedRecipe:
         """A kept version by the first digits of its hash (4 at least), its content verified against its hash."""
-        full = self._full_hash(recipe, version)
-        if (recipe, full) not in self._version_cache:
-            self._version_cache[recipe, full] = self._load_version(recipe, full)
-        return self._version_cache[recipe, full]
+        key = recipe, self._full_hash(recipe, version)
+        if key not in self._version_cache:
+            self._version_cache[key] = self._load_version(*key)
+        return self._version_cache[key]
 
     def versions(self, recipe: str) -> tuple[str, ...]:
         """The kept versions, by hash; `faults` checks their content."""
@@ -101,8 +101,10 @@ class RecipeVersionFiles:
         except ConfigurationError as error:
             faults.append(str(error))
         else:
-            named = {change.version for change in production.history} | ({production.pinned} if production.pinned else set[str]())
-            missing = sorted(named - set(self.versions(recipe)))
+            production_versions = {change.version for change in production.history} | (
+                {production.pinned} if production.pinned else set[str]()
+            )
+            missing = sorted(production_versions - set(self.versions(recipe)))
             faults += [f"{self._path(recipe, version)}: missing: expected a version that ran" for version in missing]
         for version in self.versions(recipe):
             try:
@@ -113,16 +115,16 @@ class RecipeVersionFiles:
 
     def _full_hash(self, recipe: str, version: str) -> str:
         """The whole hash of a kept version by its first digits; raises InputError where none fits, or several."""
-        kept = self.versions(recipe)
+        versions = self.versions(recipe)
         if not _VERSION_PREFIX.fullmatch(version):
             raise InputError(
-                f"{recipe}: version {version[:40]!r}: expected 4 to 12 digits of a hash, such as {kept[0] if kept else '3fd9c2'}"
+                f"{recipe}: version {version[:40]!r}: expected 4 to 12 digits of a hash, such as {versions[0] if versions else '3fd9c2'}"
             )
-        matches = [full for full in kept if full.startswith(version)]
+        matches = [full_hash for full_hash in versions if full_hash.startswith(version)]
         if len(matches) > 1:
             raise InputError(f"{recipe}: version {version} is ambiguous: {', '.join(matches)}: expected more digits")
         if not matches:
-            expected = f"one of {', '.join(kept)}" if kept else "one that ran, and none has yet"
+            expected = f"one of {', '.join(versions)}" if versions else "one that ran, and none has yet"
             raise InputError(f"{recipe}: version {version} is not kept: expected {expected}", hint=f"pandora recipes history {recipe}")
         return matches[0]
 

@@ -162,13 +162,13 @@ class MessageSearch:
         counts = dict(self.db.execute("SELECT place, count(*) FROM hits GROUP BY place").fetchall())
         return {term: idf(messages, counts[place]) for place, term in enumerate(terms) if place in counts}
 
-    def _pool(self, question: SearchQuestion, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
+    def _pool(self, question: SearchQuestion, terms: tuple[str, ...], rarity: dict[str, float], mean_length: float) -> list[int]:
         """The best documents by BM25, then, where those are few, the newest messages of the persons whom the question names; with vectors
-        also the messages that are most similar to the question. `mean`: terms of a message on average."""
+        also the messages that are most similar to the question. `mean_length`: terms of a message on average."""
         dates = {*question.dates, *question.said_on}
         weights = [rarity.get(term, 0.0) * (question.words.get(term) or WEIGHTS["date" if term in dates else "prefix"]) for term in terms]
         condition, values = self._filter_condition()
-        rows = self.db.execute(_SELECT_POOL.format(condition=condition), [len(terms), weights, *values, mean, POOL_SIZE]).fetchall()
+        rows = self.db.execute(_SELECT_POOL.format(condition=condition), [len(terms), weights, *values, mean_length, POOL_SIZE]).fetchall()
         if question.named and len(rows) < POOL_SIZE:
             parameters = [list(question.named), self.base, self.end, *values, POOL_SIZE - len(rows)]
             rows += self.db.execute(_SELECT_OF_SPEAKERS.format(condition=condition), parameters).fetchall()

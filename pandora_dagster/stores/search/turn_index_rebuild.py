@@ -55,7 +55,7 @@ def rebuild_turns(
             progress(turns)
 
     damaged_file = index.rebuild(row_batches())
-    index.put(list(_document_rows(documents, preambles, _changed(documents, index), [])))
+    index.put(list(_document_rows(documents, preambles, _changed_turns(documents, index), [])))
     return RebuildReport(turns, tuple(faults), (damaged_file,) if damaged_file else ())
 
 
@@ -121,7 +121,7 @@ def _short_repr(value: object) -> str:
     return text if len(text) <= _MAX_REPR_CHARACTERS else f"{text[: _MAX_REPR_CHARACTERS - 3]}..."
 
 
-def _changed(documents: TurnStore, index: SearchIndex) -> Iterator[TurnKey]:
+def _changed_turns(documents: TurnStore, index: SearchIndex) -> Iterator[TurnKey]:
     """Turns whose manifest and row differ: those that changed during a rebuild."""
     indexed = {
         (row.user_id, row.number): _comparison_key(row.context_sha, row.state, row.last_activity, row.summary) for row in index.rows()
@@ -150,7 +150,7 @@ def _document_rows(
     documents."""
     for key in keys:
         try:
-            manifest, turn = documents.manifest(key), _original(documents, key, faults if unreadable is None else None)
+            manifest, turn = documents.manifest(key), _load_original(documents, key, faults if unreadable is None else None)
             row = build_turn_row(manifest, turn.context, turn.files, preamble=preambles.of_turn(manifest))
         except (DocumentError, UnknownTurnError, ConversationError) as error:
             faults.append(f"{key}: {error}")
@@ -160,7 +160,7 @@ def _document_rows(
         yield row
 
 
-def _original(documents: TurnStore, key: TurnKey, faults: list[str] | None) -> Turn:
+def _load_original(documents: TurnStore, key: TurnKey, faults: list[str] | None) -> Turn:
     """The turn with its originals, so that an archived turn is found as before.
 
     Where they cannot be read, that is added to `faults` and the stored documents are returned; without `faults` it raises DocumentError.

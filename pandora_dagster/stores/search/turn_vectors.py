@@ -83,7 +83,8 @@ class TurnVectors:
         """Embed the messages of these turns and replace their older vectors. The next rebuild embeds what cannot be embedded now."""
         try:
             for batch in batches(rows, _BATCH_TURNS):
-                vector_rows = self._build_rows(batch, self._stored_vectors(batch))
+                messages = [message for row in batch for message in _message_texts(row)]
+                vector_rows = self._build_rows(messages, self._stored_vectors(messages))
                 with self.file.writing() as db:
                     self._check_model(db)
                     db.execute(_DELETE_TURNS, [[row.user_id for row in batch], [document_number(row.number) for row in batch]])
@@ -118,11 +119,12 @@ class TurnVectors:
         def fill(fresh: DuckDBFile) -> int:
             count = 0
             for batch in batches(rows, _BATCH_TURNS):
+                messages = [message for row in batch for message in _message_texts(row)]
                 try:
-                    stored = self._stored_vectors(batch)
+                    stored = self._stored_vectors(messages)
                 except StoreError:  # of another model, or damaged: no vector can be reused
                     stored = {}
-                vector_rows = self._build_rows(batch, stored)
+                vector_rows = self._build_rows(messages, stored)
                 with fresh.writing() as db:
                     _insert(db, vector_rows, self.name)
                 count += len(vector_rows)
@@ -158,9 +160,8 @@ class TurnVectors:
         faults += [f"{user}:turn_{number:06d}: vectors of messages, but no readable turn: expected none" for user, number in stored]
         return tuple(faults)
 
-    def _build_rows(self, batch: Sequence[TurnRow], stored: Mapping[tuple[str, int, str], list[float]]) -> list[VectorRow]:
-        """The rows of all messages of these turns: stored vectors, and new ones for the other messages, unless the model fails."""
-        messages = [message for row in batch for message in _message_texts(row)]
+    def _build_rows(self, messages: Sequence[_MessageText], stored: Mapping[tuple[str, int, str], list[float]]) -> list[VectorRow]:
+        """The rows of messages: stored vectors, and new ones for the other messages, unless the model fails."""
         vectors = {message.key: stored[message.key] for message in messages if message.key in stored}
         for new in batches([message for message in messages if message.key not in vectors], _BATCH_TEXTS):
             embedded = self._embed([message.text for message in new], BATCH_TIMEOUT_S)
@@ -178,11 +179,10 @@ class TurnVectors:
             self._report_once(error)
             return []
 
-    def _stored_vectors(self, batch: Sequence[TurnRow]) -> dict[tuple[str, int, str], list[float]]:
-        """The stored vectors of these turns, by the key of their text; raises StoreError."""
+    def _stored_vectors(self, messages: Sequence[_MessageText]) -> dict[tuple[str, int, str], list[float]]:
+        """The stored vectors of messages, by the key of their text; raises StoreError."""
         if not self.file.path.exists():
             return {}
-        messages = [message for row in batch for message in _message_texts(row)]
         with self.file.reading() as db:
             self._check_model(db)
             rows = db.execute(_SELECT_STORED, [[m.user for m in messages], [m.doc for m in messages]]).fetchall()

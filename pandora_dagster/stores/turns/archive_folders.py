@@ -34,7 +34,7 @@ from pandora_dagster.stores.disk.turn_directory import newest_revision
 from pandora_dagster.stores.turns.cold_files import revision_prefix
 from pandora_dagster.stores.turns.commits import check_query, context_fields, keep_replaced, release_replaced
 from pandora_dagster.stores.turns.manifests import read_manifest, render_manifest, updated_manifest
-from pandora_dagster.stores.turns.turn_folder import TurnFolder, named_files
+from pandora_dagster.stores.turns.turn_folder import TurnFolder, named_files, turn_documents
 
 _NOT_ARCHIVED = frozenset({CALLS, LOCK, HOLD})
 """Files that stay in the folder, because they are no documents: the log of calls, the lock, the hold."""
@@ -71,7 +71,7 @@ class TurnArchiveFolders:
             if not folder.is_dir():
                 continue
             newest = TurnFolder(self.root, folder, key, number).turn()
-            for name, text in ((CONTEXT, newest.context), *newest.files.items()):
+            for name, text in turn_documents(newest).items():
                 files[revision_prefix(number) + name] = encode_text(f"{folder / name}", text)
         files |= {name: read_bytes(path) for name, path in _document_files(base) if name not in files}
         if newest is None:
@@ -99,10 +99,10 @@ class TurnArchiveFolders:
         manifests: list[tuple[Path, bytes]] = []
         for before, after in turns:
             folder = path_inside(self.root, Layout(self.root).turn(after.key, after.manifest.revision))
-            old = {CONTEXT: before.context, **before.files}
-            for name, text in ((CONTEXT, after.context), *after.files.items()):
-                if text != old[name]:
-                    kept.append((folder / KEPT / sha(old[name]), encode_text(f"{folder / name}", old[name])))
+            stored_texts = turn_documents(before)
+            for name, text in turn_documents(after).items():
+                if text != (stored_text := stored_texts[name]):
+                    kept.append((folder / KEPT / sha(stored_text), encode_text(f"{folder / name}", stored_text)))
                     documents.append((folder / name, encode_text(f"{folder / name}", text)))
             manifests.append((folder / MANIFEST, render_manifest(after.manifest).encode()))
         with disk_errors(self.root):
@@ -126,7 +126,7 @@ class TurnArchiveFolders:
         """
         folder, manifest = self._newest(key)
         turn = TurnFolder(self.root, folder, key, manifest.revision).turn()  # reads kept documents where files were replaced
-        documents = {name: encode_text(f"{folder / name}", text) for name, text in ((CONTEXT, turn.context), *turn.files.items())}
+        documents = {name: encode_text(f"{folder / name}", text) for name, text in turn_documents(turn).items()}
         with disk_errors(folder):
             changed = {folder / name: data for name, data in documents.items() if _bytes_or_none(folder / name) != data}
             write_files(changed, new_folders=False)
@@ -161,7 +161,7 @@ class TurnArchiveFolders:
         """Delete what a restore left that was interrupted after its commit point, where the documents are whole. Raises DocumentError."""
         folder, manifest = self._newest(key)
         turn = TurnFolder(self.root, folder, key, manifest.revision).turn()
-        if all(_bytes_or_none(folder / name) == text.encode() for name, text in ((CONTEXT, turn.context), *turn.files.items())):
+        if all(_bytes_or_none(folder / name) == text.encode() for name, text in turn_documents(turn).items()):
             release_replaced(folder)
 
     def _base(self, key: TurnKey) -> Path:
@@ -239,7 +239,7 @@ def _documents_to_replace(archived: TurnFolder, files: Mapping[str, bytes], pref
         turn = archived.turn()
     except DocumentError:
         return {}
-    return {name: text for name, text in ((CONTEXT, turn.context), *turn.files.items()) if files.get(prefix + name) != text.encode()}
+    return {name: text for name, text in turn_documents(turn).items() if files.get(prefix + name) != text.encode()}
 
 
 def _remove_temporary_files(base: Path) -> None:

@@ -84,7 +84,7 @@ def prepare_commit(turn: Turn, request: CommitRequest, *, where: str, now: datet
         fields |= context_fields(context, where=f"{where}/{CONTEXT}", counter=counter)
     after = Turn(turn.key, updated_manifest(turn.manifest, fields), context, {**turn.files, **files})
     check_query(turn.manifest, after.manifest, f"{where}/{CONTEXT}")
-    return PreparedCommit(after, documents, _replaced(turn, after))
+    return PreparedCommit(after, documents, _replaced_documents(turn, after))
 
 
 def check_active(manifest: Manifest, where: str) -> None:
@@ -111,7 +111,7 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
         raise TypeError(f"commit: {', '.join(unknown)}: expected only {', '.join(sorted(_CALLER_FIELDS))}")
 
 
-def _replaced(before: Turn, after: Turn) -> dict[str, str]:
+def _replaced_documents(before: Turn, after: Turn) -> dict[str, str]:
     """The committed documents that the commit replaces; not a context.md that only gains sections: its old ones stay readable."""
     documents = {name: text for name, text in before.files.items() if after.files[name] != text}
     keeps_sections = before.manifest.sections.items() <= after.manifest.sections.items()

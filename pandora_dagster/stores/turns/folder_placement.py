@@ -16,7 +16,7 @@ from pandora_dagster.stores.disk.files import disk_errors, encode_text, make_fol
 from pandora_dagster.stores.disk.layout import CONTEXT, MANIFEST, Layout, document_name
 from pandora_dagster.stores.turns.commits import context_fields
 from pandora_dagster.stores.turns.manifests import render_manifest, updated_manifest
-from pandora_dagster.stores.turns.turn_folder import named_files
+from pandora_dagster.stores.turns.turn_folder import named_files, turn_documents
 
 TurnPlacement = tuple[TurnKey, Mapping[str, str], Manifest]
 """Key, texts by name, and manifest of a turn that an importer gives."""
@@ -48,7 +48,7 @@ def recorded_turn(item: TurnPlacement, *, counter: TokenMeasure) -> Turn:
 
 def new_turn_folder(layout: Layout, turn: Turn) -> NewFolder:
     """The folder that `turn` becomes."""
-    documents = {**turn.files, CONTEXT: turn.context, MANIFEST: render_manifest(turn.manifest)}
+    documents = {**turn_documents(turn), MANIFEST: render_manifest(turn.manifest)}
     contents = {name: encode_text(f"{turn.key}: {name}", text) for name, text in documents.items()}
     return NewFolder(layout.turn(turn.key, turn.manifest.revision), layout.incoming(turn.key.user), contents)
 

@@ -164,8 +164,8 @@ class TurnFiles:
         a name or text that cannot be stored) and StoreError (the disk, a state that does not follow, a commit in between).
         """
         folder = self._folder(turn.key, turn.manifest.revision)
-        wanted = CommitRequest(phase, context, files or {}, state, manifest_fields)
-        prepared = prepare_commit(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
+        request = CommitRequest(phase, context, files or {}, state, manifest_fields)
+        prepared = prepare_commit(turn, request, where=str(folder.path), now=self._clock(), counter=self._counter)
         self._check_newest(folder, turn.manifest)
         keep_replaced(folder.path, prepared.replaced)
         write_all(path_inside(self._layout.root, folder.path), prepared.documents)  # before `turn.json` names them

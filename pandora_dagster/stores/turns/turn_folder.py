@@ -169,6 +169,11 @@ def named_files(manifest: Manifest) -> dict[str, str]:
     return {name: expected for phase in manifest.phases for name, expected in phase.files.items()}
 
 
+def turn_documents(turn: Turn) -> dict[str, str]:
+    """Document name -> text, context.md first."""
+    return {CONTEXT: turn.context, **turn.files}
+
+
 def section_hashes(context: ContextDocument) -> dict[str, str]:
     """Section number -> sha256 of its text, as `Manifest.sections` keeps them."""
     return {str(s.number): sha(s.text) for s in context.sections}

@@ -192,8 +192,8 @@ class NoteFiles:
         return read_note(read_text(path, limit=MAX_NOTE_BYTES, may_be_empty=True), name=name, where=str(path))
 
     def _folder(self, user: UserId) -> Path:
-        own = self._folders.get(user)
-        return own if own is not None else path_inside(self._layout.root, self._layout.notes(user))
+        configured_folder = self._folders.get(user)
+        return configured_folder if configured_folder is not None else path_inside(self._layout.root, self._layout.notes(user))
 
     def _paths(self, user: UserId, notices: list[str]) -> Iterator[tuple[str, Path]]:
         """Names and paths of notes, by path. Names that begin with a dot are skipped; `notices` receives what else is left out."""

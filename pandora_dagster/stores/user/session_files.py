@@ -73,19 +73,19 @@ class ContinuationFiles:
         pattern, names = "users/{user}/continuations/{part}/{conversation}.{session}.json", {"conversation": "[0-9a-f]+"}
         self._files = RecordFiles(storage, pattern, Continuation, expected="a continuation", names=names)
 
-    def offer(self, user: UserId, conversation: str, place: Continuation) -> None:
-        """Store a place; raises StoreError. It does not wait for the disk: where it is lost, the client gets a new session."""
-        self._files.put(place, user, conversation[:2], conversation, session_folder(place.session_id), durable=False)
+    def offer(self, user: UserId, conversation: str, continuation: Continuation) -> None:
+        """Store a place to continue; raises StoreError. It does not wait for the disk: where it is lost, the client gets a new session."""
+        self._files.put(continuation, user, conversation[:2], conversation, session_folder(continuation.session_id), durable=False)
 
     def claim(self, user: UserId, conversation: str) -> Iterator[Continuation]:
         """The offered places, each to one claimant; raises StoreError."""
         for key in list(self._files.list_keys(user, conversation[:2], conversation)):
             try:
-                place = self._files.find(*key)
+                continuation = self._files.find(*key)
             except DocumentError:
-                place = None
-            if self._files.delete(*key) and place:
-                yield place
+                continuation = None
+            if self._files.delete(*key) and continuation:
+                yield continuation
 
 
 class ConversationSummaryFiles:

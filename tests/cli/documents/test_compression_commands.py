@@ -254,7 +254,7 @@ def test_the_size_of_the_original_is_told(file, invoke):
     """Beside what it became."""
     done = invoke("compress", str(file), "--target-tokens", "400", "--json")
     before, after = re.match(r"([\d,]+) -> ([\d,]+) tokens; ", done.stderr).groups()
-    assert int(before.replace(",", "")) == open_counter(load_settings({})).count(TEXT) and int(after) == json.loads(done.stdout)["tokens"]
+    assert int(before.replace(",", "")) == open_counter().count(TEXT) and int(after) == json.loads(done.stdout)["tokens"]
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,11 @@ class CompressionSettings(StrictModel):
 
     enabled: bool = True
     preserve: Annotated[
-        tuple[str, ...], Field(description="Inputs that are never compressed: section_<n> of context.md, or documents by name.")
+        tuple[str, ...],
+        Field(
+            description="Inputs that are never compressed: section_<n> of context.md, or documents by name. With cited_passages, "
+            "context.md keeps section 5 whole and as many verbatim passages as fit, those that section 5 cites first."
+        ),
     ] = ("section_0",)
     mode: Annotated[
         Literal["select", "rewrite"],

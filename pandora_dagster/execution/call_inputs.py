@@ -11,6 +11,7 @@ copy of the query, and a document that contains only the query (`raw_query`) is 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pandora_dagster.compression.verification.cited_passages import cited_passages
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.model_calls import CallRequest, InputDocument
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, Recipe
@@ -101,6 +102,13 @@ def _context_document(document: InputDocument | None, recipe: Recipe) -> InputDo
     if not recipe.input_sections:
         return document
     return InputDocument(CONTEXT_DOCUMENT, parsed.select(int(mark[1:]) for mark in recipe.input_sections).rstrip("\n"))
+
+
+def evidence_texts(request: CallRequest) -> dict[str, str]:
+    """Label -> the text that a statement citing it is compared with: context.md under it, its tool result, the source itself."""
+    documents = {document.name: "\n".join((document.text, *(item.text for item in document.items))) for document in request.documents}
+    texts = cited_passages(ContextDocument.parse(documents.get(CONTEXT_DOCUMENT, "")), documents.get("toolresults.md", ""))
+    return texts | {label: f"{texts.get(label, '')}\n\n{text}" for label, text in request.evidence.items()}
 
 
 def _without_query_copy(document: InputDocument, query: str) -> InputDocument:

@@ -157,8 +157,8 @@ def _variable_faults(loaded: LoadedRecipe) -> Iterator[str]:
 def _preserve_faults(loaded: LoadedRecipe) -> Iterator[str]:
     """The field `preserve` of `compression` may name only inputs of the call."""
     for name in loaded.recipe.compression.preserve:
-        if name not in loaded.recipe.input_docs and not re.fullmatch(r"section_\d", name):
-            yield f"compression.preserve: {name} is no input of the call: expected section_<n> or one of its input_docs"
+        if name not in loaded.recipe.input_docs and not re.fullmatch(r"section_\d|cited_passages", name):
+            yield f"compression.preserve: {name} is no input of the call: expected section_<n>, cited_passages or one of its input_docs"
 
 
 def _mode_faults(loaded: LoadedRecipe) -> Iterator[str]:

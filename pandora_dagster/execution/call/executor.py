@@ -22,7 +22,6 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
 from pandora_dagster.errors import ConfigurationError, DeferredError, DocumentError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.call.attempts import RetryBudget, attempt_call, fault_of, manual_answer
 from pandora_dagster.execution.call.call_account import CallAccount
-from pandora_dagster.execution.call.cited_passages import evidence_texts
 from pandora_dagster.execution.call.input_budget import InputFitter, PackTarget
 from pandora_dagster.execution.call.layer_routing import Routing, choose_layer
 from pandora_dagster.execution.call.prompt_packs import PackContents, build_pack, pack_text
@@ -31,7 +30,7 @@ from pandora_dagster.execution.call.recorded_inputs import recorded_case_text
 from pandora_dagster.execution.call.session_rate_limit import SUMMARIZING_ROLES, SessionRateLimit
 from pandora_dagster.execution.call.streaming import CallStream
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError, unrecoverable_fault
-from pandora_dagster.execution.call_inputs import CallInputs, gather_inputs
+from pandora_dagster.execution.call_inputs import CallInputs, evidence_texts, gather_inputs
 from pandora_dagster.execution.fit.call_budget import CallLimit, TokenRatioEstimator, observed_ratio, served_tokens_if_over
 
 LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}

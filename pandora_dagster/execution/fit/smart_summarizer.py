@@ -20,6 +20,7 @@ from pandora_dagster.errors import BudgetError, FactLossError
 from pandora_dagster.execution.call_inputs import CONTEXT_DOCUMENT
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction, framed_tokens
 from pandora_dagster.execution.fit.compression_log import CompressionLog, CompressionOutcome
+from pandora_dagster.execution.fit.judged_context import CITED_PASSAGES, select_for_judgement
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 
 _MAX_QUERY_TOKENS = 200
@@ -168,6 +169,8 @@ class SmartSummarizer:
     async def _compress_document(self, text: str, step: CompressionStep, recipe: LoadedRecipe, request: CallRequest) -> CompressionOutcome:
         """Compress one document to its target; the sections of context.md that the recipe preserves stay verbatim."""
         preserve = recipe.recipe.compression.preserve
+        if step.name == CONTEXT_DOCUMENT and CITED_PASSAGES in preserve:
+            return self._select_passages(text, step)
         query = self._focus_query(step, request)
         preserved = _preserved_sections(text, preserve) if step.name == CONTEXT_DOCUMENT else ()
         other_text = _remove_sections(text, preserved)
@@ -179,6 +182,19 @@ class SmartSummarizer:
         )
         outcome = await self._engine.compress(rest, site=request.site)
         return outcome if outcome.text is None else replace(outcome, text=_restore_sections(outcome.text, preserved))
+
+    def _select_passages(self, text: str, step: CompressionStep) -> CompressionOutcome:
+        """context.md of a call that judges section 5; raises BudgetError where section 5 does not fit whole."""
+        selected = select_for_judgement(text, step.target, self._counter.count)
+        if selected is None:
+            answer_tokens = self._counter.count(ContextDocument.parse(text).body(5))
+            raise BudgetError(
+                f"{step.name}: section 5 with {answer_tokens} tokens and the list of its sources are judged whole: "
+                f"expected at most {step.target} tokens",
+                over=step.tokens - step.target,
+                hint="Ask for a shorter answer, or give the recipe a larger token_budget.input.",
+            )
+        return CompressionOutcome(selected, self._counter.count(selected), step.tokens)
 
     def _focus_query(self, step: CompressionStep, request: CallRequest) -> str:
         """The query that focuses a compression; "" for documents whose content was chosen for the query already."""

@@ -178,3 +178,48 @@ def test_the_plan_says_what_it_would_do(counter, make_recipe):
     assert [step.name for step in plan.steps] == ["prior_turns"] and plan.over == 0
     assert plan.total_tokens > 1_000
     assert plan_of(InputDocument("tools", paragraphs(40))).over > 0
+
+
+REFERENCES = (
+    "### Source References\n\n- [1] `turns/turn_000001/context.md`\n- [2] `turns/turn_000002/context.md`\n- [3] `turns/turn_000003/context.md`"
+)
+FACT = "Chair number CH{n}00X costs ${n}49.00 at store{n}.example.com, and {filler}."
+
+
+def judged(answer: str, *, facts: int = 10) -> InputDocument:
+    """context.md whose section 2 quotes `facts` facts of turn 1 and of turn 2."""
+    turns = (
+        f"**Turn {turn}** (high) [{turn}]\n\n" + "\n".join(f"- {FACT.format(n=10 * turn + n, filler=FILLER)}" for n in range(facts))
+        for turn in (1, 2)
+    )
+    body = "\n\n".join(("### Relevant Prior Turns", *turns, REFERENCES))
+    return InputDocument(
+        "context.md", f"## 0. User Query\n\n{QUERY}\n\n## 2. Gathered Context\n\n{body}\n\n## 5. Synthesis\n\n{answer}\n\n"
+    )
+
+
+JUDGE = {
+    "input_sections": ("§0", "§2", "§5"),
+    "compression": CompressionSettings(preserve=("section_0", "section_5", "cited_passages")),
+}
+
+
+def test_a_judged_answer_is_whole_and_what_it_cites_comes_first(fitting_rig):
+    """Section 5 and each passage that is sent are verbatim; passages of another source go first, then those far from the answer."""
+    made = fitting_rig(**JUDGE)
+    answer = "Chair number CH2300X costs $2349.00 [2], and the store23.example.com sells it [2]."
+    made.call(documents=(judged(answer),))
+    sent = made.runtime.packs[0].document("context.md")
+    lines = [line for line in sent.splitlines() if line.startswith("- Chair")]
+    assert answer in sent and REFERENCES in sent and "passages left out for room]" in sent
+    assert f"- {FACT.format(n=23, filler=FILLER)}" in lines and all(line in judged(answer).text for line in lines)
+    assert len([line for line in lines if "CH2" in line]) > len([line for line in lines if "CH1" in line])
+    assert made.logged == []  # no compression ran
+
+
+def test_a_judged_answer_over_the_budget_halts(fitting_rig):
+    """Section 5 is never shortened: the HALT names its tokens, and says what to do."""
+    made = fitting_rig(**JUDGE)
+    with pytest.raises(HaltError, match=r"section 5 with \d+ tokens .* judged whole") as halted:
+        made.call(documents=(judged(paragraphs(16)),))
+    assert "shorter answer" in halted.value.hint and made.runtime.packs == []

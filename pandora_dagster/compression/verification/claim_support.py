@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from pandora_dagster.compression.verification.comparison import find_differences
-from pandora_dagster.compression.verification.forms import Form, FormKind, forms, unit_key
+from pandora_dagster.compression.verification.forms import Form, FormKind, forms
 from pandora_dagster.compression.verification.source_evidence import MIN_POLARITY_WORDS, SourceEvidence, clauses, numbers_of
 from pandora_dagster.compression.verification.statements import Statement, StatementKind, read_statements
 from pandora_dagster.language.cues import ends_as_question, negations
@@ -94,7 +94,7 @@ class _Judge:
             return ClaimVerdict(statement.text, (), "states a fact and cites no source")
         if not labels:
             return ClaimVerdict(statement.text, statement.labels)
-        if unit_key(statement.text) in evidence.normalized:
+        if evidence.quotes(statement.text):
             return ClaimVerdict(statement.text, statement.labels, is_verbatim=True)
         cited = ", ".join(f"[{label}]" for label in statement.labels)
         reason, source = next(self._faults(statement, statement_forms, evidence, cited), ("", ""))
@@ -136,7 +136,7 @@ class _Judge:
         if unknown := self._unknown_values(statement, statement_forms, evidence):
             yield f"{', '.join(unknown)}: not in {cited}", evidence.nearest_text(near)
         for quotation in _QUOTATION.findall(statement.text):
-            if unit_key(quotation) not in evidence.normalized and unit_key(quotation) not in self._query.normalized:
+            if not evidence.quotes(quotation) and not self._query.quotes(quotation):
                 yield f'the quotation "{_shorten(quotation)}" is not in {cited}', evidence.nearest_text(near)
         if not evidence.is_comparable_in(self._language):
             return

@@ -48,8 +48,13 @@ class SourceEvidence:
         return UnitIndex(self.text, self.language)
 
     @cached_property
-    def normalized(self) -> str:
+    def _normalized(self) -> str:
         return unit_key(self.text)
+
+    def quotes(self, text: str) -> bool:
+        """Whether the source has these words in this order, none as a part of a longer one: `$1,250` of `$1,250.50`."""
+        key = unit_key(text)
+        return key in self._normalized and re.search(rf"(?<!\w)(?<!\d[.,]){re.escape(key)}(?!\w|[.,]\d)", self._normalized) is not None
 
     @cached_property
     def _forms(self) -> tuple[Form, ...]:

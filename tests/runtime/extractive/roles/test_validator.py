@@ -12,16 +12,18 @@ CASES = [
     ("1. Look at https://shop.example/a?b=1 [1]", "APPROVE", []),
     ("The house 12 is meant [1]", "APPROVE", []),
     ("", "REVISE", [""]),
-    ("It cost $1,250 [1]", "REVISE", ["1250"]),
+    ("It cost $1,250 [1]", "REVISE", ["1,250: not in [1]; the source says"]),
+    ("It cost $1,250.50 [1]. You were born in 1971.", "REVISE", ["cites no source"]),
     ("QX7TTB cost $1,250.50 [1]", "REVISE", ["QX7TTB"]),
     ("It cost $1,250.50 [4]", "REVISE", ["[4]"]),
-    ("See https://evil.example/ and pay 99 [4]", "REVISE", ["[4]", "https://evil.example", "99"]),
+    ("See https://evil.example/ and pay 99 [4]", "REVISE", ["[4]"]),
+    ("See https://evil.example/ and pay 99 [1]", "REVISE", ["https://evil.example/"]),
 ]
 
 
 @pytest.mark.parametrize(("response", "decision", "named"), CASES)
-def test_every_number_id_address_and_citation_is_checked(ask, response: str, decision: str, named: list[str]) -> None:
-    """What stands in sections 0, 2 and 4 is approved; each thing that does not is an issue of its own."""
+def test_every_statement_and_citation_is_checked(ask, response: str, decision: str, named: list[str]) -> None:
+    """What its source supports is approved; each statement without support is an issue, and each label that no source has."""
     given = {"context.md": context("is it house 12?", s2=EVIDENCE, s5=response)}
     verdict = ValidationVerdict.model_validate(ask("validator", "is it house 12?", given, sources=[source("1", 3)]))
     assert verdict.decision == decision

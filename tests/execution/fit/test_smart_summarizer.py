@@ -180,9 +180,7 @@ def test_the_plan_says_what_it_would_do(counter, make_recipe):
     assert plan_of(InputDocument("tools", paragraphs(40))).over > 0
 
 
-REFERENCES = (
-    "### Source References\n\n- [1] `turns/turn_000001/context.md`\n- [2] `turns/turn_000002/context.md`\n- [3] `turns/turn_000003/context.md`"
-)
+REFERENCES = "### Source References\n\n- [1] `turns/turn_000001/context.md`\n- [2] `turns/turn_000002/context.md`"
 FACT = "Chair number CH{n}00X costs ${n}49.00 at store{n}.example.com, and {filler}."
 
 

@@ -16,7 +16,7 @@ from pandora_dagster.execution.fit.call_budget import TokenCountFunction
 from pandora_dagster.language.tokens import all_words
 
 CITED_PASSAGES = "cited_passages"
-"""The name under which a recipe's `compression.preserve` asks for this selection."""
+"""The name by which `preserve` of a recipe asks for this selection."""
 _ANSWER = 5
 _WHOLE_SECTIONS = (0, _ANSWER)
 _FENCE = re.compile(r"^\s*(?:```|~~~)")

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.compression.rolling_summary import Exchange
+from pandora_dagster.compression.verification.forms import FormKind
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.phase_outputs import Intent, QueryType
 from pandora_dagster.contracts.user.conversations import ConversationDigest
@@ -21,6 +22,14 @@ from pandora_dagster.runtime.extractive.extractive_runtime import ROLES, Extract
 from tests.runtime.extractive.packs import TOOLS, context, make_pack, section2, source, summary_line
 
 WORD = re.compile(r"[^\W_]+")
+REFUSAL_REASONS = (
+    "states a fact and cites no source",
+    "not in; date or time; the quotation is not in",
+    "has nothing of; of something else in the source; the source has in its place",
+    "another polarity; another force; exchanged with each other; another sign of its line",
+    "nothing; the source says",
+)
+"""The words of a refused statement, which `judge_claims` says around its own and those of the source."""
 FIELD_WORDS = ("high", "medium", "low", "full", "partial", "refresh", "none")
 FIXED_TEXTS = (*TEMPLATES.values(), *NO_RESULT.values(), *FIELD_WORDS, *get_args(Intent), *get_args(QueryType))
 FIXED = {w for text in FIXED_TEXTS for w in WORD.findall(text.lower())}
@@ -32,6 +41,7 @@ FIXED |= {
 FIXED |= {w.lower() for w in get_args(FactCategory)}
 FIXED |= {"approve", "revise", "fail", "coordinator", "synthesis", "preference", "fact"}
 FIXED |= {"left", "out"}  # the counted marks of a compression
+FIXED |= set(FormKind) | {w for text in REFUSAL_REASONS for w in WORD.findall(text)}
 PIECES = st.sampled_from(
     [
         "The Nordlys lamp cost $41.50.",

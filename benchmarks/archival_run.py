@@ -22,12 +22,14 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from itertools import count
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 
 import zstandard
+from dagster import DagsterInstance
 
 from benchmarks.speed import GIVEN
 from benchmarks.speed_import import generated
@@ -37,6 +39,7 @@ from pandora_dagster.archive.turn_archival import CONTEXT_FILE, PHASE, compressi
 from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import ContentType, Priority
 from pandora_dagster.contracts.model_calls import CallSite
+from pandora_dagster.defs.instance import add_archival_days
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.turns.cold_files import ZSTD_LEVEL, build_tar
 
@@ -94,7 +97,7 @@ def archival_run(root: Path) -> tuple[int, float, float]:
 
     settings = load_settings({"PANDORA_ROOT": str(root)})
     with open_instance(settings) as instance:
-        tags: dict[str, str] = dict(zip(_RANGE, ("2026-01-01", "2026-01-28"), strict=True))
+        tags: dict[str, str] = dict(zip(_RANGE, _days(instance), strict=True))
         quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
         done = defs.resolve_job_def("archival").execute_in_process(instance=instance, tags=tags, run_config=quiet)
         checks = {e.check_name: e.passed for e in done.get_asset_check_evaluations() if e.asset_key.path == ["archived_turns"]}
@@ -103,6 +106,12 @@ def archival_run(root: Path) -> tuple[int, float, float]:
         took = {str(e.step_key): e.step_success_data.duration_ms / 1000 for e in done.all_events if e.event_type_value == "STEP_SUCCESS"}
         turns = sum(int(str(m.metadata["turns"].value)) for m in done.asset_materializations_for_node("archived_turns"))
         return turns, took["archived_turns"], took["session_summaries"] + took["user_digests"]
+
+
+def _days(instance: DagsterInstance) -> tuple[str, str]:
+    """The first and the last day of the conversations, all of which become partitions, as an import makes them."""
+    keys = add_archival_days(instance, [date(2026, 1, day) for day in range(1, 29)])
+    return keys[0], keys[-1]
 
 
 def bare(root: Path) -> tuple[int, float, float]:

@@ -10,7 +10,7 @@ from itertools import starmap
 from pathlib import Path
 
 import typer
-from dagster import AssetCheckKey
+from dagster import AssetCheckKey, DailyPartitionsDefinition, DynamicPartitionsDefinition
 from import_graph import drawing, layers_of
 from package_listing import Module, read_package, top_level_imports, without_implied
 from prompt_decisions import DECISIONS
@@ -157,7 +157,9 @@ def _part(name: str, members: Sequence[Module]) -> str:
 
 
 def _partitions(definition: object) -> str:
-    return {"DynamicPartitionsDefinition": "turns", "DailyPartitionsDefinition": "days"}.get(type(definition).__name__, "")
+    if isinstance(definition, DynamicPartitionsDefinition):
+        return str(definition.name)
+    return "days" if isinstance(definition, DailyPartitionsDefinition) else ""
 
 
 def _decisions() -> str:

@@ -43,8 +43,8 @@ TURN_SIZE: ViewportSize = {"width": 1720, "height": 800}
 _MARGIN, _TITLE_HEIGHT = 24, 90
 """Pixels of the picture left of the turn's materialisation, and above it, where the turn and its state stand."""
 ARCHIVE_SIZE: ViewportSize = {"width": 1500, "height": 1150}
-FIRST_DAY, LAST_DAY, DAY = "2026-09-01", "2026-09-30", "2026-09-21"
-"""The example's days, and the one that is shown."""
+DAY = "2026-09-21"
+"""The day of the archive that is shown."""
 SHOWN = "response"
 """The phase whose materialisation is shown: it has an answer, a call and two gates."""
 
@@ -90,8 +90,8 @@ def long_conversation(environment: Mapping[str, str], file: Path) -> None:
 
 
 def archival(environment: Mapping[str, str]) -> None:
-    """The days of the example, in one run."""
-    days = ["--partition-range", f"{FIRST_DAY}...{LAST_DAY}"]
+    """The day that is shown; importing its conversation added its partition."""
+    days = ["--partition", DAY]
     selection = ["--select", "archived_turns,session_summaries,user_digests"]
     command = [sys.executable, "-m", "dagster", "asset", "materialize", *selection, *days, "-m", "pandora_dagster.definitions"]
     subprocess.run(  # noqa: S603 - our own command

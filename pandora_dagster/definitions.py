@@ -28,8 +28,8 @@ defs = dg.Definitions(
     assets=[
         *_TURN_ASSETS,
         batch_asset(_SETTINGS),
-        archive_asset(_SETTINGS),
-        *level_assets(_SETTINGS),
+        archive_asset(),
+        *level_assets(),
         cold_asset(),
         runs_asset(_SETTINGS),
         *prompt_assets(_SETTINGS),

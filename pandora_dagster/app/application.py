@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -68,8 +67,6 @@ class ArchivePorts:
     levels: LevelStore
     preamble: Callable[[Manifest], tuple[Message, ...]]
     """The messages before a recorded conversation's first turn."""
-    extend_first_day: Callable[[date], object]
-    """Stores the first day of the store where this day is before it."""
 
 
 @dataclass(frozen=True, slots=True)

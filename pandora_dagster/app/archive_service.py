@@ -73,12 +73,9 @@ class ArchiveService:
         return last_due_day(now, self.app.settings.zone, self.app.settings.archive_after_days)
 
     def due_days(self, now: datetime) -> frozenset[date]:
-        """The days with turns due at `now`; extends the store's first day to the oldest of them. Raises StoreError."""
+        """The days with turns due at `now`; raises StoreError."""
         ctx = open_archive(self.app)
-        due = frozenset(turn.day for turn in select_turns(replace(ctx, deps=replace(ctx.deps, clock=lambda: now))).due)
-        if due:
-            self.app.archive.extend_first_day(min(due))
-        return due
+        return frozenset(turn.day for turn in select_turns(replace(ctx, deps=replace(ctx.deps, clock=lambda: now))).due)
 
     def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport:
         """Archive the due turns of these days. Raises InputError for a day that is not due yet, StoreError."""

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -34,7 +34,6 @@ from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.files import read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
-from pandora_dagster.stores.disk.turn_directory import FirstDay
 from pandora_dagster.stores.erasure.file_erasure import DocumentEraser
 from pandora_dagster.stores.erasure.record_erasure import RecordEraser
 from pandora_dagster.stores.erasure.record_folder import SqliteRecordFolder
@@ -145,7 +144,6 @@ def _open_archive_ports(settings: Settings, counter: TokenMeasure, sessions: Ses
         holds=HoldFiles(root),
         levels=LevelFiles(root),
         preamble=Preambles(sessions).of_turn,
-        extend_first_day=lambda day: FirstDay(root).extend(day, configured=settings.first_day),
     )
 
 
@@ -219,7 +217,6 @@ def open_transfer_service(settings: Settings, stores: StoreAdapters) -> Transfer
         settings,
         stores.turns,
         ImportContext(stores.turns, stores.sessions, stores.index, stores.index.reader, stores.vectors),
-        stores.archive.extend_first_day,
     )
 
 
@@ -268,12 +265,6 @@ def open_inbox(settings: Settings) -> QueryFiles:
 def open_record_folder(folder: Path) -> RecordFolder:
     """A folder of records that another program writes, as Dagster's."""
     return SqliteRecordFolder(folder)
-
-
-def first_day(settings: Settings) -> date:
-    """The first day of a store: PANDORA_FIRST_DAY, or the first day with turns if that is earlier (decision 30,
-    docs/decisions/30-imported-turns.md)."""
-    return min(settings.first_day, FirstDay(settings.root).read() or settings.first_day)
 
 
 def read_source_record(path: Path, shape: type[SourceRecord]) -> SourceRecord:

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
-from pandora_dagster.archive.archive_selection import local_day
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.turn_storage import TurnStore
 from pandora_dagster.errors import DocumentError
@@ -22,18 +20,12 @@ class TransferService:
     settings: Settings
     turns: TurnStore
     ctx: ImportContext
-    extend_first_day: Callable[[date], object]
-    """Stores the first day of the store where this day is before it."""
 
     def import_conversations(
         self, lines: Iterable[bytes], *, where: str, progress: Callable[[ImportReport], None] = lambda report: None
     ) -> ImportReport:
-        """Import conversations, one per line; the report names the faults. A conversation older than all others extends the store's first
-        day. Raises StoreError."""
-        report = import_conversations(lines, self.ctx, where=where, progress=progress)
-        if report.oldest:
-            self.extend_first_day(local_day(report.oldest.isoformat(), self.settings.zone))
-        return report
+        """Import conversations, one per line; the report names the faults. Raises StoreError."""
+        return import_conversations(lines, self.ctx, where=where, progress=progress)
 
     def import_example(self) -> ImportReport:
         """Import the shipped example history."""

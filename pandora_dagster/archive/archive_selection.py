@@ -7,7 +7,6 @@ Candidates are rows of the turn index, and folders without a row. A manifest is 
 change. The archival run judges each turn again under its lock.
 """
 
-from bisect import bisect
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,18 +57,6 @@ def last_due_day(now: datetime, zone: ZoneInfo, after_days: int) -> date:
         return now.astimezone(zone).date() - timedelta(days=after_days + 1)
     except OverflowError as error:
         raise ValueError(f"{after_days} days before {now.date()}: before the calendar begins") from error
-
-
-def date_ranges(due: Collection[date], excluded: Collection[date]) -> tuple[tuple[date, date], ...]:
-    """The fewest ranges (first day, last day), oldest first, that contain every due day and no excluded one; each becomes one run."""
-    ranges: list[tuple[date, date]] = []
-    gaps = sorted(set(excluded) - set(due))
-    for day in sorted(set(due)):
-        if ranges and bisect(gaps, ranges[-1][1]) == bisect(gaps, day):  # no excluded day lies between
-            ranges[-1] = (ranges[-1][0], day)
-        else:
-            ranges.append((day, day))
-    return tuple(ranges)
 
 
 @dataclass(frozen=True, slots=True)

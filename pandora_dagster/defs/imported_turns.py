@@ -7,7 +7,7 @@ import dagster as dg
 
 from pandora_dagster.contracts.archive_records import DueTurn
 from pandora_dagster.defs.checked_asset import OWNER
-from pandora_dagster.defs.instance import remove_turn_partitions
+from pandora_dagster.defs.instance import add_archival_days, remove_turn_partitions
 from pandora_dagster.transfer.conversation_import import ImportReport
 
 ASSET, GROUP = "imported_turns", "archive"
@@ -20,7 +20,8 @@ def imported_turns_asset() -> dg.AssetSpec:
 
 
 def record_import(instance: dg.DagsterInstance, report: ImportReport, *, source: str, due: tuple[DueTurn, ...]) -> None:
-    """Report an import that stored turns as one event, and delete the partitions that earlier versions added for its turns.
+    """Report an import that stored turns as one event, add the days that archival takes next, and delete the partitions
+    that earlier versions added for its turns.
 
     `source`: the name of its file; `due`: the turns that the next archival run takes.
     """
@@ -28,7 +29,8 @@ def record_import(instance: dg.DagsterInstance, report: ImportReport, *, source:
     if not report.turns:
         return
     users = sorted({key.user for key in report.keys})
-    days = sorted({turn.day.isoformat() for turn in due})
+    days = sorted({turn.day for turn in due})
+    add_archival_days(instance, days)
     metadata = {
         "source": source,
         "turns": report.turns,
@@ -38,6 +40,5 @@ def record_import(instance: dg.DagsterInstance, report: ImportReport, *, source:
         "users": len(users),
         "turns_due_for_archival": len(due),
         **({"due_days": f"{len(days)} days from {days[0]} to {days[-1]}"} if days else {}),
-        **({"oldest": report.oldest.isoformat()} if report.oldest else {}),
     }
     instance.report_runless_asset_event(dg.AssetMaterialization(ASSET, metadata=metadata))

@@ -2,8 +2,9 @@
 
 import os
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from datetime import date
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from filelock import FileLock
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from pandora_dagster.app.store_adapters import first_day
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
@@ -25,19 +25,13 @@ TURNS = dg.DynamicPartitionsDefinition(name="turns")
 Imported turns have none: no phase runs for them."""
 
 
+ARCHIVAL_DAYS = dg.DynamicPartitionsDefinition(name="archival_days")
+"""One key per day that has turns due for archival or archived ones, `2026-01-31`. A day without turns has none."""
+
+
 def days(settings: Settings) -> dg.DailyPartitionsDefinition:
-    """The partitions of one day each, in the configured time zone, from the first day up to and including today."""
-    return _daily_partitions(settings, end_offset=1)
-
-
-def due_days(settings: Settings) -> dg.DailyPartitionsDefinition:
-    """The partitions of the days whose turns are due for archival: on day D the last key is D - 31 (with the default of 30 days)."""
-    return _daily_partitions(settings, end_offset=-settings.archive_after_days)
-
-
-def _daily_partitions(settings: Settings, *, end_offset: int) -> dg.DailyPartitionsDefinition:
-    """One partition a day from the first day of the store; the last one is `end_offset` days after yesterday."""
-    return dg.DailyPartitionsDefinition(start_date=first_day(settings).isoformat(), timezone=settings.timezone, end_offset=end_offset)
+    """The partitions of one day each, in the configured time zone, from PANDORA_FIRST_DAY up to and including today."""
+    return dg.DailyPartitionsDefinition(start_date=settings.first_day.isoformat(), timezone=settings.timezone, end_offset=1)
 
 
 # SQLite synchronization of Dagster's records. A turn commits to them some hundreds of times. Where an fsync takes 4 ms, a turn needs
@@ -114,6 +108,15 @@ def add_turn_partitions(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -
     remaining_names = map(str, keys)
     while name_batch := list(islice(remaining_names, _MAX_KEYS_PER_STATEMENT)):
         instance.add_dynamic_partitions(str(TURNS.name), name_batch)
+
+
+def add_archival_days(instance: dg.DagsterInstance, archival_days: Iterable[date]) -> Sequence[str]:
+    """Add a partition for each of these days that has none, oldest first; return the keys of all days in the order of Dagster's ranges."""
+    name = str(ARCHIVAL_DAYS.name)
+    existing_keys = instance.get_dynamic_partitions(name)
+    if new_keys := sorted({day.isoformat() for day in archival_days}.difference(existing_keys)):
+        instance.add_dynamic_partitions(name, new_keys)
+    return [*existing_keys, *new_keys]
 
 
 def remove_turn_partitions(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> int:

@@ -186,7 +186,7 @@ SCORES_JOB = dg.define_asset_job(
 
 
 def scores_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """`daily_prompt_scores`: at 05:30 in PANDORA_TIMEZONE, for the day before."""
+    """`daily_prompt_scores`: at 05:30 in PANDORA_TIMEZONE, for the day before; a day without calls has no run."""
     partitions = days(settings)
 
     @dg.schedule(
@@ -197,12 +197,18 @@ def scores_schedule(settings: Settings) -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Scores the prompts by the calls of the day before.",
     )
-    def daily_prompt_scores(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    def daily_prompt_scores(
+        context: dg.ScheduleEvaluationContext, scores: dg.ResourceParam[ScoreResource]
+    ) -> Iterator[dg.RunRequest | dg.SkipReason]:
         now = context.scheduled_execution_time
         day = (now.astimezone(settings.zone) - timedelta(days=1)).date().isoformat()
-        if day in partitions.get_partition_keys(current_time=now):
-            yield dg.RunRequest(run_key=day, partition_key=day)
-        else:
-            yield dg.SkipReason(f"{day}: before the first day of the store")
+        if day not in partitions.get_partition_keys(current_time=now):
+            yield dg.SkipReason(f"{day}: before PANDORA_FIRST_DAY")
+            return
+        try:
+            has_calls = bool(scores.open().layers(day))
+        except PandoraError as error:
+            raise failure(SCHEDULE, error) from error
+        yield dg.RunRequest(run_key=day, partition_key=day) if has_calls else dg.SkipReason(f"{day}: no model was called")
 
     return daily_prompt_scores

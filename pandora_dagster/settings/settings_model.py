@@ -101,7 +101,7 @@ class Settings(BaseModel):
         description="The time zone of days: of unnamed sessions, of Dagster's day partitions, of archival.",
     )
     first_day: Annotated[date, BeforeValidator(_parse_day), Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
-        date(2026, 1, 1), description="The first day partition in Dagster."
+        date(2026, 1, 1), description="The first day of the partitions of batches and prompt scores in Dagster."
     )
     keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _EXPECTED_SWITCH)] = Field(
         True, description="Whether prompt packs and raw answers are stored, credentials redacted."

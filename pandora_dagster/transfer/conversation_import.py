@@ -8,7 +8,6 @@ overlap: the caller's thread parses lines, one thread stores batches of turns, a
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime
 from hashlib import sha256
 from json import dumps
 
@@ -102,8 +101,6 @@ class ImportReport:
     unchanged: int = 0
     faults: tuple[str, ...] = ()
     keys: tuple[TurnKey, ...] = ()
-    oldest: datetime | None = None
-    """The earliest time of all turns of the lines, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +232,9 @@ def _import_line(line: bytes, where: str, ctx: ImportContext, pipeline: _ImportP
         return replace(report, faults=(*report.faults, str(error)))
     if isinstance(opened, SessionRecord):
         pipeline.unchanged += [TurnKey(UserId(opened.user_id), number) for number in opened.numbers]
-        report = replace(report, unchanged=report.unchanged + 1)
-        timestamps = [message_time(turn.messages[0], conversation.created_at) for turn in split_turns(conversation.messages)[1]]
-    else:
-        pipeline.add(opened)
-        timestamps = [draft.manifest.created_at for draft in opened.drafts]
-    datetimes = [datetime.fromisoformat(timestamp) for timestamp in timestamps]
-    return replace(report, oldest=min((*datetimes, *([report.oldest] if report.oldest else [])), default=None))
+        return replace(report, unchanged=report.unchanged + 1)
+    pipeline.add(opened)
+    return report
 
 
 def _open_conversation(conversation: Conversation, ctx: ImportContext, where: str) -> _OpenConversation | SessionRecord:

@@ -1,15 +1,11 @@
 """The application: what its doors use, over a real store."""
 
-import json
-from datetime import date
-
 import pytest
 
 from pandora_dagster.app import open_app
 from pandora_dagster.app.recipe_admin import TOOL_NAMES
 from pandora_dagster.errors import BadIdError, InputError, RecipeValidationError
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.disk.turn_directory import FirstDay
 from tests.governance.recipe_copies import copied, edit
 from tests.phases.rig import open_rig
 
@@ -71,29 +67,6 @@ def test_a_turn_without_user_and_session_has_the_configured_ones(rig):
     key = rig.app.start("hello")
     manifest = rig.turn(key).manifest
     assert manifest.user_id == "me" and manifest.session_id == f"day-{manifest.created_at[:10]}"
-
-
-def test_an_import_cut_off_before_the_first_day_is_noted_notes_it_when_it_runs_again(rig, monkeypatch):
-    """Though it stores nothing then; with each turn's own time, where its first message has one."""
-    line = json.dumps(
-        {
-            "id": "c1",
-            "user_id": "ben",
-            "created_at": "2019-01-05T10:00:00Z",
-            "messages": [{"role": "user", "content": "hello", "timestamp": "2019-01-03T10:00:00Z"}, {"role": "user", "content": "again"}],
-        }
-    ).encode()
-
-    def dies(self, day, *, configured):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(FirstDay, "extend", dies)
-        rig.app.transfer.import_conversations([line], where="x")
-    note = FirstDay(rig.app.settings.root)
-    assert note.read() is None
-    report = rig.app.transfer.import_conversations([line], where="x")
-    assert report.unchanged == 1 and not report.turns and note.read() == date(2019, 1, 3)
 
 
 def test_the_example_is_imported_once_and_answers(tmp_path):

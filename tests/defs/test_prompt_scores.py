@@ -26,6 +26,7 @@ class FakeScores:
     """The evaluation in memory, and the resource that opens it."""
 
     by_version: Mapping[tuple[str, str, str], CallMetrics] = field(default_factory=dict)
+    by_layer: Mapping[str, CallMetrics] = field(default_factory=lambda: {"MIND": made(3, 1)})
     found: Sequence[VersionComparison] = ()
     broken: bool = False
 
@@ -39,7 +40,7 @@ class FakeScores:
         return self.by_version
 
     def layers(self, day: str) -> Mapping[str, CallMetrics]:
-        return {"MIND": made(3, 1)}
+        return self.by_layer
 
     def failures(self, day: str) -> Sequence[FailureGroup]:
         return group_failures([Failure("reflection", "ab12", "retried", "2026", "c1", "ann:turn_000001", "2 retries")])
@@ -90,22 +91,25 @@ def test_gate_failures_are_reported_by_kind():
 
 
 @pytest.mark.parametrize(
-    ("zone", "at", "day"),
+    ("zone", "at", "scores", "day"),
     [
-        ("Europe/Berlin", datetime(2026, 3, 2, 4, 30, tzinfo=UTC), "2026-03-01"),
-        ("Pacific/Auckland", datetime(2026, 3, 1, 16, 30, tzinfo=UTC), "2026-03-01"),
-        ("UTC", datetime(2020, 1, 1, 5, 30, tzinfo=UTC), None),
+        ("Europe/Berlin", datetime(2026, 3, 2, 4, 30, tzinfo=UTC), FakeScores(), "2026-03-01"),
+        ("Pacific/Auckland", datetime(2026, 3, 1, 16, 30, tzinfo=UTC), FakeScores(), "2026-03-01"),
+        ("UTC", datetime(2020, 1, 1, 5, 30, tzinfo=UTC), FakeScores(), None),
+        ("UTC", datetime(2026, 3, 2, 5, 30, tzinfo=UTC), FakeScores(by_layer={}), None),
     ],
 )
-def test_each_morning_the_day_before_is_scored(zone, at, day):
-    """By the days of the configured zone, all three assets; a day before the store's first is no error."""
+def test_each_morning_the_day_before_is_scored(zone, at, scores, day):
+    """By the days of the configured zone, all three assets; a day before the first one, and a day without calls, is skipped."""
     settings = load_settings({"PANDORA_ROOT": "/nowhere", "PANDORA_TIMEZONE": zone, "PANDORA_FIRST_DAY": "2026-01-01"})
     graph = dg.Definitions(
-        assets=prompt_assets(settings), jobs=[SCORES_JOB], schedules=[scores_schedule(settings)], resources={"scores": FakeScores()}
+        assets=prompt_assets(settings), jobs=[SCORES_JOB], schedules=[scores_schedule(settings)], resources={"scores": scores}
     )
     schedule = graph.resolve_schedule_def(SCHEDULE)
     with dg.DagsterInstance.ephemeral() as instance:
-        context = dg.build_schedule_context(instance=instance, scheduled_execution_time=at, repository_def=graph.get_repository_def())
+        context = dg.build_schedule_context(
+            instance=instance, scheduled_execution_time=at, resources=graph.resources, repository_def=graph.get_repository_def()
+        )
         data = schedule.evaluate_tick(context)
     assert [request.partition_key for request in data.run_requests] == ([day] if day else [])
     selected = graph.resolve_job_def(SCORES_JOB.name).asset_layer.selected_asset_keys

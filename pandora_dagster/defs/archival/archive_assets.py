@@ -11,12 +11,11 @@ from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedDayRo
 from pandora_dagster.contracts.lineage import document_id
 from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.imported_turns import ASSET as IMPORTED_TURNS
-from pandora_dagster.defs.instance import due_days, remove_turn_partitions
+from pandora_dagster.defs.instance import ARCHIVAL_DAYS, remove_turn_partitions
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow.phase_spec import PhaseRole
 from pandora_dagster.phases.flow.phase_table import phase_in_role
-from pandora_dagster.settings import Settings
 
 ASSET, GROUP = "archived_turns", "archive"
 _PROGRESS_INTERVAL_TURNS = 100
@@ -50,19 +49,19 @@ _CHECKS: dict[str, str] = {
 }
 
 
-def archive_asset(settings: Settings) -> dg.AssetsDefinition:
+def archive_asset() -> dg.AssetsDefinition:
     """`archived_turns`, partitioned by day; a range of days is one run."""
 
     # the graph shows the dependency on turns; no partition of a turn belongs to one of a day
     summary_dep = dg.AssetDep(phase_in_role(PhaseRole.SUMMARY), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
 
     @checked_asset(
-        ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[summary_dep, IMPORTED_TURNS], partitions=due_days(settings), single_run=True
+        ASSET, _DESCRIPTION, group=GROUP, checks=_CHECKS, deps=[summary_dep, IMPORTED_TURNS], partitions=ARCHIVAL_DAYS, single_run=True
     )
     def archived_turns(
         context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:
-        keys = [date.fromisoformat(key) for key in context.partition_keys]
+        keys = sorted(date.fromisoformat(key) for key in context.partition_keys)
         service = archive.open()
         try:
             report = service.run(keys, run_id=context.run.run_id, on_row=_Progress(context))

@@ -12,10 +12,9 @@ from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelRow,
 from pandora_dagster.defs.archival.archive_assets import ASSET as ARCHIVED_TURNS
 from pandora_dagster.defs.archival.archive_assets import GROUP
 from pandora_dagster.defs.checked_asset import checked_asset, failure
-from pandora_dagster.defs.instance import due_days
+from pandora_dagster.defs.instance import ARCHIVAL_DAYS
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
-from pandora_dagster.settings import Settings
 
 NARRATIVES, DIGESTS, CHECK = "session_summaries", "user_digests", "sources_linked"
 _MAX_TABLE_ROWS = 500
@@ -43,18 +42,18 @@ _CHECK_DESCRIPTIONS = {
 }
 
 
-def level_assets(settings: Settings) -> list[dg.AssetsDefinition]:
+def level_assets() -> list[dg.AssetsDefinition]:
     """`session_summaries` after `archived_turns`, `user_digests` after it, by day; a range of days is one run."""
-    return [_level_asset(NARRATIVES, ARCHIVED_TURNS, settings), _level_asset(DIGESTS, NARRATIVES, settings)]
+    return [_level_asset(NARRATIVES, ARCHIVED_TURNS), _level_asset(DIGESTS, NARRATIVES)]
 
 
-def _level_asset(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
+def _level_asset(name: str, after: str) -> dg.AssetsDefinition:
     """The asset of one level, which depends on the asset `after`."""
     checks = {CHECK: _CHECK_DESCRIPTIONS[name]}
 
-    @checked_asset(name, _DESCRIPTIONS[name], group=GROUP, checks=checks, deps=[after], partitions=due_days(settings), single_run=True)
+    @checked_asset(name, _DESCRIPTIONS[name], group=GROUP, checks=checks, deps=[after], partitions=ARCHIVAL_DAYS, single_run=True)
     def level(context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]) -> Iterator[dg.MaterializeResult[Any]]:
-        days = [date.fromisoformat(key) for key in context.partition_keys]
+        days = sorted(date.fromisoformat(key) for key in context.partition_keys)
         rows: dict[LevelSubject, LevelRow] = {}
         service = archive.open()
         try:

@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import MAX_TURN_NUMBER, TurnKey, UserId, turn_number, user_id
-from pandora_dagster.errors import BadIdError, DocumentError, StoreError, UnknownTurnError
+from pandora_dagster.errors import BadIdError, StoreError, UnknownTurnError
 from pandora_dagster.stores.disk.file_locks import file_lock
-from pandora_dagster.stores.disk.files import disk_errors, encode_text, read_text, write_atomic
+from pandora_dagster.stores.disk.files import disk_errors, write_atomic
 from pandora_dagster.stores.disk.layout import REVISIONS, Layout
 
 _COUNTER = ".last_number"
@@ -131,34 +130,3 @@ def _user_of_folder(entry: Path) -> UserId | None:
         return user_id(entry.name) if entry.is_dir() else None
     except BadIdError:
         return None
-
-
-_FIRST_DAY = "first_day"
-
-
-class FirstDay:
-    """The day of the oldest turn, in `<root>/first_day` as one ISO date, where it is before the first day of the settings.
-
-    Dagster's day partitions begin at the earlier of the two. An import stores the first day of its turns, an archival run that of the turns
-    that are due. An unreadable file counts as missing.
-    """
-
-    def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
-        self._root, self._lock_seconds = root, lock_seconds
-
-    def read(self) -> date | None:
-        """The stored day, None where there is none."""
-        try:
-            return date.fromisoformat(read_text(self._root / _FIRST_DAY, limit=100).strip())
-        except (DocumentError, ValueError):
-            return None
-
-    def extend(self, day: date, *, configured: date) -> bool:
-        """Store `day` where it is before `configured`, the day of the settings, and the stored day; True where it is. Raises StoreError."""
-        if day >= configured or ((stored := self.read()) and day >= stored):
-            return False
-        with file_lock(self._root / f".{_FIRST_DAY}.lock", what="the first day of the store", seconds=self._lock_seconds):
-            if (stored := self.read()) and day >= stored:
-                return False
-            write_atomic(self._root / _FIRST_DAY, encode_text(_FIRST_DAY, f"{day.isoformat()}\n"))
-        return True

@@ -3,6 +3,7 @@
 import json
 import os
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -16,22 +17,26 @@ from pandora_dagster.contracts.archive_records import Hold
 from pandora_dagster.contracts.enums import Priority, TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.user.summary_levels import LevelSubject
+from pandora_dagster.defs.archival import archival_schedule as archival_schedule_module
 from pandora_dagster.defs.archival.archival_schedule import (
     ALARM,
     ARCHIVAL_JOB,
     CHECK,
     SCHEDULE,
+    AlarmCursor,
     archival_schedule,
     missed_archival_check,
     missed_archival_sensor,
 )
 from pandora_dagster.defs.archival.archive_assets import ASSET, archive_asset
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES, level_assets
-from pandora_dagster.defs.instance import TURNS, add_turn_partitions, due_days
+from pandora_dagster.defs.instance import ARCHIVAL_DAYS, TURNS, add_archival_days, add_turn_partitions
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
 
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+NIGHT = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
+"""The time of the schedule, today."""
 CHECKS = ("no_fact_changed", "originals_restorable", "within_target", "index_agrees", "nothing_left_behind")
 
 
@@ -62,7 +67,7 @@ def definitions(app, archive=ArchiveResource):
     """As a code location loads them now."""
     archive = archive(root=str(app.settings.root), runtime="extractive")
     return dg.Definitions(
-        assets=[archive_asset(app.settings), *level_assets(app.settings), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
+        assets=[archive_asset(), *level_assets(), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
         asset_checks=[missed_archival_check(app.settings)],
         jobs=[ARCHIVAL_JOB],
         schedules=[archival_schedule(app.settings)],
@@ -72,6 +77,8 @@ def definitions(app, archive=ArchiveResource):
 
 
 def run(graph, instance, first, last=None):
+    """Run the days that are partitions from `first` to `last`; a day that the schedule has not added is added, as the UI allows."""
+    add_archival_days(instance, [date.fromisoformat(day) for day in (first, last or first)])
     job = graph.resolve_job_def("archival")
     if last is None:
         return job.execute_in_process(instance=instance, partition_key=first, raise_on_error=False)
@@ -111,10 +118,11 @@ def test_a_range_of_days_is_archived_in_one_run(graph, app, instance):
     first, last = min(days), max(days)
     keys = list(app.turns.keys(None))
     add_turn_partitions(instance, [*keys, TurnKey.parse("ann:turn_000001")])
+    assert tick(graph, instance, NIGHT) == [(first, last)]
     result = run(graph, instance, first, last)
     assert result.success
     made = {m.partition: m.metadata for m in result.asset_materializations_for_node(ASSET)}
-    assert set(made) >= set(days) and len(made) == (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
+    assert set(made) == set(days) == set(instance.get_dynamic_partitions(ARCHIVAL_DAYS.name)), "an empty day has no partition"
     for day, turns in days.items():
         rows = [r.data for r in made[day]["documents_table"].records]
         assert {r["turn"] for r in rows} == {str(t) for t in turns} and made[day]["turns"].value == len(turns)
@@ -123,10 +131,8 @@ def test_a_range_of_days_is_archived_in_one_run(graph, app, instance):
         for r in rows:
             assert (app.settings.root / r["cold"]).is_file() and r["tokens_after"] <= r["tokens_before"]
             assert r["whole"] or (r["runtime"] == "extractive" and r["facts_kept"] <= r["facts"])
-    empty = [m for day, m in made.items() if day not in days]
-    assert all(m["turns"].value == 0 and m["ratio"].value == 1.0 for m in empty)
     found = checks(result)
-    assert {name for name, e in found.items() if e.passed} == set(CHECKS), "the days after the range had no night yet"
+    assert {name for name, e in found.items() if e.passed} == {*CHECKS, CHECK}
     assert found["no_fact_changed"].metadata["day"].value == f"{first} to {last}"
     assert {r.data["day"] for r in found["originals_restorable"].metadata["days"].records} == set(made)
     assert instance.get_dynamic_partitions("turns") == ["ann:turn_000001"]
@@ -138,7 +144,7 @@ def test_sessions_and_users_follow_the_turns(graph, app, instance):
     """Each day tells of its sessions and users; the links prove that nothing is lost; a session that cannot be reported fails the check and
     is named, the next run makes it up."""
     days = days_of(app)
-    first, last = min(days), max(days)
+    ((first, last),) = tick(graph, instance, NIGHT)
     result = run(graph, instance, first, last)
     assert result.success and checks(result, NARRATIVES)["sources_linked"].passed and checks(result, DIGESTS)["sources_linked"].passed
     for asset, wanted in ((NARRATIVES, lambda m: f"{m.user_id}, session {m.session_id}"), (DIGESTS, lambda m: m.user_id)):
@@ -179,19 +185,17 @@ def test_a_link_that_is_lost_fails_the_check_of_its_level(app, instance):
 
 
 def test_many_spans_are_five_runs_the_newest_day_among_them(graph, app, instance):
-    """What is free again on many days far apart comes night by night: the oldest first, and the day that became due each time."""
-    reply = '{"id": "c%d", "user_id": "ann", "created_at": "2026-0%d-05T10:00:00Z", "messages": [{"role": "user", "content": "Hello."}]}'
-    lines = [(reply % (month, month)).encode() for month in range(2, 10)]
+    """What is free again on many days far apart comes night by night: the oldest first, and the newest day each time."""
+    reply = '{"id": "c%d", "user_id": "ann", "created_at": "2026-0%d-%02dT10:00:00Z", "messages": [{"role": "user", "content": "Hello."}]}'
+    lines = [(reply % (number, number // 2 + 2, 5 + number % 2)).encode() for number in range(13)]
     assert not app.transfer.import_conversations(lines, where="months").faults
-    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
-    newest = due_days(app.settings).get_last_partition_key()
-    graph = definitions(app)
-    assert run(graph, instance, min(days_of(app)), newest).success
+    ((first, last),) = tick(graph, instance, NIGHT)
+    assert run(graph, instance, first, last).success and tick(graph, instance, NIGHT) == []
     ctx = open_archive(app)
-    for number in range(1, 9):
+    for number in range(1, 14, 2):
         restore(TurnKey(UserId("ann"), number), ctx)
         unpin(TurnKey(UserId("ann"), number), ctx)
-    assert tick(graph, instance, at) == ["2026-02-05", "2026-03-05", "2026-04-05", "2026-05-05", newest]
+    assert tick(graph, instance, NIGHT) == ["2026-02-05", "2026-03-05", "2026-04-05", "2026-05-05", "2026-08-05"]
 
 
 def test_a_damaged_object_and_a_damaged_turn_fail_their_checks_alone(graph, app, instance):
@@ -219,76 +223,107 @@ def test_a_damaged_object_and_a_damaged_turn_fail_their_checks_alone(graph, app,
     assert found["originals_restorable"].metadata["days"].records[0].data["faulty"] == 1
 
 
-def test_a_day_that_is_not_due_is_no_partition(graph, app):
-    """A day to come, and one whose turns are too young, cannot be asked for."""
-    last = due_days(app.settings).get_last_partition_key()
-    assert last == (datetime.now(UTC).date() - timedelta(days=31)).isoformat()
+def test_a_day_that_is_not_due_is_refused(graph, app, instance):
+    """Somebody adds a day whose turns are too young: its run fails with the days that are due; the schedule does not repeat it."""
+    day = (datetime.now(UTC).date() - timedelta(days=3)).isoformat()
+    result = run(graph, instance, day)
+    (failed,) = result.get_step_failure_events()[:1]
+    assert not result.success and f"{day}: its turns are not due yet" in failed.event_specific_data.error_display_string
+    ((first, last),) = tick(graph, instance, NIGHT)
+    assert last < day and checks(run(graph, instance, first, last))[CHECK].passed
 
 
-def test_the_archival_run_takes_the_day_that_became_due_and_what_is_left(graph, app, instance):
-    """The first run makes up all that waits; the next takes its day; a turn that is free again brings its day with it; a
-    night that was missed is made up, and raises the alarm until then."""
+def test_the_archival_run_takes_what_is_due_and_what_is_left(graph, app, instance):
+    """The first run makes up all that waits; a night on which nothing is due starts none; a turn that is free again brings its day."""
     days = days_of(app)
     held = days[min(days)][0]
     pin(held, open_archive(app))
-    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
-    due = (at.date() - timedelta(days=31)).isoformat()
-    ((first, last),) = tick(graph, instance, at)
-    assert last == due and first == min(d for d in days if days[d] != [held])
+    ((first, last),) = tick(graph, instance, NIGHT)
+    assert (first, last) == (min(d for d in days if days[d] != [held]), max(days))
     assert run(graph, instance, first, last).success
-    assert tick(graph, instance, at) == [due], "nothing waits: the day itself, whatever came to be due"
+    assert tick(graph, instance, NIGHT) == [] and tick(graph, instance, NIGHT + timedelta(days=2)) == []
 
     unpin(held, open_archive(app))
-    assert tick(graph, instance, at) == [min(days), due]
+    assert tick(graph, instance, NIGHT) == [min(days)]
     back = days[max(days)][-1]
     restore(back, open_archive(app))
-    assert tick(graph, instance, at) == [min(days), due], "a restored turn is held"
+    assert tick(graph, instance, NIGHT) == [min(days)], "a restored turn is held"
     unpin(back, open_archive(app))
-    assert tick(graph, instance, at) == [min(days), max(days), due]
-
-    two_later = at + timedelta(days=2)
-    assert tick(graph, instance, two_later)[-1] == (
-        (date.fromisoformat(due) + timedelta(days=1)).isoformat(),
-        (date.fromisoformat(due) + timedelta(days=2)).isoformat(),
-    )
+    assert tick(graph, instance, NIGHT) == sorted([min(days), max(days)])
 
 
-def test_a_missed_archival_run_raises_an_alarm_until_it_is_made_up(graph, app, instance):
-    """The sensor fails the check where an archival run is missing, says so once, and passes it when a run made the archival run up."""
-    days = due_days(app.settings).get_partition_keys()
-    sensor = graph.resolve_sensor_def(ALARM)
+def alarm_at(graph, instance, monkeypatch, moment, cursor):
+    """What the sensor reports at this moment, and its cursor."""
 
-    def look(cursor):
-        return sensor(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph))
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return moment
 
-    assert isinstance(look(None), dg.SkipReason), "before the first night none was missed"
-    assert run(graph, instance, days[-4]).success
-    found = look(None)
-    (report,) = found.asset_events
-    assert not report.passed and report.check_name == CHECK and days[-3] in report.description
-    assert isinstance(look(found.cursor), dg.SkipReason)
-    result = run(graph, instance, days[-3], days[-1])
+    monkeypatch.setattr(archival_schedule_module, "datetime", Clock)
+    with set_defs_state_storage(instance.defs_state_storage):
+        sensor = graph.resolve_sensor_def(ALARM)
+        found = sensor(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph, resources=graph.resources))
+    return list(found.asset_events or ()), found.cursor
+
+
+def test_a_missed_archival_run_raises_an_alarm_until_it_is_made_up(graph, app, instance, monkeypatch):
+    """What is due when the schedule ticks and six hours later fails the check, once; what was imported since then does not; the sensor adds
+    the days; a run that archives them passes the check again."""
+    days = days_of(app)
+    look = partial(alarm_at, graph, instance, monkeypatch)
+    events, cursor = look(NIGHT - timedelta(hours=4), None)
+    assert not events and set(instance.get_dynamic_partitions(ARCHIVAL_DAYS.name)) == set(days)
+    events, cursor = look(NIGHT + timedelta(hours=5), cursor)
+    assert not events, "a run may take six hours"
+    (report,), cursor = look(NIGHT + timedelta(hours=7), cursor)
+    assert not report.passed and report.check_name == CHECK and min(days) in report.description
+    events, cursor = look(NIGHT + timedelta(hours=8), cursor)
+    assert not events
+    result = run(graph, instance, min(days), max(days))
     assert result.success and checks(result)[CHECK].passed
-    assert look(found.cursor).asset_events[0].passed
+    (report,), cursor = look(NIGHT + timedelta(hours=9), cursor)
+    assert report.passed
+    imported(app, "2023-05-08T10:00:00Z")
+    events, cursor = look(NIGHT + timedelta(hours=10), cursor)
+    assert not events and instance.get_dynamic_partitions(ARCHIVAL_DAYS.name)[-1] == "2023-05-08"
+    (report,), cursor = look(NIGHT + timedelta(days=1, hours=7), cursor)
+    assert not report.passed and "2023-05-08: not archived" in report.description
 
 
-def test_an_import_while_the_definitions_are_loaded_does_not_stop_the_archival_run(graph, app, instance):
-    """The day that became due is archived; turns before the loaded first day wait, without an alarm, until the definitions are loaded
-    again; then their day is one of the archival run's, and the empty days between are no missed archival runs."""
-    newest = due_days(app.settings).get_last_partition_key()
-    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
-    assert run(graph, instance, min(days_of(app)), newest).success
-    reply = (
-        '{"id": "old", "user_id": "ann", "created_at": "2023-05-08T10:00:00Z", "messages": [{"role": "user", "content": "Hello there."}]}'
-    )
-    app.transfer.import_conversations([reply.encode()], where="old.jsonl")
-    assert due_days(app.settings).get_first_partition_key() == "2023-05-08"
-    assert tick(graph, instance, at) == [newest]
-    again = definitions(app)
-    assert tick(again, instance, at) == ["2023-05-08", newest]
-    assert run(again, instance, "2023-05-08").success and tick(again, instance, at) == [newest]
-    sensor = again.resolve_sensor_def(ALARM)
-    assert isinstance(sensor(dg.build_sensor_context(instance=instance, definitions=again)), dg.SkipReason)
+def test_a_daemon_that_was_down_at_the_time_of_the_schedule_reports_it(app, instance, monkeypatch):
+    """The day became due at midnight and its run was missed at 02:00; the sensor, which comes up at 09:00, says so."""
+    midnight = NIGHT.replace(hour=0)
+    imported(app, (midnight - timedelta(days=31) + timedelta(hours=9)).isoformat())
+    graph = definitions(app)
+    ((first, last),) = tick(graph, instance, midnight - timedelta(hours=22))
+    assert run(graph, instance, first, last).success
+    look = partial(alarm_at, graph, instance, monkeypatch)
+    events, cursor = look(midnight - timedelta(hours=3), None)
+    assert not events
+    (report,), _ = look(midnight + timedelta(hours=9), cursor)
+    assert not report.passed and (midnight - timedelta(days=31)).date().isoformat() in report.description
+
+
+def test_a_cursor_of_an_older_version_is_no_error(graph, instance, monkeypatch):
+    """It held the missed days, with commas."""
+    events, cursor = alarm_at(graph, instance, monkeypatch, NIGHT, "2026-01-03,2026-01-04")
+    assert not events and AlarmCursor.parse(cursor).evaluated == NIGHT
+
+
+def imported(app, at, user="ann"):
+    """One turn of this moment, imported."""
+    line = {"id": at, "user_id": user, "created_at": at, "messages": [{"role": "user", "content": "Hello there."}]}
+    assert not app.transfer.import_conversations([json.dumps(line).encode()], where="old.jsonl").faults
+
+
+def test_an_import_while_the_definitions_are_loaded_is_archived_the_next_night(graph, app, instance):
+    """Its day becomes a partition of the graph that was loaded before; days between have none."""
+    days = days_of(app)
+    assert tick(graph, instance, NIGHT) == [(min(days), max(days))] and run(graph, instance, min(days), max(days)).success
+    imported(app, "2023-05-08T10:00:00Z")
+    assert tick(graph, instance, NIGHT) == ["2023-05-08"]
+    assert run(graph, instance, "2023-05-08").success and tick(graph, instance, NIGHT) == []
 
 
 def test_a_restoring_that_was_cut_off_is_settled_by_the_archival_run(graph, app, instance):
@@ -319,22 +354,3 @@ def test_a_document_over_its_target_is_reported(graph, app, instance):
     over = not record.whole and record.tokens_after > record.target
     assert found.passed is not over and found.severity is dg.AssetCheckSeverity.WARN
     assert over or row["whole"], "the query is kept word by word, and is longer than four tenths of the text"
-
-
-def test_an_import_of_older_turns_extends_the_days(app, tmp_path):
-    """The first partition is the day of the oldest turn, once definitions are loaded again; a year that cannot be is not believed."""
-    reply = (
-        '{"id": "old-%d", "user_id": "ann", "created_at": "%s", "messages": [{"role": "user", "content": "The oak desk costs 248 euros."}]}'
-    )
-    before = due_days(app.settings).get_first_partition_key()
-    assert before == app.settings.first_day.isoformat()
-    app.transfer.import_conversations([(reply % (1, "2023-05-08T23:30:00-04:00")).encode()], where="old.jsonl")
-    assert due_days(app.settings).get_first_partition_key() == "2023-05-09"
-    app.transfer.import_conversations([(reply % (2, "2024-05-08T10:00:00Z")).encode()], where="old.jsonl")
-    assert due_days(app.settings).get_first_partition_key() == "2023-05-09"
-    app.transfer.import_conversations([(reply % (3, "0001-01-01T00:00:00Z")).encode()], where="old.jsonl")
-    assert due_days(app.settings).get_first_partition_key() == "2000-01-01"
-    (tmp_path / "first_day").write_text("no day\n")
-    assert due_days(app.settings).get_first_partition_key() == before
-    ArchiveResource(root=str(tmp_path), runtime="extractive").open().due_days(datetime.now(UTC))
-    assert due_days(app.settings).get_first_partition_key() == "2000-01-01", "the night looks at every turn"

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from pandora_dagster.api.connection_limits import TimedHttpProtocol
 from pandora_dagster.api.guard import Guard
-from pandora_dagster.api.html_pages import make_pages
+from pandora_dagster.api.pages.html_pages import make_pages
 from pandora_dagster.api.routes import make_app
 from pandora_dagster.api.turn_worker import TurnWorker
 from pandora_dagster.app import App
@@ -35,10 +35,12 @@ def serve(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None])
             turns.close()
 
 
-def serve_pages(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve the pages of the archive until SIGINT or SIGTERM. Raises InputError for an address that cannot be bound."""
+def serve_pages(app: App, guard: Guard, *, port: int, dagster: str = "", on_ready: Callable[[str], None]) -> None:
+    """Serve the pages of the archive until SIGINT or SIGTERM; they link to Dagster's web UI at the address `dagster`.
+
+    Raises InputError for an address that cannot be bound."""
     with _until_signal(), _listening_socket(guard.host, port) as listener:
-        _run(make_pages(app, guard), listener, on_ready)
+        _run(make_pages(app, guard, dagster=dagster), listener, on_ready)
 
 
 def _run(app: Starlette, listener: socket.socket, on_ready: Callable[[str], None]) -> None:

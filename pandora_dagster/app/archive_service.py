@@ -10,7 +10,7 @@ from pandora_dagster.app.application import App
 from pandora_dagster.app.composition import print_notice
 from pandora_dagster.archive.archive_run import OnRow, archive_turns
 from pandora_dagster.archive.archive_selection import ArchiveSelection, last_due_day, local_day, select_turns
-from pandora_dagster.archive.day_verification import archived_turns
+from pandora_dagster.archive.day_verification import MAX_ROWS, archived_turns
 from pandora_dagster.archive.day_verification import verify_days as verify_archived_days
 from pandora_dagster.archive.level_runs import LevelContext, LevelRules
 from pandora_dagster.archive.level_runs import OnRow as OnLevel
@@ -101,9 +101,9 @@ class ArchiveService:
         finally:
             pool.close()
 
-    def verify_days(self, days: Collection[date], *, originals: bool = True) -> Iterator[ArchivedDay]:
+    def verify_days(self, days: Collection[date], *, originals: bool = True, max_rows: int | None = MAX_ROWS) -> Iterator[ArchivedDay]:
         """Verify each day against its manifests, folders and the index, and with `originals` against each cold object."""
-        return verify_archived_days(days, open_archive(self.app), originals=originals)
+        return verify_archived_days(days, open_archive(self.app), originals=originals, max_rows=max_rows)
 
     def page(self, day: date) -> str:
         """The URL where `pandora ui` shows the day's documents with their lineage; "" where pages are off."""

@@ -128,10 +128,24 @@ class LineageService:
                 yield from check_links(self.index.rows_of(user, [owner for owning_user, owner in batch if owning_user == user]), texts)
             on_step(start + len(batch), len(owners))
 
-    def view(self, document: DocumentId) -> LineageView:
-        """The content of the page of a document's lineage. Raises InputError, StoreError."""
+    def view(self, document: DocumentId, *, is_whole: bool = True) -> LineageView:
+        """The content of the page of a document's lineage; without `is_whole` only with the document's own text and those of its sources.
+
+        Raises InputError, StoreError."""
         branches, rows = self.tree(document)
-        return lineage_view(branches, rows, self.texts())
+        return lineage_view(branches, rows, self.texts(), derived=self._derived(document), is_whole=is_whole)
+
+    def _derived(self, document: DocumentId) -> Iterator[LineageEdge]:
+        """The links to what was made from a document, its sections or, of an archived one, its original."""
+        name = _without_place(str(document))
+        for edge in self.index.derived_from(document.user, f"{document.owner}/" if document.turn else name):
+            if _without_place(edge.parent) == name != _without_place(edge.child):
+                yield edge
+
+
+def _without_place(document: str) -> str:
+    """The document without its section, stored or cold."""
+    return document.partition("#")[0].replace("/cold/", "/", 1)
 
 
 def _context_of(owner: str) -> DocumentId | None:

@@ -26,15 +26,18 @@ from pandora_dagster.contracts.ports.turn_storage import TurnIndex
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import PandoraError
 
-_MAX_ROWS = 500
-"""Documents of a day that its table shows; `pandora archive --json` and the manifests have all."""
+MAX_ROWS = 500
+"""Documents of a day that its table in Dagster shows; its page and the manifests have all."""
 _MANIFESTS_PER_QUERY = 200
 """Manifests that are compared with the index at a time."""
 _UNSOUND_OUTCOMES = ("mutated", "invented")
 
 
-def verify_days(days: Collection[date], ctx: ArchiveContext, *, originals: bool = True) -> Iterator[ArchivedDay]:
-    """Verify each day, in order; without `originals` no cold object is opened, and that check has no verdict.
+def verify_days(
+    days: Collection[date], ctx: ArchiveContext, *, originals: bool = True, max_rows: int | None = MAX_ROWS
+) -> Iterator[ArchivedDay]:
+    """Verify each day, in order; without `originals` no cold object is opened, and that check has no verdict. `max_rows`: documents of a
+    day that are rows, None for all.
 
     Raises StoreError where the index cannot be read.
     """
@@ -48,7 +51,7 @@ def verify_days(days: Collection[date], ctx: ArchiveContext, *, originals: bool 
         due = [turn for turn in selected.due if turn.day == day]
         not_due = [turn for turn in selected.not_due if turn.day == day]
         checks = (check for check in DayCheck if originals or check is not DayCheck.ORIGINALS_RESTORABLE)
-        tally = _DayTally(ArchivedDay(day=day), {check: DayVerdict(check) for check in checks})
+        tally = _DayTally(ArchivedDay(day=day), {check: DayVerdict(check) for check in checks}, max_rows)
         yield _verify_day(tally, sorted(keys), due, not_due, failed, ctx)
 
 
@@ -73,6 +76,7 @@ class _DayTally:
     day: ArchivedDay
     """The sums so far."""
     verdicts: dict[DayCheck, DayVerdict]
+    max_rows: int | None
     rows: list[ArchivedDayRow] = field(default_factory=list[ArchivedDayRow])
 
     def judge(self, check: DayCheck, fault: str, *, by_rule: bool = False) -> None:
@@ -82,7 +86,8 @@ class _DayTally:
     def add(self, key: TurnKey, record: ArchiveRecord) -> None:
         """Add an archived turn: its sums, its rows, and the checks of its documents."""
         self.day = replace(self.day.plus(record.documents, record.size), turns=self.day.turns + 1)
-        self.rows += [ArchivedDayRow(key, document, record.cold) for document in record.documents[: _MAX_ROWS - len(self.rows)]]
+        free = None if self.max_rows is None else self.max_rows - len(self.rows)
+        self.rows += [ArchivedDayRow(key, document, record.cold, record.run_id) for document in record.documents[:free]]
         for document in record.documents:
             self.judge(DayCheck.WITHIN_TARGET, _target_fault(key, document))
             self.judge(DayCheck.NO_FACT_CHANGED, _fact_fault(key, document))

@@ -166,6 +166,7 @@ def _require_free_port(host: str, port: int, setting: str) -> None:
 def pages(
     context: typer.Context,
     port: Annotated[int | None, typer.Option(help="Port; 0 for any free port; default PANDORA_PAGES_PORT.", min=0, max=65535)] = None,
+    dagster: Annotated[str, typer.Option(help="Address of Dagster's web UI, to whose runs the pages link.")] = "",
 ) -> None:
     """Serve web pages of the archive until Ctrl-C.
 
@@ -181,7 +182,13 @@ def pages(
         chosen_port = app.settings.pages_port if port is None else port
         description = f"the archive of {app.settings.root}; Ctrl-C stops it"
         guard = Guard("127.0.0.1")
-        serve_pages(app, guard, port=chosen_port, on_ready=lambda address: print_note(f"pandora pages on {address}: {description}"))
+        serve_pages(
+            app,
+            guard,
+            port=chosen_port,
+            dagster=dagster.rstrip("/"),
+            on_ready=lambda address: print_note(f"pandora pages on {address}: {description}"),
+        )
 
 
 def _run_servers(serving: "ModelServers", *, as_json: bool) -> None:

@@ -266,6 +266,8 @@ class ArchivedDayRow:
     document: ArchivedDocument
     cold: str
     """The cold object's path below the store root."""
+    run_id: str = ""
+    """The Dagster run that archived it, "" without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.api.html_pages import lineage_page
+from pandora_dagster.api.pages.html_pages import lineage_page
 from pandora_dagster.archive import archive_run
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import local_day, select_turns

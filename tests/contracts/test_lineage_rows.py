@@ -49,8 +49,8 @@ def test_rows_are_found_by_child_by_parent_and_by_owner(index: Index) -> None:
     index.put([NARRATIVE, SUMMARY, ANSWER, THEIRS])
     assert index.parents("ann", [SUMMARY.child, NARRATIVE.child]) == (NARRATIVE, SUMMARY)
     assert index.parents("ann", [THEIRS.child]) == () and index.parents("ann", []) == ()
-    assert index.derived_from_turn("ann", "ann:turn_000001") == (ANSWER,)
-    assert index.derived_from_turn("ann", "ann:turn_000002") == (NARRATIVE, SUMMARY)
+    assert index.derived_from("ann", "ann:turn_000001/") == (ANSWER,)
+    assert index.derived_from("ann", "ann:turn_000002/") == (NARRATIVE, SUMMARY)
     assert index.rows_of("ann", ["ann:turn_000002"]) == (ANSWER, SUMMARY)
     assert index.owners() == (("ann", "ann:session/s1"), ("ann", "ann:turn_000002"), ("ben", "ben:turn_000002"))
 

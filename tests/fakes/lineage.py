@@ -50,8 +50,8 @@ class MemoryLineageIndex:
     def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
         return tuple(row for row in self._of(user) if row.child in documents)
 
-    def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
-        return tuple(row for row in self._of(user) if row.parent.startswith(f"{turn}/"))
+    def derived_from(self, user: str, beginning: str) -> tuple[LineageEdge, ...]:
+        return tuple(row for row in self._of(user) if row.parent.startswith(beginning))
 
     def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]:
         return tuple(row for row in self._of(user) if _owner(row) in owners)

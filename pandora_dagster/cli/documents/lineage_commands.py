@@ -54,7 +54,7 @@ def lineage(
                 print_note("pandora: the rows were made from the documents just now: that they agree proves nothing about the rows before")
             _verify_links(app, document_id, as_json=as_json)
         elif document_id and html:
-            from pandora_dagster.api.html_pages import lineage_page
+            from pandora_dagster.api.pages.html_pages import lineage_page
 
             print_line(write_page(html, lineage_page(app.lineage, document_id)))
         elif document_id:

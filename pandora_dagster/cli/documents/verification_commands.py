@@ -38,7 +38,7 @@ def verify(
 
     report, page = verify_texts(*texts), ""
     if html:
-        from pandora_dagster.api.html_pages import verification_page
+        from pandora_dagster.api.pages.html_pages import verification_page
 
         page = write_page(html, verification_page(*texts, names=(original, shortened)))
     if as_json:

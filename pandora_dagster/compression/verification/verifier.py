@@ -94,13 +94,13 @@ def verify(original: TextFacts | str, shortened: str, *, reference: str = "") ->
         index = text_facts.index
         kept = (Verdict(Outcome.KEPT, f, f.text, "", p := index.place(f.start, f.end), p) for f in text_facts.facts)
         return Verification(tuple(kept))
-    return _Verifier(text_facts, _read(plain, text_facts), reference).result()
+    return _Verifier(text_facts, index_shortened(plain, text_facts), reference).result()
 
 
 def find_unsupported(original: TextFacts, statement: str) -> tuple[Verdict, ...]:
     """What a statement, or a few, changes or invents; it need not hold any fact of the original."""
     plain = redact(statement)
-    return () if plain == original.text else tuple(_Verifier(original, _read(plain, original), "").find_untrue())
+    return () if plain == original.text else tuple(_Verifier(original, index_shortened(plain, original), "").find_untrue())
 
 
 def is_stated(statement: str, text: str) -> bool:
@@ -108,7 +108,8 @@ def is_stated(statement: str, text: str) -> bool:
     return bool(text.strip()) and all(v.outcome in (Outcome.KEPT, Outcome.EQUAL) for v in verify(statement, text).verdicts if v.fact)
 
 
-def _read(shortened: str, text_facts: TextFacts) -> UnitIndex:
+def index_shortened(shortened: str, text_facts: TextFacts) -> UnitIndex:
+    """The units of a shortened text, read as those of its original: its language and speakers; marks of what was left out are blanks."""
     plain, _ = without_marks(shortened)
     return UnitIndex(plain, text_facts.index.language, speakers=text_facts.index.speakers, lines_of=shortened)
 

@@ -300,8 +300,8 @@ class LineageIndex(Protocol):
         """Store rows; they replace all rows of the same children, and all rows of `owners`."""
         ...
 
-    def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
-        """The rows whose parent is a document of the turn `<user>:<turn>`."""
+    def derived_from(self, user: str, beginning: str) -> tuple[LineageEdge, ...]:
+        """The rows whose parent begins with `beginning`, such as `<user>:<turn>/` or a document."""
         ...
 
     def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]: ...

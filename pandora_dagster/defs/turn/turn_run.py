@@ -66,6 +66,10 @@ def remove_archived_partitions(app: App) -> None:
         remove_turn_partitions(instance, (turn.key for turn in app.turn_index.activities(archived=True)))
 
 
+_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
+"""What a web server listens on for all addresses of the machine."""
+
+
 def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list[str], ...], dict[str, str]]:
     """The commands of the programs behind `pandora ui`, and the environment variables that they need beside this process's own.
 
@@ -78,6 +82,7 @@ def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list
     workspace = str(local_workspace if local_workspace.is_file() else shipped_folder() / "workspace.yaml")
     web_server = [sys.executable, "-m", "dagster_webserver", "-w", workspace, "-h", host, "-p", str(port)]
     daemon = [sys.executable, "-m", "dagster._daemon", "run", "-w", workspace]
-    archive_pages = [[sys.executable, "-c", "from pandora_dagster.cli.program import run; run()", "pages"]] if settings.pages_port else []
+    address = f"http://{'127.0.0.1' if host in _EVERY_ADDRESS else host}:{port}"
+    pages = [sys.executable, "-c", "from pandora_dagster.cli.program import run; run()", "pages", "--dagster", address]
     environment = {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}
-    return (web_server, daemon, *archive_pages), environment
+    return (web_server, daemon, *([pages] if settings.pages_port else [])), environment

@@ -53,9 +53,9 @@ class DuckLineageIndex:
         """The edges from what these documents were made from."""
         return self._rows("user_id = ? AND child IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
 
-    def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
-        """The edges to what was made from any document of a turn, `<user>:<turn>`."""
-        return self._rows("user_id = ? AND starts_with(parent, ?)", [user, f"{turn}/"])
+    def derived_from(self, user: str, beginning: str) -> tuple[LineageEdge, ...]:
+        """The edges to what was made from any document whose id begins so, such as `<user>:<turn>/`."""
+        return self._rows("user_id = ? AND starts_with(parent, ?)", [user, beginning])
 
     def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]:
         """The rows of these turns, narratives and digests."""
@@ -148,7 +148,7 @@ class LineageIndexWriter:
         with self._reporting_once():
             citing_documents = (
                 DocumentId.parse(edge.child).turn
-                for edge in self.index.derived_from_turn(key.user, str(key))
+                for edge in self.index.derived_from(key.user, f"{key}/")
                 if edge.relation is Relation.CITED
             )
             return tuple(sorted({turn_document.key for turn_document in citing_documents if turn_document} - {key}))

@@ -16,7 +16,7 @@ def test_the_page_opens_the_same_store_and_history(tmp_path, monkeypatch, has_wo
     (page, daemon, pages), environment = ui_commands(load_settings({"PANDORA_ROOT": "store"}), host="127.0.0.1", port=3001)
     assert page[1:] == ["-m", "dagster_webserver", "-w", opened, "-h", "127.0.0.1", "-p", "3001"]
     assert daemon[1:] == ["-m", "dagster._daemon", "run", "-w", opened]
-    assert pages[-1] == "pages"
+    assert pages[-3:] == ["pages", "--dagster", "http://127.0.0.1:3001"]
     assert environment["DAGSTER_HOME"] == str(tmp_path / "store" / "dagster")
     assert environment["PANDORA_ROOT"] == str(tmp_path / "store")
     assert (tmp_path / "store" / "dagster" / "dagster.yaml").is_file()

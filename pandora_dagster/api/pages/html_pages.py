@@ -1,17 +1,20 @@
 """The archive in a browser on this machine, read-only: its days, the documents of a day, the lineage of a document.
 
-The pages are made from the templates of this package, without scripts and external files. Values are escaped by the template engine;
-characters that are invalid in HTML or change the direction of text are replaced.
+The pages are made from the templates of this package, with one style and one script, and without external files. They can be read and
+filtered without the script. Values are escaped by the template engine; characters that are invalid in HTML or change the direction of text
+are replaced.
 """
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -21,12 +24,13 @@ from starlette.routing import Route
 
 from pandora_dagster.api.api_errors import ApiError
 from pandora_dagster.api.guard import Guard
+from pandora_dagster.api.pages.page_tables import DAY_COLUMNS, DayTable, PageFilter, Tables
 from pandora_dagster.app import App
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.app.lineage_service import LineageService
-from pandora_dagster.app.verification_service import LEGEND as VERDICTS
 from pandora_dagster.app.verification_service import compare_texts
-from pandora_dagster.archive.lineage_view import LEGEND, MAX_TEXTS, Mark
+from pandora_dagster.archive.lineage_view import MAX_TEXTS, LineageView
+from pandora_dagster.archive.text_comparison import FILTERS, STATE_LABELS, VERDICT_LABELS, Mark, describe_verdict
 from pandora_dagster.contracts.archive_records import DayCheck
 from pandora_dagster.contracts.lineage import DocumentId
 from pandora_dagster.errors import InputError, PandoraError
@@ -53,26 +57,57 @@ class TextPiece:
     anchors: tuple[str, ...] = ()
 
 
-def render_page(template: str, **values: object) -> str:
-    """The page of a template of this package."""
-    functions = {"policy": _content_security_policy(), "pieces": _split_at_marks, "commas": _format_count}
-    return _template_environment().get_template(template).render(**functions, **values)
+def render_page(template: str, *, page_filter: PageFilter | None = None, **values: object) -> str:
+    """The page of a template of this package. `page_filter`: the filter of a page of a server; None for a page in a file."""
+    functions = {"pieces": _split_at_marks, "commas": _format_count, "describe": describe_verdict}
+    constants = {"policy": _content_security_policy(is_served=page_filter is not None), "state_labels": STATE_LABELS, "filters": FILTERS}
+    chosen = page_filter or PageFilter()
+    return (
+        _template_environment()
+        .get_template(template)
+        .render(
+            **functions,
+            **constants,
+            labels=VERDICT_LABELS,
+            tables=Tables(chosen),
+            chosen=chosen,
+            is_served=page_filter is not None,
+            **values,
+        )
+    )
 
 
 def lineage_page(lineage: LineageService, document: DocumentId) -> str:
-    """The page of a document's lineage. Raises InputError, StoreError."""
-    return render_page("lineage.html", view=lineage.view(document), legend=LEGEND, max_texts=MAX_TEXTS)
+    """The page of a document's lineage as one file, with the texts of all documents under it. Raises InputError, StoreError."""
+    view = lineage.view(document)
+
+    def link(name: str) -> str:
+        return f"#{view.anchors[name]}" if name in view.anchors else ""
+
+    return render_page("lineage.html", view=view, counts=_counts(view), max_texts=MAX_TEXTS, href=link, places=())
 
 
 def verification_page(original: str, shortened: str, *, names: tuple[str, str]) -> str:
     """The page of two texts side by side, each fact with its verdict; `names` are their headings."""
-    view = compare_texts(original, shortened, names=names)
-    return render_page("verification.html", view=view, legend=VERDICTS, title=f"{names[1]} verified against {names[0]}")
+    comparison = compare_texts(original, shortened)
+    title = f"{names[1]} verified against {names[0]}"
+    return render_page("verification.html", comparison=comparison, counts=comparison.counts, names=names, title=title)
 
 
 def style_sheet() -> str:
     """The style of all pages."""
     return (_TEMPLATES / "style.css").read_text(encoding="utf-8")
+
+
+def script() -> str:
+    """The script of all pages: it filters rows while the user types."""
+    return (_TEMPLATES / "filter.js").read_text(encoding="utf-8")
+
+
+def _counts(view: LineageView) -> Mapping[str, int]:
+    """Facts by verdict, and units left out where the document is compared with its original."""
+    comparisons = (source.comparison for block in view.blocks[:1] for source in block.sources if source.comparison)
+    return next((comparison.counts for comparison in comparisons), view.totals.counts)
 
 
 @cache
@@ -89,10 +124,11 @@ def _template_environment() -> Environment:
 
 
 @cache
-def _content_security_policy() -> str:
-    """The Content-Security-Policy of all pages: they load nothing but their own style."""
-    digest = base64.b64encode(sha256(style_sheet().encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+def _content_security_policy(*, is_served: bool) -> str:
+    """The Content-Security-Policy of all pages: they load nothing but their own style and script; a form leads to the server only."""
+    style, code = (base64.b64encode(sha256(text.encode()).digest()).decode() for text in (style_sheet(), script()))
+    form = "'self'" if is_served else "'none'"
+    return f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{code}'; base-uri 'none'; form-action {form}"
 
 
 def _sanitize_value(value: object) -> object:
@@ -138,26 +174,37 @@ _VERIFY = "verify"
 PageHandler = Callable[[Request], str]
 
 
-def make_pages(app: App, guard: Guard) -> Starlette:
-    """The application of the pages.
+def make_pages(app: App, guard: Guard, *, dagster: str = "") -> Starlette:
+    """The application of the pages. `dagster`: the address of Dagster's web UI, to whose runs the pages link; "" for no links.
 
     `/` lists the days, `/archive/<day>` shows the documents of a day (`?verify=1`: after opening their originals), `/lineage/<document>`
-    shows the sources of a document.
+    shows the sources of a document. The parameters `verdict` and `q` filter, `sort`, `order` and `page` choose rows of a day.
     """
     archival = ArchiveService(app)
 
     def days_page(request: Request) -> str:
-        return render_page("days.html", days=archival.by_day())
+        months = [(month, tuple(days)) for month, days in groupby(archival.by_day(), key=lambda day: f"{day[0]:%Y-%m}")]
+        digests = [owner for user, owner in app.lineage.index.owners() if owner == f"{user}:digest"]
+        return render_page("days.html", months=months, digests=digests, href=_lineage_url, page_filter=_filter_of(request))
 
     def day_page(request: Request) -> str:
-        originals = _VERIFY in request.query_params
-        day = next(archival.verify_days({_parse_day(request.path_params["day"])}, originals=originals))
-        return render_page(
-            "day.html", day=day, originals_verified=originals, originals_check=DayCheck.ORIGINALS_RESTORABLE.value, verify=_VERIFY
-        )
+        originals, table = _VERIFY in request.query_params, DayTable.of(request.query_params)
+        wanted = _parse_day(request.path_params["day"])
+        day = next(archival.verify_days({wanted}, originals=originals, max_rows=None))
+
+        def link(**changes: object) -> str:
+            return f"?{urlencode({**dict(request.query_params), **changes})}"
+
+        values = {"table": table, "columns": DAY_COLUMNS, "link": link, "dagster": dagster, "href": _lineage_url}
+        checks = {"originals_verified": originals, "originals_check": DayCheck.ORIGINALS_RESTORABLE.value, "verify": _VERIFY}
+        return render_page("day.html", day=day, page_filter=_filter_of(request), **values, **checks)
 
     def lineage_of(request: Request) -> str:
-        return lineage_page(app.lineage, app.lineage.resolve(request.path_params["document"], user=app.settings.user))
+        document = app.lineage.resolve(request.path_params["document"], user=app.settings.user)
+        view = app.lineage.view(document, is_whole=False)
+        places = _places(app, document, dagster)
+        values = {"counts": _counts(view), "max_texts": MAX_TEXTS, "href": _lineage_url, "places": places}
+        return render_page("lineage.html", view=view, page_filter=_filter_of(request), **values)
 
     def guard_handler(handler: PageHandler) -> Callable[[Request], Response]:
         def respond(request: Request) -> Response:
@@ -180,6 +227,24 @@ def make_pages(app: App, guard: Guard) -> Starlette:
             Route("/lineage/{document:path}", guard_handler(lineage_of)),
         ]
     )
+
+
+def _filter_of(request: Request) -> PageFilter:
+    return PageFilter(request.query_params.get("verdict", ""), request.query_params.get("q", ""))
+
+
+def _lineage_url(document: str) -> str:
+    return f"/lineage/{quote(document, safe=':/')}"
+
+
+def _places(app: App, document: DocumentId, dagster: str) -> tuple[tuple[str, str], ...]:
+    """Links from a document to the day that archived it and to the Dagster run, as label and address."""
+    manifest = app.turns.manifest(document.turn.key) if document.turn else None
+    record = manifest.archive if manifest else None
+    if record is None:
+        return ()
+    run = (f"Dagster run {record.run_id[:8]}", f"{dagster}/runs/{quote(record.run_id)}") if dagster and record.run_id else ()
+    return ((f"archived turns of {record.day}", f"/archive/{quote(record.day)}"), *((run,) if run else ()))
 
 
 def _error_page(status: int, message: str) -> Response:

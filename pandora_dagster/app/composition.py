@@ -193,7 +193,7 @@ def open_app(
     stores = open_store_adapters(settings, counter, utc_now, embeddings=embedder, metrics=metrics, report=print_notice)
     lineage = open_lineage_service(settings, stores, counter, utc_now)
     indexes = open_index_service(stores, lineage)
-    limited = runtime.name != EMBEDDED and priority is not Priority.BATCH  # the sessions of live turns that a model server answers
+    is_rate_limited = runtime.name != EMBEDDED and priority is not Priority.BATCH  # the sessions of live turns that a model server answers
     execution, compression = open_executor(
         settings,
         recipes=recipes,
@@ -206,7 +206,7 @@ def open_app(
         ratios=TokenRatioFile(settings.root),
         routing=_checked_routing(runtime, recipes),
         versions=versions,
-        rate_limit=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if limited else None,
+        rate_limit=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if is_rate_limited else None,
     )
     dependencies = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority)
     return App(

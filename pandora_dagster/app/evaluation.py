@@ -45,8 +45,8 @@ class Evaluation:
     def production_figures(self, path: str) -> dict[str, CallMetrics]:
         """The version of `{category}/{name}` in production and its predecessor, by label -> figures of their newest calls."""
         name = self.app.recipes.load(path).name
-        judged = self.app.versions.production(path).current_and_previous
-        return {one.label: self.window(name, one.version, self._layer(path, one)) for one in judged}
+        changes = self.app.versions.production(path).current_and_previous
+        return {change.label: self.window(name, change.version, self._layer(path, change)) for change in changes}
 
     def _layer(self, path: str, change: ProductionChange) -> str:
         """The layer whose calls count; "" (any) where the version that names it is damaged, which `pandora doctor` reports."""
@@ -68,15 +68,17 @@ class Evaluation:
     def failures(self, day: str) -> tuple[FailureGroup, ...]:
         """The failures of a day, by recipe, version and cause; raises StoreError, DocumentError."""
         begin, end = day_bounds(day, self.app)
-        opened = [one for one in self.app.interventions.list() if begin <= _precise(one.created_at) < end]
-        corrected = [one for one in self._corrections() if begin <= _precise(one.at) < end]
-        return group_failures(find_failures(self.calls_of_day(day), opened, corrected, self.outcomes.outcome_of))
+        interventions = [i for i in self.app.interventions.list() if begin <= _with_milliseconds(i.created_at) < end]
+        corrections = [c for c in self._corrections() if begin <= _with_milliseconds(c.at) < end]
+        return group_failures(find_failures(self.calls_of_day(day), interventions, corrections, self.outcomes.outcome_of))
 
     def lessons(self, recipe: str, *, last: int) -> tuple[FailureGroup, ...]:
         """The failures of a recipe (given by the name in its file): of its newest calls, all its interventions and corrections."""
-        opened = [one for one in self.app.interventions.list() if one.recipe == recipe]
-        corrected = [one for one in self._corrections() if one.recipe == recipe]
-        return group_failures(find_failures(self.app.calls.newest(recipe, limit=last), opened, corrected, self.outcomes.outcome_of))
+        interventions = [i for i in self.app.interventions.list() if i.recipe == recipe]
+        corrections = [c for c in self._corrections() if c.recipe == recipe]
+        return group_failures(
+            find_failures(self.app.calls.newest(recipe, limit=last), interventions, corrections, self.outcomes.outcome_of)
+        )
 
     def _corrections(self) -> Iterator[Correction]:
         for user in self.app.turns.users():
@@ -96,7 +98,7 @@ def day_bounds(day: str, app: App) -> tuple[str, str]:
     return begin, end
 
 
-def _precise(moment: str) -> str:
+def _with_milliseconds(moment: str) -> str:
     """A time with milliseconds, as in call records, so that both compare as texts."""
     return moment.replace("Z", ".000Z") if "." not in moment else moment
 
@@ -111,18 +113,18 @@ def make_tests(app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[s
     stored, for a call that is not among the newest `last` of the recipe, or whose inputs are gone."""
     call_ids = dict.fromkeys(calls)
     records = {r.call_id: r for r in app.calls.newest(app.recipes.load(recipe).name, limit=last) if r.call_id in call_ids}
-    cases = [(_record(call, records, recipe), _case(app, _record(call, records, recipe))) for call in call_ids]
-    tests = [(record, make_recipe_test(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in cases]
+    chosen_records = [_find_record(call, records, recipe) for call in call_ids]
+    tests = [(r, make_recipe_test(_load_case(app, r), name=r.call_id, facts=facts, lacks=lacks)) for r in chosen_records]
     return tuple(str(app.records.recipe_tests.add(user_id(record.user_id), recipe, test)) for record, test in tests)
 
 
-def _record(call: str, records: Mapping[str, CallRecord], recipe: str) -> CallRecord:
+def _find_record(call: str, records: Mapping[str, CallRecord], recipe: str) -> CallRecord:
     if call not in records:
         raise InputError(f"{call[:80]}: no call of {recipe} among the newest: expected one that pandora recipes lessons names")
     return records[call]
 
 
-def _case(app: App, record: CallRecord) -> CallCase:
+def _load_case(app: App, record: CallRecord) -> CallCase:
     try:
         return CallCase.model_validate_json(app.vault.read(record.request_ref))
     except (DocumentError, ValidationError) as error:

@@ -63,10 +63,10 @@ def _serving(states: Mapping[str, ServerStatus] | None, folder: ServingFolder) -
     """The servers that `pandora serve` supervises, where it runs."""
     if states is None:
         return
-    given_up = [name for name, status in states.items() if status.state == ServerState.GIVEN_UP]
+    failed_servers = [name for name, status in states.items() if status.state == ServerState.GIVEN_UP]
     says = ", ".join(f"{name} {status.state}" for name, status in states.items())
-    remedy = f"See {', '.join(str(folder.log(name)) for name in given_up)}; then start pandora serve again." if given_up else ""
-    yield Finding("serving", not given_up, says, remedy)
+    remedy = f"See {', '.join(str(folder.log(name)) for name in failed_servers)}; then start pandora serve again." if failed_servers else ""
+    yield Finding("serving", not failed_servers, says, remedy)
 
 
 def _layer(status: LayerStatus, planned: int | None, largest: int, latency_ms: float | None, calibration: str) -> Finding:
@@ -76,12 +76,12 @@ def _layer(status: LayerStatus, planned: int | None, largest: int, latency_ms: f
     if planned is not None and planned < largest:
         says = f"{status.endpoint}: context {planned} is under the largest recipe budget {largest}"
         return Finding(part, False, says, f"{_more_context(status, planned)}, or expect the input of these calls to shrink.")
-    slow = status.layer is ModelLayer.REFLEX and latency_ms is not None and latency_ms >= MAX_REFLEX_LATENCY_MS
-    remedy = "" if not slow else "It works, slowly: a smaller model, a free GPU or fewer calls at once make its calls quick again."
+    is_slow = status.layer is ModelLayer.REFLEX and latency_ms is not None and latency_ms >= MAX_REFLEX_LATENCY_MS
+    remedy = "" if not is_slow else "It works, slowly: a smaller model, a free GPU or fewer calls at once make its calls quick again."
     context = "" if status.context is None else f", context {status.context}"
     pace = "" if latency_ms is None else f", small calls {latency_ms:.0f} ms"
-    against = f" against {MAX_REFLEX_LATENCY_MS} ms" if pace and status.layer is ModelLayer.REFLEX else ""
-    return Finding(part, True, f"{status.endpoint}: {status.model}{context}{pace}{against}, {calibration}", remedy)
+    limit = f" against {MAX_REFLEX_LATENCY_MS} ms" if pace and status.layer is ModelLayer.REFLEX else ""
+    return Finding(part, True, f"{status.endpoint}: {status.model}{context}{pace}{limit}, {calibration}", remedy)
 
 
 def _more_context(status: LayerStatus, planned: int) -> str:
@@ -216,9 +216,9 @@ def _dagster(settings: Settings) -> Iterator[Finding]:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return
-    lacking = [effect for name, effect in _DAGSTER_BLOCKS.items() if name not in text]
-    if lacking:
-        yield Finding("dagster", True, f"{file}: without {', '.join(lacking)}", _DAGSTER_REMEDY)
+    missing_blocks = [effect for name, effect in _DAGSTER_BLOCKS.items() if name not in text]
+    if missing_blocks:
+        yield Finding("dagster", True, f"{file}: without {', '.join(missing_blocks)}", _DAGSTER_REMEDY)
 
 
 _DAGSTER_BLOCKS = {

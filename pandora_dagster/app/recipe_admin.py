@@ -60,14 +60,14 @@ def loadable_documents(loaded: LoadedRecipe) -> Collection[str] | None:
 
     A compression recipe reads one document, under the name that it gives it itself.
     """
-    known: Mapping[str, Collection[str]] = {
+    documents_by_recipe: Mapping[str, Collection[str]] = {
         **recipe_documents(),
         session_narratives.RECIPE: ("entries",),
         user_digests.RECIPE: ("task_context", "summaries"),
     }
     if loaded.recipe.content_type is not None:
         return loaded.recipe.input_docs[:1]
-    return known.get(loaded.path) or known.get(recipe_stem(loaded.path))
+    return documents_by_recipe.get(loaded.path) or documents_by_recipe.get(recipe_stem(loaded.path))
 
 
 def check_files(files: Sequence[Path]) -> RecipeCheckResult:
@@ -167,7 +167,7 @@ class RecipeAdmin:
         return recipe, resolve_version(self.ctx, recipe, version or "production")
 
     def chosen_versions(self, text: str) -> list[tuple[str, LoadedRecipe]]:
-        """What `find` returns for a text; for "" every recipe as it is in production."""
+        """The version that `find` returns for a text; for "" every recipe as it is in production."""
         return [self.find(text)] if text else [(path, resolve_version(self.ctx, path, "production")) for path in self.recipes.names()]
 
 
@@ -199,7 +199,7 @@ def run_tests(
     A version runs with the present tests of its file, and with those made from calls of `user`.
     Raises InputError, ConfigurationError.
     """
-    with _opened_dry_run(settings, admin, runtime) as dry_run:
+    with _dry_run(settings, admin, runtime) as dry_run:
         return tuple(
             outcome
             for recipe, version in admin.chosen_versions(name)
@@ -219,7 +219,7 @@ def record_answers(
         raise InputError(f"{runtime.name}: reads no prompt: expected a model to record", hint="pandora recipes record --runtime sglang")
     files, outcomes = open_recorded_answers(folder), list[RecipeTestOutcome]()
     recorder = AnswerRecorder(utc_now)
-    with _opened_dry_run(settings, admin, runtime) as dry_run:
+    with _dry_run(settings, admin, runtime) as dry_run:
         dry_run.executor.execution.listen(recorder.note)
         for recipe, version in admin.chosen_versions(name):
             answers: list[RecordedAnswer] = []
@@ -241,7 +241,7 @@ def open_recorded_runtime(admin: RecipeAdmin, folder: Path) -> RecordedRuntime:
 
 
 @contextmanager
-def _opened_dry_run(settings: Settings, admin: RecipeAdmin, runtime: ModelRuntime | None) -> Generator[DryRun]:
+def _dry_run(settings: Settings, admin: RecipeAdmin, runtime: ModelRuntime | None) -> Generator[DryRun]:
     dry_run = open_dry_run(settings, admin.production, admin.counter, runtime=runtime)
     try:
         yield dry_run

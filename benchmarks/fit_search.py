@@ -64,7 +64,9 @@ def cases(app: App, questions: Sequence[Mapping[str, object]], window: Mapping[i
             base = user_base(db, user) or 0
             found = MessageSearch(db, base, user_end(base), index.reader).gather(str(question["question"]))
             signals = message_signals(found.question, found.units, found.matches, window=window)
-            yield Case(user, str(question["category"]), evidence, found.question.named, tuple(found.units), signals, messages[user])
+            yield Case(
+                user, str(question["category"]), evidence, found.question.named_speakers, tuple(found.units), signals, messages[user]
+            )
 
 
 def _messages(app: App, user: str) -> dict[int, FoundMessage]:

@@ -19,7 +19,7 @@ from time import perf_counter
 from benchmarks.asking import DRAW, LEAST, MET, Outcome, asked_all, drawn
 from benchmarks.plain_bm25 import PlainBm25
 from pandora_dagster.app import App, open_app
-from pandora_dagster.app.search_service import most_messages
+from pandora_dagster.app.search_service import max_fetched_messages
 from pandora_dagster.retrieval.messages.message_relevance import relevant_messages
 from pandora_dagster.retrieval.messages.search_results import search_results
 from pandora_dagster.settings import load_settings
@@ -103,10 +103,10 @@ def ours(app: App, *, vectors: bool = False) -> Searches:
     index = app.turn_index if vectors else replace(app.turn_index, vectors=None)
 
     def search(user: str, question: str) -> Answer:
-        found = index.messages(user, question, limit=most_messages(max(BUDGETS)))
+        found = index.messages(user, question, limit=max_fetched_messages(max(BUDGETS)))
         packed: dict[int, tuple[tuple[str, ...], int]] = {}
         for budget in BUDGETS:
-            kept = relevant_messages(question, found[: most_messages(budget)], index.reader)
+            kept = relevant_messages(question, found[: max_fetched_messages(budget)], index.reader)
             results = search_results(question, kept, budget=budget, count=count)
             together = count("\n".join(r.text for r in results.results))
             ids = tuple(i for r in results.results for i in r.message_ids)

@@ -27,9 +27,9 @@ class SearchService:
 
     def messages(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
         """The user's messages about `query`, within `budget_tokens`. An empty filter is ignored. Raises InputError."""
-        fetched = self.index.messages(self._owner(user), query, limit=most_messages(budget_tokens), filters=_filters(filters))
+        fetched = self.index.messages(self._owner(user), query, limit=max_fetched_messages(budget_tokens), filters=_filters(filters))
         relevant = self.index.relevant(query, fetched)
-        return search_results(query, relevant, budget=budget_tokens, count=self.count, beside=self.index.neighbours(fetched, relevant))
+        return search_results(query, relevant, budget=budget_tokens, count=self.count, neighbours=self.index.neighbours(fetched, relevant))
 
     def unmatched_filters(self, user: str, filters: Mapping[str, str]) -> tuple[str, ...]:
         """One sentence for each filter whose value no turn of the user has. An empty filter is ignored. Raises InputError."""
@@ -41,8 +41,8 @@ class SearchService:
         return user_id(user) if user else self.user
 
 
-def most_messages(budget_tokens: int) -> int:
-    """How many of the best messages a search fetches for a budget."""
+def max_fetched_messages(budget_tokens: int) -> int:
+    """The number of messages, best first, that a search fetches for a budget."""
     return _MIN_FETCHED_MESSAGES + budget_tokens // _MIN_MESSAGE_TOKENS
 
 

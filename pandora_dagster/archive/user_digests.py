@@ -63,7 +63,7 @@ async def add_stated_facts(ledger: FactLedger, links: Iterable[TurnLink], subjec
         diff, refused = screen_facts(parsed_answer(result, FactsDiff), user_words, ledger.facts)
         origin = ChangeOrigin(turn.key.turn_id, turn.key.number, link.at, ctx.deps.now, result.record.call_id)
         called_turns.append((turn.key, turn.manifest.revision))
-        ledger = resolve_by_date(apply_diff(ledger, diff, origin, most=MAX_PROFILE_FACTS, refused=refused)[0])
+        ledger = resolve_by_date(apply_diff(ledger, diff, origin, max_facts=MAX_PROFILE_FACTS, refused=refused)[0])
     ctx.deps.calls.index_turns(called_turns)
     return ledger
 

@@ -1,6 +1,6 @@
 """Which earlier turns of a session a call sees: whole, as their summaries, or not at all (specification 002, sections 3 and 5).
 
-Chooses by the number, size and age of turns; the caller reads them. A turn is sent in one form or left out, and never cut.
+The choice is by the number, size and age of turns; the caller reads them. A turn is sent in one form or left out, and never cut.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class SessionTurn:
     whole: str = ""
     summary: str = ""
     chosen: bool = False
-    """Retrieval sends it whole anyway, at its own cost."""
+    """Retrieval chose it and sends it whole; its tokens count against the budget of retrieval."""
     covered: bool = False
     """The conversation's rolling summary covers it."""
 
@@ -41,7 +41,7 @@ class ContextWindow:
 
     def numbers(self, form: Form) -> tuple[int, ...]:
         """The turns of a form, oldest first."""
-        return tuple(number for number, own in self.forms.items() if own == form)
+        return tuple(number for number, turn_form in self.forms.items() if turn_form == form)
 
     def put(self, turn: SessionTurn, form: Form, why: str) -> None:
         """Give a turn a form, in the place of the one that it has."""
@@ -50,7 +50,7 @@ class ContextWindow:
         self.reasons[turn.number] = why
 
     def cost(self, turn: SessionTurn, form: Form) -> int:
-        """Tokens of a turn in a form, with the blank line after it; 0 where retrieval pays."""
+        """Tokens of a turn in a form, with the blank line after it; 0 for a turn that retrieval chose."""
         text = turn.text(form)
         return self.counter.count(f"{text}\n\n") if text and not turn.chosen else 0
 
@@ -65,39 +65,45 @@ def choose_window(
     summary_tokens: int = 0,
     retrieved_tokens: int = 0,
 ) -> ContextWindow:
-    """How each earlier turn of a session goes; `turns` oldest first, `intent` the query's, `retrieved_tokens` what retrieval asks.
+    """Choose the form of each earlier turn of a session.
 
-    Protected turns come first, each at least in its smaller form, whatever the budget; then the rolling summary of `summary_tokens`, 0 for
-    none, for the turns that it covers. Of what they leave, older history takes up to 60 %, or more where retrieval asks for less than its
-    40 %: newest turns whole first, then summaries, whole items only (specification 002, sections 3 and 5).
-    Turns that the summary does not cover yet are in reach, however far back: its triggers bound them.
+    `turns`: oldest first; `intent`: that of the query; `summary_tokens`: of the rolling summary, 0 for none; `retrieved_tokens`: of the
+    turns that retrieval chose.
+
+    Protected turns come first, each at least in its smaller form, whatever the budget; then the rolling summary, for the turns that it
+    covers. Of the remaining tokens, older history takes up to 60 %, or more where retrieval needs less than its 40 %: newest turns whole
+    first, then summaries (specification 002, sections 3 and 5). Turns that the summary does not cover yet are within reach, however old:
+    its triggers bound their number.
     """
     newest, window = list(reversed(turns)), ContextWindow(counter, {turn.number: "left out" for turn in turns})
     protected = policy.protected(intent, has_summary=summary_tokens > 0)
     for turn in newest[:protected]:
         _protect(window, turn)
-    left_tokens = max(0, budget_tokens - window.tokens)
+    remaining_tokens = max(0, budget_tokens - window.tokens)
     has_summary = (
-        0 < summary_tokens <= left_tokens and buffer_size(intent) > policy.minimal and _roll_up(window, newest[protected:], summary_tokens)
+        0 < summary_tokens <= remaining_tokens
+        and buffer_size(intent) > policy.minimal
+        and _roll_up(window, newest[protected:], summary_tokens)
     )
-    left_tokens -= summary_tokens if has_summary else 0
+    remaining_tokens -= summary_tokens if has_summary else 0
     reach = policy.reach(intent, has_summary=has_summary)
     if has_summary:
         reach = max(reach, sum(not t.covered for t in newest))
-    token_limit = window.tokens + left_tokens - min(retrieved_tokens, left_tokens - int(left_tokens * policy.older_share))
+    retrieval_share = remaining_tokens - int(remaining_tokens * policy.older_share)
+    token_limit = window.tokens + remaining_tokens - min(retrieved_tokens, retrieval_share)
     for turn in newest[: buffer_size(intent)]:
         _offer(window, turn, "whole", "one of the newest turns", token_limit)
     for turn in newest[protected:reach]:
         _offer(window, turn, "summary", "an older turn of the session", token_limit)
-    for place, turn in enumerate(newest):
+    for rank, turn in enumerate(newest):
         if turn.chosen:
             window.put(turn, "whole", "chosen for the query")
-        window.reasons.setdefault(turn.number, f"older than the newest {reach} turns" if place >= reach else "no form of it is known")
+        window.reasons.setdefault(turn.number, f"older than the newest {reach} turns" if rank >= reach else "no form of it is known")
     return window
 
 
 def _roll_up(window: ContextWindow, older: Sequence[SessionTurn], tokens: int) -> bool:
-    """Let the rolling summary replace the turns that it covers and that go in no other form; False where there are none."""
+    """Let the rolling summary replace the turns that it covers and retrieval did not choose; False where there are none."""
     covered = [turn for turn in older if turn.covered and not turn.chosen]
     for turn in covered:
         window.put(turn, "rolled up", "in the summary of the conversation")
@@ -106,18 +112,19 @@ def _roll_up(window: ContextWindow, older: Sequence[SessionTurn], tokens: int) -
 
 
 def _protect(window: ContextWindow, turn: SessionTurn) -> None:
+    """Give a protected turn its smaller form."""
     if turn.summary and (not turn.whole or window.cost(turn, "summary") < window.cost(turn, "whole")):
         window.put(turn, "summary", "protected")
     elif turn.whole:
         window.put(turn, "whole", "protected, and no longer than its summary" if turn.summary else "protected, without a summary")
 
 
-def _offer(window: ContextWindow, turn: SessionTurn, form: Form, why: str, room: int) -> None:
-    """Take a turn in a form where it fits; a protected one keeps the form that it has."""
-    own = window.forms[turn.number]
-    if not turn.text(form) or own in (form, "whole", "rolled up"):
+def _offer(window: ContextWindow, turn: SessionTurn, form: Form, why: str, token_limit: int) -> None:
+    """Give a turn a form where it fits within `token_limit`; else a protected one keeps the form that it has."""
+    current_form = window.forms[turn.number]
+    if not turn.text(form) or current_form in (form, "whole", "rolled up"):
         return
-    if window.tokens + window.cost(turn, form) - window.cost(turn, own) <= room:
+    if window.tokens + window.cost(turn, form) - window.cost(turn, current_form) <= token_limit:
         window.put(turn, form, why)
     else:
-        window.reasons[turn.number] = "no room" if own == "left out" else "protected; no room for it whole"
+        window.reasons[turn.number] = "no room" if current_form == "left out" else "protected; no room for it whole"

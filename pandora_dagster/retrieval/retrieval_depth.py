@@ -1,4 +1,4 @@
-"""How far back retrieval looks for one query, and which candidates it offers (002 section 4). Rules without a model call."""
+"""How far back retrieval looks for one query, and which candidates it offers (specification 002, section 4). Rules without a model call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,15 +20,15 @@ class RetrievalScope:
 
 
 def retrieval_scope(intent: str, reference: str) -> RetrievalScope:
-    """How far back to look for a query of this intent. A reference to earlier conversation looks fully, except where the intent allows no
-    recall at all."""
+    """How far back to look for a query of this intent. With a reference to an earlier conversation the depth is full, except where
+    the intent allows no recall at all."""
     depth = DEPTHS.get(intent, OTHER_DEPTH)
     if reference and depth != "none":
         return RetrievalScope("full", f"the query refers back: {reference}")
     return RetrievalScope(depth, intent)
 
 
-def best_candidates(found: Sequence[Candidate], scope: RetrievalScope, *, linked: frozenset[str]) -> tuple[Candidate, ...]:
+def best_candidates(candidates: Sequence[Candidate], scope: RetrievalScope, *, linked: frozenset[str]) -> tuple[Candidate, ...]:
     """The candidates that are offered, best first, as many as `scope` allows; those of `linked` sessions count more."""
-    weighted = [replace(c, score=c.score * LINKED_WEIGHT) if c.row.session_id in linked else c for c in found]
+    weighted = [replace(c, score=c.score * LINKED_WEIGHT) if c.row.session_id in linked else c for c in candidates]
     return tuple(sorted(weighted, key=lambda c: -c.score)[: scope.offered])

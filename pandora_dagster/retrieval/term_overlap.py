@@ -22,8 +22,8 @@ class TermOverlap:
 
 
 def language_gap(query: str, texts: Sequence[str]) -> str:
-    """What a comparison by terms misses where most of the texts are in another language than the query; "" where none is known to."""
-    asked, known = language_of(query), language_of("\n".join(texts))
-    if not asked or not known or asked == known:
+    """A warning that most of the texts are in another language than the query; "" where no difference is known."""
+    query_language, text_language = language_of(query), language_of("\n".join(texts))
+    if not query_language or not text_language or query_language == text_language:
         return ""
-    return f"the question is in {asked}, the sources are in {known}: what they say in words of their own may be missed"
+    return f"the question is in {query_language}, the sources are in {text_language}: what they say in words of their own may be missed"

@@ -1,4 +1,4 @@
-"""A turn over its per-item limit, as whole units chosen by a query (specification 001, section 5). No unit is cut."""
+"""Excerpts of turns over their limit: whole units chosen by a query (specification 001, section 5). No unit is cut."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ from pandora_dagster.documents.markdown import escape_pack_lines
 from pandora_dagster.documents.meta import subsections
 from pandora_dagster.documents.recorded_context import attributed_text, message_speaker
 from pandora_dagster.documents.sections import ContextDocument
-from pandora_dagster.documents.turn_row import informative_sections
+from pandora_dagster.documents.turn_row import ANSWER_SECTION, informative_sections
 from pandora_dagster.documents.units.unit_reader import read_units
 
 # Who said what in a recorded turn whose messages have names.
@@ -33,8 +33,11 @@ def with_speaker_names(turn: Turn, bodies: Mapping[int, str]) -> dict[int, str]:
     messages = _messages(turn)
     if not any(message_speaker(m) for m in messages):
         return dict(bodies)
-    said = {0: _attributed_messages(messages[:1]), 5: _attributed_messages([m for m in messages if m["role"] == "assistant"])}
-    return {n: said.get(n) or body for n, body in bodies.items()}
+    attributed = {
+        0: _attributed_messages(messages[:1]),
+        ANSWER_SECTION: _attributed_messages([m for m in messages if m["role"] == "assistant"]),
+    }
+    return {n: attributed.get(n) or body for n, body in bodies.items()}
 
 
 def _messages(turn: Turn) -> tuple[Message, ...]:
@@ -48,9 +51,11 @@ def _attributed_messages(messages: Sequence[Message]) -> str:
 
 PER_TURN_LIMIT = 1_500
 """Tokens of one loaded turn (specification 004, section 4.2)."""
+_SECTIONS_WITH_PARTS = (2, 4)
+"""Gathered context and tool results have a subsection for each source or tool."""
 _PARAGRAPH = re.compile(r"\n{2,}")
-_SECTION_BONUS = {0: 2.0, 5: 1.0}
-"""Section -> bonus: the words of the user and the answer say what the turn was about."""
+_SECTION_BONUS = {0: 2.0, ANSWER_SECTION: 1.0}
+"""Section -> bonus: the query and the answer show what the turn was about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +81,14 @@ class _Piece:
 
 
 def full_excerpt(turn: Turn) -> str:
-    """All that a turn records, as an excerpt without limit."""
+    """The whole content of a turn, in the form of an excerpt."""
     return _speaker_line(turn) + _join_pieces(_paragraphs(turn))
 
 
 def excerpt(turn: Turn, query: str, *, limit: int, counter: TokenMeasure, scores: TextScorer) -> Excerpt:
-    """What a turn records within `limit` tokens: all of it where it fits, else the best whole units for `query`.
+    """The content of a turn within `limit` tokens: all of it where it fits, else the best whole units for `query`.
 
-    Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` precedes what Ann said. Lines that look like the
+    Where its messages have names, the first line is `Speakers: Ann, Ben`, and `Ann: ` precedes what Ann said. Lines that look like the
     pack's own are quoted.
     """
     head, whole = _speaker_line(turn), _join_pieces(_paragraphs(turn))
@@ -93,17 +98,17 @@ def excerpt(turn: Turn, query: str, *, limit: int, counter: TokenMeasure, scores
     units = _units(turn)
     costs = [counter.count(unit.lead + unit.text) + 1 for unit in units]
     values = [s + _SECTION_BONUS.get(u.section, 0.0) for s, u in zip(scores(query, [u.text for u in units]), units, strict=True)]
-    room, chosen = limit, set[int]()
-    for place in sorted(range(len(units)), key=lambda i: -values[i]):
-        added = {place, *units[place].needs} - chosen
-        if (cost := sum(costs[i] for i in added)) <= room:
-            room -= cost
+    remaining_tokens, chosen = limit, set[int]()
+    for index in sorted(range(len(units)), key=lambda i: -values[i]):
+        added = {index, *units[index].needs} - chosen
+        if (cost := sum(costs[i] for i in added)) <= remaining_tokens:
+            remaining_tokens -= cost
             chosen |= added
-    of = Counter(unit.section for unit in units)
-    missing = Counter(unit.section for place, unit in enumerate(units) if place not in chosen)
-    left = tuple(f"{n}. {SECTION_TITLES[n]}, {count} of {of[n]} units" for n, count in missing.items())
+    section_units = Counter(unit.section for unit in units)
+    omitted_units = Counter(unit.section for index, unit in enumerate(units) if index not in chosen)
+    left_out = tuple(f"{n}. {SECTION_TITLES[n]}, {count} of {section_units[n]} units" for n, count in omitted_units.items())
     text = head + _join_pieces([units[i] for i in sorted(chosen)]) if chosen else ""
-    return Excerpt(text, counter.count(head) + sum(costs[i] for i in chosen) if chosen else 0, left)
+    return Excerpt(text, counter.count(head) + sum(costs[i] for i in chosen) if chosen else 0, left_out)
 
 
 def _speaker_line(turn: Turn) -> str:
@@ -113,12 +118,13 @@ def _speaker_line(turn: Turn) -> str:
 def _join_pieces(pieces: Sequence[_Piece]) -> str:
     """Pieces in order; the first of each section is under its title, so that it is known who said it."""
     parts: list[str] = []
-    before: _Piece | None = None
+    previous: _Piece | None = None
     for piece in pieces:
-        is_next = before is not None and before.section == piece.section
-        parts.append("\n" if before and is_next and before.block == piece.block else "\n\n" if before else "")
-        parts.append(piece.text if is_next else piece.lead + piece.text)
-        before = piece
+        is_same_section = previous is not None and previous.section == piece.section
+        is_same_block = is_same_section and previous is not None and previous.block == piece.block
+        parts.append("\n" if is_same_block else "\n\n" if previous else "")
+        parts.append(piece.text if is_same_section else piece.lead + piece.text)
+        previous = piece
     return "".join(parts)
 
 
@@ -131,15 +137,15 @@ def _paragraphs(turn: Turn) -> list[_Piece]:
 
 
 def _split_section(number: int, body: str) -> list[str]:
-    if number in (2, 4) and (parts := subsections(body)):
+    if number in _SECTIONS_WITH_PARTS and (parts := subsections(body)):
         return [f"{title}\n{text}" for title, text in parts.items() if text and title != REFERENCES_TITLE]
     return [text for text in _PARAGRAPH.split(body) if text.strip()]
 
 
 def _units(turn: Turn) -> list[_Piece]:
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     for number, body in _sections(turn).items():
-        first = len(found)
+        first = len(pieces)
         units = read_units("\n\n".join(_split_section(number, body)))
-        found += [_Piece(escape_pack_lines(u.text), number, u.block, tuple(first + n for n in u.needs)) for u in units]
-    return found
+        pieces += [_Piece(escape_pack_lines(u.text), number, u.block, tuple(first + n for n in u.needs)) for u in units]
+    return pieces

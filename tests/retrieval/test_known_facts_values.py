@@ -49,26 +49,26 @@ def test_better_words_change_nothing(old, new):
 @pytest.mark.parametrize(("old", "new"), CHANGED)
 def test_another_value_under_a_known_id_keeps_both(old, new):
     """The older keeps words and date and is no longer current; the same diff again changes nothing."""
-    ledger, _ = apply_diff(EMPTY, says(old), at(3), most=20)
-    ledger, audit = apply_diff(ledger, says(new, id="f1"), at(5), most=20)
+    ledger, _ = apply_diff(EMPTY, says(old), at(3), max_facts=20)
+    ledger, audit = apply_diff(ledger, says(new, id="f1"), at(5), max_facts=20)
     assert [(f.fact, f.is_current, f.stated_at[:10], f.superseded_by) for f in ledger.facts] == [
         (old, False, "2026-01-04", "f2"),
         (new, True, "2026-01-06", None),
     ]
     assert [c.kind for c in audit] == ["add", "supersede"]
-    assert apply_diff(ledger, says(new, id="f1"), at(5), most=20) == (ledger, ())
+    assert apply_diff(ledger, says(new, id="f1"), at(5), max_facts=20) == (ledger, ())
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.sampled_from(["f1", "f2", "f3", None]), st.booleans()), min_size=1, max_size=12))
 def test_no_value_is_ever_lost_and_one_is_current(steps):
     """Whatever ids a model gives: every amount that was said stays in the ledger with the turn that said it, and what was said last of
     a chain is its one current fact."""
-    ledger, _ = apply_diff(EMPTY, says("My budget is $1000."), at(1), most=20)
+    ledger, _ = apply_diff(EMPTY, says("My budget is $1000."), at(1), max_facts=20)
     for turn, (amount, id, by_id) in enumerate(steps, 2):
         known = id if id in {f.id for f in ledger.facts} else "f1"
         diff = says(f"My budget is ${amount}00.", id=known) if by_id else says(f"My budget is ${amount}00.", replaces=known)
         before = {f.fact for f in ledger.facts}
-        ledger, _ = apply_diff(ledger, diff, at(turn), most=50)
+        ledger, _ = apply_diff(ledger, diff, at(turn), max_facts=50)
         assert before <= {f.fact for f in ledger.facts}
     assert {f"My budget is ${a}00." for a, _, _ in steps} <= {f.fact for f in ledger.facts}
     assert sum(f.is_current for f in ledger.facts) == 1

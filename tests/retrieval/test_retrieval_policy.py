@@ -18,4 +18,4 @@ from pandora_dagster.retrieval.retrieval_policy import SummaryTriggers
 )
 def test_when_a_conversation_is_summarised(messages, tokens, summarised, due) -> None:
     """30 messages or 3,500 tokens, again every 20, the newest 15 kept."""
-    assert SummaryTriggers().due(messages=messages, tokens=tokens, summarised=summarised) is due
+    assert SummaryTriggers().is_due(messages=messages, tokens=tokens, summarized=summarised) is due

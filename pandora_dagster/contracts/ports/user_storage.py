@@ -144,7 +144,7 @@ class Continuations(Protocol):
     """Where conversations of clients that name no session go on, by the hash of all that was said in them."""
 
     def offer(self, user: UserId, conversation: str, continuation: Continuation) -> None:
-        """A request that begins with `conversation` may go on at `place`. Raises StoreError."""
+        """A request that begins with `conversation` may go on at `continuation`. Raises StoreError."""
         ...
 
     def claim(self, user: UserId, conversation: str) -> Iterator[Continuation]:

@@ -112,7 +112,7 @@ def _summary_need(ctx: PhaseContext, existing: ConversationSummary | None, trigg
     if existing:
         before = 2 * len(existing.turns)
         why = f"{max(0, messages - 2 * kept)} messages since the summary; it is made again after {triggers.again_after}"
-        if not triggers.due(messages=before + messages, tokens=0, summarised=before + 2 * kept):
+        if not triggers.is_due(messages=before + messages, tokens=0, summarized=before + 2 * kept):
             return _SummaryNeed((), why)
         waiting = _uncovered_turns(ctx, covered)
         return _SummaryNeed(waiting, why, max(0, len(waiting) - kept))
@@ -121,7 +121,7 @@ def _summary_need(ctx: PhaseContext, existing: ConversationSummary | None, trigg
         return _SummaryNeed((), f"{messages} messages; {rule}")
     waiting = _uncovered_turns(ctx, covered)
     tokens = sum(ctx.deps.counter.count(row.text) for row in waiting) if messages < triggers.messages else 0
-    is_due = triggers.due(messages=messages, tokens=tokens)
+    is_due = triggers.is_due(messages=messages, tokens=tokens)
     return _SummaryNeed(
         waiting, f"{messages} messages{f' of {tokens} tokens' if tokens else ''}; {rule}", max(0, len(waiting) - kept) if is_due else 0
     )

@@ -71,7 +71,7 @@ async def _update_ledger(ctx: PhaseContext, ledger: SessionFacts, user_text: str
     audit: list[FactChange] = []
 
     def change(stored: SessionFacts) -> tuple[SessionFacts, tuple[FactChange, ...]]:
-        after, changes = apply_diff(stored, diff, change_origin, most=MAX_SESSION_FACTS, refused=refused)
+        after, changes = apply_diff(stored, diff, change_origin, max_facts=MAX_SESSION_FACTS, refused=refused)
         audit.extend(changes)
         return after, changes
 
@@ -105,7 +105,7 @@ async def _update_profile(ctx: PhaseContext, session: SessionFacts, diff: FactsD
 
     def change(profile: Profile) -> tuple[Profile, tuple[FactChange, ...]]:
         merged, changes = merge(profile)
-        consolidated, consolidations = apply_diff(merged, consolidation, change_origin, most=MAX_PROFILE_FACTS)
+        consolidated, consolidations = apply_diff(merged, consolidation, change_origin, max_facts=MAX_PROFILE_FACTS)
         return consolidated, (*changes, *consolidations)
 
     stored = ctx.deps.facts.change_profile(user, change)

@@ -1,7 +1,8 @@
 """The order of found messages, by terms, places in a session, dates and speakers.
 
-What answers a question is often beside what shares its words, so a message is scored with its neighbours in the session. Each signal is
-divided by its greatest value, then weighted. `benchmarks.fit_search` shows how little the weights matter on conversations left out.
+The message that answers a question is often near one that shares its words, so a message is scored with its neighbours in the session. Each
+signal is divided by its greatest value and weighted; the sum is the score. `benchmarks.fit_search` shows how little the weights matter on
+conversations that were not used to fit them.
 """
 
 from collections import defaultdict
@@ -27,17 +28,19 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "similarity": 1.0,
     }
 )
-"""Signal -> its weight. `turn_on_named_day` exceeds `words`: what was said on a day that the question names comes first."""
+"""Signal -> its weight. `turn_on_named_day` exceeds `words`: messages of a day that the question names come first."""
 K1, B = 0.9, 0.75
 """BM25 parameters; K1 is low because a word that a message repeats says little more."""
 WINDOW = MappingProxyType({distance: 0.5 ** abs(distance) for distance in range(-3, 4)})
-"""Distance in the session -> how much of a neighbour's words counts as the message's own."""
+"""Distance in the session -> the factor with which a neighbour's words count as the message's own."""
 _TURN_TERM_WEIGHT = 0.3
-"""How much a word of the turn's summary or tool results counts in its messages, where they lack it."""
+"""Factor on a word of the turn's summary or tool results in its messages, where they lack it."""
 _REFERRED_DATE_WEIGHT = 1.5
 """A date that a message itself points to (`last week`), beside 1 for the date of its turn."""
 _FULL_DEVIATIONS = 4.0
 """Standard deviations above the mean cosine at which `similarity` is 1."""
+_MIN_SPREAD = 1e-6
+"""A smaller standard deviation is rounding error."""
 _SCORE_DIGITS = 9
 """Decimals of a score: sums of the same numbers in another order differ beyond them, and equal scores must stay equal."""
 
@@ -66,9 +69,9 @@ class MessageUnit:
 
 @dataclass(frozen=True, slots=True)
 class TermMatches:
-    """Where the terms of a question are: term -> document number -> how often. `rarity` is each term's idf."""
+    """Where the terms of a question are: term -> document number -> its count there. `rarity` is each term's idf."""
 
-    places: Mapping[str, Mapping[int, int]]
+    counts: Mapping[str, Mapping[int, int]]
     rarity: Mapping[str, float]
 
 
@@ -93,19 +96,19 @@ class Neighbourhood:
                 self.position_in_session[doc] = len(self.sessions[unit.session])
                 self.sessions[unit.session].append(doc)
 
-    def windowed(self, counts: Mapping[int, float]) -> dict[int, float]:
-        """Every message's count with its neighbours' lent to it; a turn keeps its own."""
-        lent: dict[int, float] = defaultdict(float)
+    def window_sums(self, counts: Mapping[int, float]) -> dict[int, float]:
+        """The count of every message plus the weighted counts of its neighbours; a turn has its own count only."""
+        sums: dict[int, float] = defaultdict(float)
         for doc, count in counts.items():
             position = self.position_in_session.get(doc)
             if position is None:
-                lent[doc] += count
+                sums[doc] += count
                 continue
             session = self.sessions[self.units[doc].session]
             for distance, weight in self.window.items():
                 if 0 <= (at := position + distance) < len(session):
-                    lent[session[at]] += weight * count
-        return lent
+                    sums[session[at]] += weight * count
+        return sums
 
 
 def rank_messages(
@@ -115,13 +118,13 @@ def rank_messages(
 
     Among equals the longer precedes, then the newer. `cosines`: document -> cosine of its vector with the question's.
     """
-    return fuse_signals(units, message_signals(question, units, matches, cosines), question.named)
+    return fuse_signals(units, message_signals(question, units, matches, cosines), question.named_speakers)
 
 
 def fuse_signals(
     units: Iterable[MessageUnit],
     signals: Mapping[str, Mapping[int, float]],
-    named: Sequence[str] = (),
+    named_speakers: Sequence[str] = (),
     weights: Mapping[str, float] = WEIGHTS,
 ) -> tuple[ScoredMessage, ...]:
     """The units that a signal finds or a named speaker wrote, by the weighted sum of their signals."""
@@ -130,8 +133,12 @@ def fuse_signals(
         for doc, value in scores.items():
             total[doc] += weights[name] * value
     rank_only_signals = {"speaker", "first_person", "asks"}
-    found = {doc for name, scores in signals.items() if name not in rank_only_signals for doc, value in scores.items() if value > 0}
-    scored = (ScoredMessage(unit, round(total[unit.doc], _SCORE_DIGITS)) for unit in units if unit.doc in found or unit.speaker in named)
+    matching = {doc for name, scores in signals.items() if name not in rank_only_signals for doc, value in scores.items() if value > 0}
+    scored = (
+        ScoredMessage(unit, round(total[unit.doc], _SCORE_DIGITS))
+        for unit in units
+        if unit.doc in matching or unit.speaker in named_speakers
+    )
     return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.length, -s.unit.doc)))
 
 
@@ -164,11 +171,11 @@ def _normalize(scores: Mapping[int, float], best: float) -> dict[int, float]:
 
 
 def _word_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
-    norms = _length_norms(around.windowed({doc: float(u.length) for doc, u in around.units.items()}))
+    norms = _length_norms(around.window_sums({doc: float(u.length) for doc, u in around.units.items()}))
     scores: dict[int, float] = defaultdict(float)
     for term, weight in question.words.items():
-        found = matches.places.get(term, {})
-        counts = around.windowed({d: float(c) for d, c in found.items() if d in around.units})
+        term_counts = matches.counts.get(term, {})
+        counts = around.window_sums({doc: float(count) for doc, count in term_counts.items() if doc in around.units})
         _propagate_turn_terms(counts, around)
         gain = weight * matches.rarity.get(term, 0.0) * (K1 + 1)
         for doc, count in counts.items():
@@ -195,11 +202,11 @@ def _prefix_scores(question: SearchQuestion, around: Neighbourhood, matches: Ter
     for terms in question.prefixes.items():  # the prefix and the letters themselves, which a short word is stored as
         counts: dict[int, float] = defaultdict(float)
         for term in terms:
-            for doc, count in matches.places.get(term, {}).items():
+            for doc, count in matches.counts.get(term, {}).items():
                 if doc in around.units:
                     counts[doc] += count
         rarity = min((matches.rarity[t] for t in terms if t in matches.rarity), default=0.0)
-        for doc, count in around.windowed(counts).items():
+        for doc, count in around.window_sums(counts).items():
             scores[doc] += rarity * count / (count + K1)
     return scores
 
@@ -208,17 +215,17 @@ def _date_scores(question: SearchQuestion, around: Neighbourhood, matches: TermM
     """A turn's date holds for all its messages."""
     scores: dict[int, float] = defaultdict(float)
     for term in question.dates:
-        found = matches.places.get(term, {})
-        turns = {turn_number(doc) for doc in found if is_turn(doc)}
+        docs = matches.counts.get(term, {}).keys()
+        turns = {turn_number(doc) for doc in docs if is_turn(doc)}
         for doc in around.units:
-            if count := _REFERRED_DATE_WEIGHT if doc in found and doc in around.position_in_session else float(turn_number(doc) in turns):
+            if count := _REFERRED_DATE_WEIGHT if doc in docs and doc in around.position_in_session else float(turn_number(doc) in turns):
                 scores[doc] += matches.rarity.get(term, 0.0) * count
     return scores
 
 
 def _named_day_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
     """1 for all messages of the turns of the days that the question names."""
-    turns = {turn_number(doc) for term in question.said_on for doc in matches.places.get(term, {}) if is_turn(doc)}
+    turns = {turn_number(doc) for term in question.message_days for doc in matches.counts.get(term, {}) if is_turn(doc)}
     return {doc: 1.0 for doc in around.units if turn_number(doc) in turns}
 
 
@@ -230,7 +237,7 @@ def _session_scores(question: SearchQuestion, around: Neighbourhood, matches: Te
     scores: dict[int, float] = defaultdict(float)
     for term, weight in question.words.items():
         counts: dict[int, int] = defaultdict(int)
-        for doc, count in matches.places.get(term, {}).items():
+        for doc, count in matches.counts.get(term, {}).items():
             if doc in session_of:
                 counts[session_of[doc]] += count
         rarity = idf(len(sessions), len(counts))
@@ -243,14 +250,16 @@ def _similarity_scores(around: Neighbourhood, cosines: Mapping[int, float]) -> d
     """How far the cosine of a message, or the mean cosine of its window if that is farther, is above the average of all: any two texts
     about daily life are somewhat alike, so a cosine by itself says little. A message without a vector, or with both below their average,
     has no score."""
-    own = {doc: cosines[doc] for doc in around.position_in_session if doc in cosines}
-    weights, lent = around.windowed(dict.fromkeys(own, 1.0)), around.windowed(own)
-    alone, window = _standard_scores(own), _standard_scores({doc: lent[doc] / weights[doc] for doc in own})
-    return {doc: max(alone.get(doc, 0.0), window.get(doc, 0.0)) / _FULL_DEVIATIONS for doc in own if doc in alone or doc in window}
+    message_cosines = {doc: cosines[doc] for doc in around.position_in_session if doc in cosines}
+    weights, sums = around.window_sums(dict.fromkeys(message_cosines, 1.0)), around.window_sums(message_cosines)
+    message_scores = _standard_scores(message_cosines)
+    window_scores = _standard_scores({doc: sums[doc] / weights[doc] for doc in message_cosines})
+    scored = [doc for doc in message_cosines if doc in message_scores or doc in window_scores]
+    return {doc: max(message_scores.get(doc, 0.0), window_scores.get(doc, 0.0)) / _FULL_DEVIATIONS for doc in scored}
 
 
 def _standard_scores(values: Mapping[int, float]) -> dict[int, float]:
-    """Standard deviations over the mean, those under it left out."""
+    """The values above the mean as standard deviations over it; none where all values are nearly equal."""
     mean = sum(values.values()) / max(1, len(values))
     spread = sqrt(sum((value - mean) ** 2 for value in values.values()) / max(1, len(values)))
-    return {doc: (value - mean) / spread for doc, value in values.items() if value > mean} if spread >= 1e-6 else {}
+    return {doc: (value - mean) / spread for doc, value in values.items() if value > mean} if spread >= _MIN_SPREAD else {}

@@ -16,6 +16,8 @@ _COMMON_WEIGHT = 0.5
 """Of words such as `make` and `kind`: one half finds 1.5 points more of multi-hop evidence within 1,000 tokens."""
 _MIN_NAME_LETTERS = 3
 """A name may be shortened to this many letters: `Mel` is Melanie."""
+_PREFIX_LETTERS = 5
+"""Letters of a prefix term."""
 _NAME = re.compile(r"[^\W\d_]+")
 _POSSESSIVE_NAME = re.compile(rf"({_NAME.pattern})(?:['’]s\b)?")
 
@@ -28,23 +30,23 @@ class SearchQuestion:
     prefixes: Mapping[str, str]
     """Prefix term -> the five letters themselves, which a short word is stored as."""
     dates: tuple[str, ...]
-    named: tuple[str, ...] = ()
+    named_speakers: tuple[str, ...] = ()
     """The user's speakers whom it names."""
-    said_on: tuple[str, ...] = ()
-    """Date terms of the days on which what it asks for was said."""
+    message_days: tuple[str, ...] = ()
+    """Date terms of the days on which the messages that it asks for were written."""
 
     @property
     def speaker(self) -> str:
         """The one person whom it names; "" where it names none or several."""
-        return self.named[0] if len(self.named) == 1 else ""
+        return self.named_speakers[0] if len(self.named_speakers) == 1 else ""
 
     def terms(self) -> tuple[str, ...]:
         """Everything to look for, each once."""
-        return tuple(dict.fromkeys((*self.words, *self.prefixes, *self.prefixes.values(), *self.dates, *self.said_on)))
+        return tuple(dict.fromkeys((*self.words, *self.prefixes, *self.prefixes.values(), *self.dates, *self.message_days)))
 
 
 def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (), today: date | None = None) -> SearchQuestion:
-    """Read a question; names of the user's speakers are no search words, as every other message carries them.
+    """Read a question; names of the user's speakers are no search words, because every other message has one.
 
     `today` is the day on which it is asked; None: `yesterday` and the like stay words.
     """
@@ -67,22 +69,23 @@ def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (
 
 
 def strip_names(query: str, speakers: Iterable[str]) -> str:
-    """The query without the words that name the user's speakers: what it asks, whoever it is asked of."""
+    """The query without the words that name the user's speakers."""
     names = {word for words in _find_named_speakers(query, speakers).values() for word in words}
-    return " ".join(_POSSESSIVE_NAME.sub(lambda found: "" if found[1].lower() in names else found[0], query).split())
+    return " ".join(_POSSESSIVE_NAME.sub(lambda match: "" if match[1].lower() in names else match[0], query).split())
 
 
 def _prefix_of_short_word(word: str) -> str:
-    return prefix_of(f"{word}x") if len(word) == 5 else ""
+    """The prefix term of longer words that begin with a word of the prefix's length."""
+    return prefix_of(f"{word}x") if len(word) == _PREFIX_LETTERS else ""
 
 
 def _find_named_speakers(query: str, speakers: Iterable[str]) -> dict[str, set[str]]:
     """Speaker -> the words of the query that name them, a name's beginning included."""
-    said = set(_NAME.findall(query.lower()))
-    found: dict[str, set[str]] = {}
+    query_words = set(_NAME.findall(query.lower()))
+    named: dict[str, set[str]] = {}
     for speaker in speakers:
         parts = _NAME.findall(speaker.lower())[:1]
-        words = {w for w in said for part in parts if w == part or (len(w) >= _MIN_NAME_LETTERS and part.startswith(w))}
+        words = {w for w in query_words for part in parts if w == part or (len(w) >= _MIN_NAME_LETTERS and part.startswith(w))}
         if words:
-            found[speaker] = words
-    return found
+            named[speaker] = words
+    return named

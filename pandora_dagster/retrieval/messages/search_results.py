@@ -1,6 +1,6 @@
 """Found messages packed into a token budget.
 
-A message goes in whole or stays out, and the same text goes in once. Messages of one session are under its date once, whether they are
+A message is included whole or left out, and each text once. Messages of one day are under its date once, whether they are
 shown best first (`results`) or in the order in which they were written (`text`); both stay within the budget.
 """
 
@@ -11,13 +11,13 @@ from pandora_dagster.contracts.turns import FoundMessage
 from pandora_dagster.language.dates import display_date
 
 _FULL_SHARE = 0.98
-"""A pack that is this full is full: later messages are smaller and matter less."""
+"""Share of the budget from which on no further message is tried: only small ones, which matter less, would fit."""
 Count = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One message that was chosen; the best of its session carries the session's date as its first line."""
+    """One message that was chosen; the best of its day has the date as its first line."""
 
     turn_id: str
     message_ids: tuple[str, ...]
@@ -29,35 +29,34 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """What a search gives: best first in `results`, in time order in `text`. `tokens` are those of all result texts together."""
+    """The result of a search: best first in `results`, in time order in `text`. `tokens` are those of all result texts together."""
 
     query: str
     tokens: int
     results: tuple[SearchResult, ...]
     text: str
     least_tokens: int = 0
-    """Where something was found and nothing had room: the budget that the best message needs; else 0."""
+    """The budget that the best message needs, where messages were found and none fits; else 0."""
 
 
 def search_results(
-    query: str, found: Sequence[FoundMessage], *, budget: int, count: Count, beside: Sequence[FoundMessage] = ()
+    query: str, found: Sequence[FoundMessage], *, budget: int, count: Count, neighbours: Sequence[FoundMessage] = ()
 ) -> SearchResults:
-    """As many of the found messages as `budget` tokens hold, in their order, none of them twice; where some are left, of those `beside`
-    them. What is chosen is listed by score."""
-    offered = [m for m in (*found, *beside) if m.text.strip()]
+    """As many of the found messages as fit `budget` tokens, in their order and none twice, then of their neighbours; listed by score."""
+    offered = [m for m in (*found, *neighbours) if m.text.strip()]
     chosen = pack_messages(offered, budget, count)
     while True:
         results, text = _result_list(chosen, count), _chronological_text(chosen)
         tokens = max(count("\n".join(r.text for r in results)), sum(r.tokens for r in results)) if results else 0
         if not chosen or max(tokens, count(text)) <= budget:
             break
-        # Lines may take more tokens one by one than they were counted with their line's end: the least one goes.
+        # Lines may take more tokens one by one than they were counted with their line's end: the last one is dropped.
         chosen = pack_messages(chosen[:-1], budget, count)
     return SearchResults(query, tokens, results, text, 0 if results or not offered else _min_budget(offered[0], count))
 
 
 def pack_messages(offered: Sequence[FoundMessage], budget: int, count: Count) -> list[FoundMessage]:
-    """The messages that go in, in the order given; one that does not fit is passed over, and the next one tried."""
+    """The messages that fit, in the order given; after one that does not fit the next one is tried."""
     chosen: list[FoundMessage] = []
     used_tokens, packed_texts, shown_days = 0, set[str](), set[str]()
     for message in offered:

@@ -124,9 +124,9 @@ class MessageSearch:
         """The question with the units to rank for it."""
         speakers, messages, length = speakers_of(self.db, self.base)
         question = read_question(query, self.reader, speakers=speakers, today=self.today)
-        question = replace(question, said_on=(*question.said_on, *self._latest_days(query)))
+        question = replace(question, message_days=(*question.message_days, *self._latest_days(query)))
         terms = question.terms()
-        if not messages or not (terms or question.named or self.likeness):
+        if not messages or not (terms or question.named_speakers or self.likeness):
             return GatheredUnits(question)
         self.db.execute(_CREATE_HITS, [self.base, list(terms), len(terms), self.base, user_end(self.base), self.end])
         rarity = self._rarity(terms, messages)
@@ -165,12 +165,12 @@ class MessageSearch:
     def _pool(self, question: SearchQuestion, terms: tuple[str, ...], rarity: dict[str, float], mean_length: float) -> list[int]:
         """The best documents by BM25, then, where those are few, the newest messages of the persons whom the question names; with vectors
         also the messages that are most similar to the question. `mean_length`: terms of a message on average."""
-        dates = {*question.dates, *question.said_on}
+        dates = {*question.dates, *question.message_days}
         weights = [rarity.get(term, 0.0) * (question.words.get(term) or WEIGHTS["date" if term in dates else "prefix"]) for term in terms]
         condition, values = self._filter_condition()
         rows = self.db.execute(_SELECT_POOL.format(condition=condition), [len(terms), weights, *values, mean_length, POOL_SIZE]).fetchall()
-        if question.named and len(rows) < POOL_SIZE:
-            parameters = [list(question.named), self.base, self.end, *values, POOL_SIZE - len(rows)]
+        if question.named_speakers and len(rows) < POOL_SIZE:
+            parameters = [list(question.named_speakers), self.base, self.end, *values, POOL_SIZE - len(rows)]
             rows += self.db.execute(_SELECT_OF_SPEAKERS.format(condition=condition), parameters).fetchall()
         if self.likeness:
             docs = [self.base + doc for doc in self.likeness]

@@ -38,7 +38,7 @@ def test_the_named_speaker_stands_before_the_other() -> None:
         _unit(2, session="b", speaker="Bob"),
         _unit(3, session="c", speaker="Bob", first_person=True),
     ]
-    assert _order(units, {"desk": {u.doc: 1 for u in units}}, named=("Bob",)) == [(3, 1), (2, 1), (1, 1)]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}, named_speakers=("Bob",)) == [(3, 1), (2, 1), (1, 1)]
 
 
 def test_a_question_stands_behind_what_is_told() -> None:
@@ -56,7 +56,7 @@ def test_among_equals_the_longer_stands_first_then_the_newer() -> None:
         _unit(4, session="d", speaker="Bob", length=9),
     ]
     assert _order(units[:2], {"desk": {u.doc: 1 for u in units[:2]}}) == [(2, 1), (1, 1)]
-    assert _order([*units[2:], _unit(5, session="e", speaker="Bob")], {}, named=("Bob", "Ann")) == [(4, 1), (5, 1), (3, 1)]
+    assert _order([*units[2:], _unit(5, session="e", speaker="Bob")], {}, named_speakers=("Bob", "Ann")) == [(4, 1), (5, 1), (3, 1)]
 
 
 def test_the_date_of_a_turn_holds_for_its_messages() -> None:
@@ -82,7 +82,7 @@ def test_beginnings_of_words_count_a_little() -> None:
 def test_what_the_named_speaker_said_is_a_match() -> None:
     """It stands behind what shares words with the question; what others said is none."""
     units = [_unit(1, session="a", speaker="Bob"), _unit(2, session="b", speaker="Bob"), _unit(3, session="c", speaker="Ann")]
-    assert _order(units, {"desk": {document_number(1, 1): 1}}, named=("Bob",)) == [(1, 1), (2, 1)]
+    assert _order(units, {"desk": {document_number(1, 1): 1}}, named_speakers=("Bob",)) == [(1, 1), (2, 1)]
     assert _order(units, {"desk": {}}) == []
 
 
@@ -99,4 +99,4 @@ def test_what_was_said_on_the_named_day_stands_first() -> None:
     """All messages of its turns, before what shares all the words."""
     units = [_unit(1, 0, session="a"), _unit(1, session="a"), _unit(1, 2, session="a"), _unit(5, session="b")]
     places = {"desk": {document_number(5, 1): 3}, "@2026-10-29": {document_number(1, 0): 1}}
-    assert _order(units, places, dates=(), said_on=("@2026-10-29",))[-1] == (5, 1)
+    assert _order(units, places, dates=(), message_days=("@2026-10-29",))[-1] == (5, 1)

@@ -42,7 +42,7 @@ def test_nothing_found_gives_nothing() -> None:
 def test_where_nothing_has_room_the_budget_of_the_best_is_named() -> None:
     """Of what was found, not of what stands beside it; with that budget it goes in, with less it does not."""
     found, near = [_message(1, "a b c", score=2.0), _message(2, "d e", score=1.0)], [_message(3, "f", score=9.0)]
-    least = search_results("q", found, budget=1, count=_words, beside=near).least_tokens
+    least = search_results("q", found, budget=1, count=_words, neighbours=near).least_tokens
     assert least == 7
     assert [r.message_ids[0] for r in search_results("q", found, budget=least, count=_words).results] == ["m1"]
     assert [r.message_ids[0] for r in search_results("q", found, budget=least - 1, count=_words).results] == ["m2"]
@@ -51,8 +51,8 @@ def test_where_nothing_has_room_the_budget_of_the_best_is_named() -> None:
 def test_what_stands_beside_fills_what_is_left() -> None:
     """Only after all that was found, however well it scores; the list stays best first."""
     found, near = [_message(1, "a b", score=1.0)], [_message(2, "c d", score=2.0), _message(3, "e f", score=0.5)]
-    assert [r.message_ids[0] for r in search_results("q", found, budget=6, count=_words, beside=near).results] == ["m1"]
-    assert [r.message_ids[0] for r in search_results("q", found, budget=99, count=_words, beside=near).results] == ["m2", "m1", "m3"]
+    assert [r.message_ids[0] for r in search_results("q", found, budget=6, count=_words, neighbours=near).results] == ["m1"]
+    assert [r.message_ids[0] for r in search_results("q", found, budget=99, count=_words, neighbours=near).results] == ["m2", "m1", "m3"]
 
 
 def test_what_does_not_fit_makes_room_for_what_does() -> None:

@@ -34,6 +34,7 @@ _RELEVANCE_RANKS = {"high": 3, "medium": 2, "low": 1}
 _CONFIDENCES = {"high": 0.9, "medium": 0.7, "low": 0.4}
 """Relevance of a turn -> the confidence with which it counts in the quality of section 2."""
 _PRIORITIES = {"high": 300.0, "medium": 200.0, "low": 100.0}
+"""Relevance of a turn -> the priority of its item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ class PriorTurnSource(ContextSource[RankedTurn]):
     def headers(self, query: SourceQuery) -> SourceHeaders:
         """Summaries of the turns that the index finds and of the session's newest turns; an unfinished turn has none."""
         candidates, facts = retrieval_scope.candidate_turns(self.ctx, f"{query.resolved} {' '.join(query.entities)}")
-        best = max((c.score for c in candidates), default=0.0) or 1.0
-        scores = {c.row.number: c.score / best for c in candidates}
+        best_score = max((c.score for c in candidates), default=0.0) or 1.0
+        scores = {c.row.number: c.score / best_score for c in candidates}
         protected = protected_turns(self.ctx, self.rows)
         rows = {c.row.number: c.row for c in candidates} | {row.number: row for row in self.rows if row.number in protected}
         document = session_history.summaries_document(
@@ -84,18 +85,16 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         return SourceHeaders(document, facts=facts)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
-        ranks = [(n, plan.turn_relevance.get(str(n))) for n in plan.relevant_turns]
-        return tuple((f"turn {n}", rank.relevance if rank else "", rank.reason if rank else "") for n, rank in ranks)
+        chosen = [(n, plan.turn_relevance.get(str(n))) for n in plan.relevant_turns]
+        return tuple((f"turn {n}", judged.relevance if judged else "", judged.reason if judged else "") for n, judged in chosen)
 
     def load(self, query: SourceQuery, plan: RetrievalPlan) -> tuple[tuple[RankedTurn, ...], tuple[str, ...]]:
         """The chosen turns; none of them is left out here."""
         turns = [self._load_turn(TurnKey(self.ctx.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)]
         protected = protected_turns(self.ctx, self.rows)
-        ranked = [
-            RankedTurn(t, item_priority(t.key.number, is_protected=True) if t.key.number in protected else _turn_priority(plan, t) - rank)
-            for rank, t in enumerate(turns)
-        ]
-        return tuple(ranked), ()
+        return tuple(
+            RankedTurn(t, _turn_priority(plan, t, rank, is_protected=t.key.number in protected)) for rank, t in enumerate(turns)
+        ), ()
 
     def cite(self, record: RankedTurn) -> Source:
         turn_id, summary = record.turn.key.turn_id, record.turn.manifest.summary
@@ -115,11 +114,11 @@ class PriorTurnSource(ContextSource[RankedTurn]):
     def render(self, gathered: GatheredContext, records: Sequence[RankedTurn], cited: Sequence[Source], now: datetime) -> SourceSection:
         """Turns of the session's window count as loaded too: their sources are among `cited`."""
         turns, labels = gathered.prior_turns, {s.turn_id: s.label for s in cited if s.turn_id}
-        ids = {f"turn_{t.turn:06d}": t.turn for t in turns}
+        gathered_ids = {_turn_id(t.turn) for t in turns}
         return SourceSection(
             _turn_table(turns, labels, self.days),
-            used_labels=frozenset(s.label for s in cited if s.turn_id in ids),
-            unlinked=tuple(f"turn {t.turn} is not among the loaded sources" for t in turns if f"turn_{t.turn:06d}" not in labels),
+            used_labels=frozenset(s.label for s in cited if s.turn_id in gathered_ids),
+            unlinked=tuple(f"turn {t.turn} is not among the loaded sources" for t in turns if _turn_id(t.turn) not in labels),
             confidences=tuple(_CONFIDENCES[t.relevance] for t in turns),
         )
 
@@ -154,9 +153,16 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         return turn
 
 
-def _turn_priority(plan: RetrievalPlan, turn: Turn) -> float:
-    rank = plan.turn_relevance.get(str(turn.key.number))
-    return _PRIORITIES[rank.relevance if rank else "medium"]
+def _turn_priority(plan: RetrievalPlan, turn: Turn, rank: int, *, is_protected: bool) -> float:
+    """The priority of a chosen turn: that of the session's window where it is protected, else by its relevance and its rank in the plan."""
+    if is_protected:
+        return item_priority(turn.key.number, is_protected=True)
+    judged = plan.turn_relevance.get(str(turn.key.number))
+    return _PRIORITIES[judged.relevance if judged else "medium"] - rank
+
+
+def _turn_id(number: int) -> str:
+    return f"turn_{number:06d}"
 
 
 def _turn_table(turns: Sequence[PriorTurn], labels: Mapping[str, str], days: Sequence[str]) -> str:
@@ -173,5 +179,5 @@ def _turn_table(turns: Sequence[PriorTurn], labels: Mapping[str, str], days: Seq
 
 
 def _label(labels: Mapping[str, str], turn: int) -> str:
-    label = labels.get(f"turn_{turn:06d}")
+    label = labels.get(_turn_id(turn))
     return f"[{label}]" if label else UNLINKED

@@ -67,16 +67,16 @@ class VisitSource(ContextSource[Visit]):
     )
 
     def headers(self, query: SourceQuery) -> SourceHeaders:
-        """A page of the turn that the query refers to, or of that turn's research, gets `_REFERENCE_SCORE`
-        (specification 004, section 6.2)."""
-        referred, rows = self._referred_turn(query), self.store.visit_rows(query.user)
-        research = newest_by_topic(self.store.research_rows(query.user))
-        topics = {visit: row for row in reversed(research) for visit in row.webpage_cache}
+        """The visited pages by their match with the query. A page of the turn that the query refers to, or of that turn's research, has
+        `_REFERENCE_SCORE` in addition (specification 004, section 6.2)."""
+        referred_turn, referred_topic = self._referred_turn(query)
+        rows = self.store.visit_rows(query.user)
+        research_by_visit = {v: r for r in reversed(newest_by_topic(self.store.research_rows(query.user))) for v in r.webpage_cache}
         texts = [f"{r.title} {plain_words(r.url)} {r.page_type} {' '.join(r.fields)}" for r in rows]
         headers: list[Header] = []
         for row, score in zip(rows, query.scores(search_text(query), texts), strict=True):
-            topic = topics.get(row.visit_id)
-            turn = row.source_turn or (topic.source_turn if topic else None)
+            research = research_by_visit.get(row.visit_id)
+            turn = row.source_turn or (research.source_turn if research else None)
             values: dict[str, Any] = {
                 "visit_id": row.visit_id,
                 "url": row.url,
@@ -84,10 +84,11 @@ class VisitSource(ContextSource[Visit]):
                 "age_hours": age_hours(row.visited_at, query.now),
                 "title": row.title,
                 "fields": list(row.fields),
-                "topic": topic.topic if topic else "",
+                "topic": research.topic if research else "",
                 "turn": turn,
             }
-            is_referred = referred is not None and (turn == referred[0] or (topic is not None and topic.topic == referred[1]))
+            is_of_topic = research is not None and research.topic == referred_topic
+            is_referred = referred_turn is not None and (turn == referred_turn or is_of_topic)
             shown = {k: v for k, v in values.items() if v not in ("", None)}
             headers.append(Header(f"visit {row.visit_id}", shown, score + _REFERENCE_SCORE * is_referred))
         return fit_headers(query, "visit_headers", headers, VISIT_HEADER_TOKENS)
@@ -167,11 +168,11 @@ class VisitSource(ContextSource[Visit]):
     def path(self, user: UserId, cited_path: str) -> str | None:
         return (self.store.path(user, cited_path) or cited_path) if cited_path.startswith("webpage_cache/") else None
 
-    def _referred_turn(self, query: SourceQuery) -> tuple[int, str | None] | None:
-        """The turn that the query refers to, and the topic that it researched."""
+    def _referred_turn(self, query: SourceQuery) -> tuple[int | None, str | None]:
+        """The turn that the query refers to, and the topic that it researched; None where there is none."""
         number = query.reference.source_turn if query.reference else None
         if number is None:
-            return None
+            return None, None
         rows = self.index.rows(query.user, before=number + 1, limit=1)
         return number, next((r.research_topic for r in rows if r.number == number), None)
 
@@ -181,15 +182,15 @@ async def _fields_within_limit(query: SourceQuery, visit: Visit, budget_tokens: 
     count, data = query.counter.count, visit.extracted_data
     if count(json_line(data)) <= budget_tokens:
         return data, ()
-    flat = {name: "; ".join(f"{path}: {value}" for path, value in flat_fields(value, name)) for name, value in data.items()}
-    scores = dict(zip(flat, query.scores(passage_text(query), list(flat.values())), strict=True))
+    field_texts = {name: "; ".join(f"{path}: {value}" for path, value in flat_fields(value, name)) for name, value in data.items()}
+    scores = dict(zip(field_texts, query.scores(passage_text(query), list(field_texts.values())), strict=True))
     chosen: dict[str, Any] = {}
-    for name in sorted(flat, key=lambda name: (name != "title", -scores[name])):
+    for name in sorted(field_texts, key=lambda name: (name != "title", -scores[name])):
         if count(json_line({**chosen, name: data[name]})) <= budget_tokens:
             chosen[name] = data[name]
-        elif not chosen or (len(chosen) == 1 and "title" in chosen and count(flat[name]) > budget_tokens):
+        elif not chosen or (len(chosen) == 1 and "title" in chosen and count(field_texts[name]) > budget_tokens):
             target = max(_MIN_FIELD_TOKENS, budget_tokens - count(json_line(chosen)) - _FIELD_FRAME_TOKENS)
-            text = await compress_text(query, flat[name], visit.logical_id, ContentType.PAGE_DOC, target)
+            text = await compress_text(query, field_texts[name], visit.logical_id, ContentType.PAGE_DOC, target)
             if count(json_line({**chosen, name: text})) <= budget_tokens:
                 chosen[name] = text
     left_out = tuple(f"visit {visit.visit_id}: {name}" for name in data if name not in chosen)

@@ -81,8 +81,8 @@ class ArchiveService:
         """Archive the due turns of these days. Raises InputError for a day that is not due yet, StoreError."""
         ctx = open_archive(self.app, run_id=run_id)
         last = self.last_due(ctx.deps.clock())
-        if early := sorted(day for day in days if day > last):
-            raise InputError(f"{early[0]}: its turns are not due yet: expected days up to {last}")
+        if undue_days := sorted(day for day in days if day > last):
+            raise InputError(f"{undue_days[0]}: its turns are not due yet: expected days up to {last}")
         return self.archive(select_turns(ctx, days=days), ctx, on_row=on_row)
 
     def archive(self, selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow) -> ArchiveReport:

@@ -49,24 +49,24 @@ class ErasureService:
         call continues."""
         intents = self.intents
         with intents.one_at_a_time():
-            found = self.find(user)
-            known = intents.facts(user)
-            intent = ErasureIntent(user_id=user, begun_at=format_timestamp(self.clock().replace(microsecond=0)), facts=known)
+            counts = self.find(user)
+            recorded_facts = intents.facts(user)
+            intent = ErasureIntent(user_id=user, begun_at=format_timestamp(self.clock().replace(microsecond=0)), facts=recorded_facts)
             intents.write_intent(intent)
             self.on_step("turns")
             self.data.retire_turns(user)
             self.on_step("narratives")
             self.data.await_levels(user)
             self.on_step("facts")
-            facts, traces = self._traces(user, known)
-            intents.write_intent(intent.model_copy(update={"facts": tuple(dict.fromkeys((*known, *traces.facts)))}))
+            facts, traces = self._traces(user, recorded_facts)
+            intents.write_intent(intent.model_copy(update={"facts": tuple(dict.fromkeys((*recorded_facts, *traces.facts)))}))
             notices = self._erase(user, traces)
             self.on_step("proof")
             proof = self._proof(traces, facts)
-            self.data.remove_folder(user)  # what kept its place meanwhile
+            self.data.remove_folder(user)  # with anything written meanwhile
             if proof.is_clean:
                 intents.remove_intent(user)
-        return ErasureReport(found, proof, notices)
+        return ErasureReport(counts, proof, notices)
 
     def _erase(self, user: UserId, traces: UserTraces) -> tuple[str, ...]:
         notices: list[str] = []
@@ -75,14 +75,14 @@ class ErasureService:
             notices += eraser.erase(user, traces)
         return tuple(notices)
 
-    def _traces(self, user: UserId, known: tuple[str, ...]) -> tuple[int, UserTraces]:
+    def _traces(self, user: UserId, recorded_facts: tuple[str, ...]) -> tuple[int, UserTraces]:
         """The number of facts in the user's documents and in the intent, and the traces: those facts that are neither in another user's
         documents nor in this program."""
-        found = find_distinctive_facts(self.data.texts(user))
-        facts = tuple(dict.fromkeys((*known, *found)))[: 2 * MAX_FACTS]
+        document_facts = find_distinctive_facts(self.data.texts(user))
+        facts = tuple(dict.fromkeys((*recorded_facts, *document_facts)))[: 2 * MAX_FACTS]
         elsewhere = occurring_facts((*facts, user), self.data.of_others(user))
-        own = tuple(fact for fact in facts if fact not in elsewhere)[:MAX_FACTS]
-        return len(facts), UserTraces(user, own, is_id_distinctive=len(user) >= _MIN_ID_CHARACTERS and user not in elsewhere)
+        users_facts = tuple(fact for fact in facts if fact not in elsewhere)[:MAX_FACTS]
+        return len(facts), UserTraces(user, users_facts, is_id_distinctive=len(user) >= _MIN_ID_CHARACTERS and user not in elsewhere)
 
     def _proof(self, traces: UserTraces, facts: int) -> ErasureProof:
         """Every object that an eraser knows, searched: all files of the store and of Dagster's storage."""

@@ -267,9 +267,9 @@ def open_record_folder(folder: Path) -> RecordFolder:
     return SqliteRecordFolder(folder)
 
 
-def read_source_record(path: Path, shape: type[SourceRecord]) -> SourceRecord:
+def read_source_record(path: Path, record_type: type[SourceRecord]) -> SourceRecord:
     """The research or the visit in a user's file; raises DocumentError with every fault."""
-    return read_record(read_text(path, limit=MAX_RECORD_BYTES), shape, where=str(path))
+    return read_record(read_text(path, limit=MAX_RECORD_BYTES), record_type, where=str(path))
 
 
 def write_page(path: Path, page: str) -> None:

@@ -78,15 +78,15 @@ class EligibilityRule:
             day = local_day(turn.last_activity, self.zone)
         except ValueError as error:
             return NotDueTurn(turn.key, None, NotDueReason.UNREADABLE, f"last_activity: {error}")
-        if day > (last := last_due_day(self.now, self.zone, self.after_days)):
-            return NotDueTurn(turn.key, day, NotDueReason.YOUNG, f"its day is {day}: days up to {last} are due")
+        if day > (last_day := last_due_day(self.now, self.zone, self.after_days)):
+            return NotDueTurn(turn.key, day, NotDueReason.YOUNG, f"its day is {day}: days up to {last_day} are due")
         if intervention := self.interventions.get(turn.key):
             return NotDueTurn(turn.key, day, NotDueReason.INTERVENTION, f"intervention {intervention} is open: expected it resolved")
         if turn.state == TurnState.ABANDONED:
             return NotDueTurn(turn.key, day, NotDueReason.HALTED, "it is abandoned: it has no answer to archive")
         if turn.state not in _FINISHED_STATES:
-            why = NotDueReason.HALTED if turn.state == TurnState.HALTED else NotDueReason.OPEN
-            return NotDueTurn(turn.key, day, why, f"it is {turn.state}: continue it: pandora resume {turn.key}")
+            cause = NotDueReason.HALTED if turn.state == TurnState.HALTED else NotDueReason.OPEN
+            return NotDueTurn(turn.key, day, cause, f"it is {turn.state}: continue it: pandora resume {turn.key}")
         if hold and (reason := self.hold_reason(hold)):
             return NotDueTurn(turn.key, day, NotDueReason.HELD, reason)
         return DueTurn(turn.key, day)
@@ -123,15 +123,15 @@ def current_eligibility(ctx: ArchiveContext) -> EligibilityRule:
 def select_turns(ctx: ArchiveContext, *, days: Collection[date] | None = None) -> ArchiveSelection:
     """Select every due turn, or those of `days`. Archived turns are not listed; turns that are too young only where `days` names their
     day."""
-    rules = current_eligibility(ctx)
+    eligibility = current_eligibility(ctx)
     due: list[DueTurn] = []
     not_due: list[NotDueTurn] = []
     indexed: set[TurnActivity] = set()
     for activity, is_from_row in _candidates(ctx):
         try:
-            verdict = _judge_with_hold(rules, activity, ctx)
+            verdict = _judge_with_hold(eligibility, activity, ctx)
         except StoreError:  # the folder is missing: the archival run reports it
-            verdict = rules.decide(activity)
+            verdict = eligibility.decide(activity)
         if days is not None and verdict.day not in days:
             continue
         if isinstance(verdict, NotDueTurn) and verdict.cause is NotDueReason.HELD and verdict.day and is_archived(activity.key, ctx):
@@ -149,20 +149,20 @@ def is_archived(key: TurnKey, ctx: ArchiveContext) -> bool:
     return _manifest_activity(key, ctx).state == NotDueReason.ARCHIVED
 
 
-def judge_manifest(manifest: Manifest, ctx: ArchiveContext, rules: EligibilityRule) -> DueTurn | NotDueTurn:
+def judge_manifest(manifest: Manifest, ctx: ArchiveContext, eligibility: EligibilityRule) -> DueTurn | NotDueTurn:
     """Judge a turn by its own manifest, read under its lock; raises DocumentError, StoreError."""
-    return _judge_with_hold(rules, TurnActivity(manifest.key, manifest.state, manifest.last_activity), ctx)
+    return _judge_with_hold(eligibility, TurnActivity(manifest.key, manifest.state, manifest.last_activity), ctx)
 
 
-def _judge_with_hold(rules: EligibilityRule, activity: TurnActivity, ctx: ArchiveContext) -> DueTurn | NotDueTurn:
-    verdict = rules.decide(activity)
+def _judge_with_hold(eligibility: EligibilityRule, activity: TurnActivity, ctx: ArchiveContext) -> DueTurn | NotDueTurn:
+    verdict = eligibility.decide(activity)
     if isinstance(verdict, NotDueTurn):
         return verdict
     try:
         hold: Hold | None = ctx.holds.find(activity.key)
     except DocumentError as error:
         return NotDueTurn(activity.key, verdict.day, NotDueReason.HELD, f"its hold cannot be read, and may be a pin: {error.with_hint}")
-    return rules.decide(activity, hold)
+    return eligibility.decide(activity, hold)
 
 
 def _candidates(ctx: ArchiveContext) -> Iterator[tuple[TurnActivity, bool]]:

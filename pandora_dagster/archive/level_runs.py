@@ -55,7 +55,7 @@ class LevelContext:
         """Dependencies with batch priority, for calls that no user waits for."""
         return replace(self.deps, priority=Priority.BATCH, is_maintenance=True)
 
-    def made_by(self, result: CallResult) -> TextOrigin:
+    def text_origin(self, result: CallResult) -> TextOrigin:
         """The origin of a text that this call made now."""
         record = result.record
         return TextOrigin(
@@ -104,9 +104,9 @@ async def run_subjects(subjects: Sequence[LevelSubject], work: LevelWork, ctx: L
     """
     run = _LevelRun(ctx, phase, work, on_row, _open_interventions(ctx, phase, by_session=any(s.session for s in subjects)))
     step = ctx.rules.concurrency
-    for lock_wait_s, tried in ((0.0, subjects), (None, run.busy)):
-        for start in range(0, len(tried), step):
-            await asyncio.gather(*(run.run_subject(subject, lock_wait_s) for subject in tried[start : start + step]))
+    for lock_wait_s, pending in ((0.0, subjects), (None, run.busy)):
+        for start in range(0, len(pending), step):
+            await asyncio.gather(*(run.run_subject(subject, lock_wait_s) for subject in pending[start : start + step]))
     return run.report
 
 

@@ -245,7 +245,7 @@ def _prune_superseded(
 def _prune_object(key: TurnKey, location: ColdLocation, ctx: ArchiveContext, tombstone: Tombstone, *, dry_run: bool) -> PrunedTurn | None:
     """Delete one object under its turn's lock; None where the turn names this object by now, or is not archived."""
 
-    def kept(why: RetentionReason, reason: str) -> PrunedTurn:
+    def keep(why: RetentionReason, reason: str) -> PrunedTurn:
         return PrunedTurn(key, tombstone.day, location.path, location.size, why, reason)
 
     try:
@@ -254,12 +254,12 @@ def _prune_object(key: TurnKey, location: ColdLocation, ctx: ArchiveContext, tom
             if record is None or record.cold == location.path:
                 return None
             if fault := ctx.cold.verify(record):
-                return kept(RetentionReason.FAULT, f"the object that the turn names now is damaged: {fault}")
+                return keep(RetentionReason.FAULT, f"the object that the turn names now is damaged: {fault}")
             if not dry_run:
                 ctx.cold.write_tombstone(location, tombstone)
                 ctx.cold.delete(location)
             return PrunedTurn(key, tombstone.day, location.path, location.size, reason=SUPERSEDED_REASON)
     except (UnknownTurnError, DocumentError) as error:
-        return kept(RetentionReason.FAULT, f"it may be the last copy: {error}")
+        return keep(RetentionReason.FAULT, f"it may be the last copy: {error}")
     except StoreError as error:
-        return kept(RetentionReason.BUSY, _busy_reason(error))
+        return keep(RetentionReason.BUSY, _busy_reason(error))

@@ -86,9 +86,9 @@ async def _summarize_session(subject: LevelSubject, turns: Sequence[TurnActivity
     parts = valid_parts(stored, {e.turn: e for e in entries})
     narrative = stored
     linked = {link.turn for part in parts for link in part.links}
-    freed = {link.turn for link in stored.links} - linked if stored else set[int]()
-    due_batches, waiting = _due_batches(ctx, [e for e in entries if e.turn not in linked | freed], turns)
-    batches = (*ctx.rules.triggers.l2_batches(sort_entries(e for e in entries if e.turn in freed)), *due_batches)
+    turns_of_invalid_parts = {link.turn for link in stored.links} - linked if stored else set[int]()
+    due_batches, waiting = _due_batches(ctx, [e for e in entries if e.turn not in linked | turns_of_invalid_parts], turns)
+    batches = (*ctx.rules.triggers.l2_batches(sort_entries(e for e in entries if e.turn in turns_of_invalid_parts)), *due_batches)
     if stored and len(parts) < len(stored.parts):
         reason = f"{len(stored.parts) - len(parts)} parts describe turns that are gone or changed"
         narrative = _save_parts(subject, parts, ctx)
@@ -180,7 +180,7 @@ async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ct
         tokens=count(checked.text),
         refused=checked.refused,
         left_out=checked.left_out,
-        made=ctx.made_by(result),
+        made=ctx.text_origin(result),
     )
 
 

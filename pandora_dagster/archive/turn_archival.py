@@ -96,12 +96,15 @@ def readable_documents(turn: Turn, *, count: Callable[[str], int], min_tokens: i
     `response.md` stays only where the answer is longer than section 5. Originals of sections do not stay: context.md contains them.
     """
     context = ContextDocument.parse(turn.context)
-    # without files the answer is that of section 5: where both are equal, response.md adds nothing
-    in_context = {RESPONSE_FILE} if whole_answer(context, turn.files) == whole_answer(context, {}) else set[str]()
+    # Without files the answer is that of section 5: where both are equal, response.md adds nothing.
+    redundant_names = {RESPONSE_FILE} if whole_answer(context, turn.files) == whole_answer(context, {}) else set[str]()
     kept_names = (
         name
         for name, text in sorted(turn.files.items())
-        if name.endswith(_READABLE_SUFFIXES) and not name.startswith("section_") and name not in in_context and count(text) > min_tokens
+        if name.endswith(_READABLE_SUFFIXES)
+        and not name.startswith("section_")
+        and name not in redundant_names
+        and count(text) > min_tokens
     )
     return {CONTEXT_FILE: turn.context, **{name: turn.files[name] for name in kept_names}}
 

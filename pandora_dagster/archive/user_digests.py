@@ -169,7 +169,7 @@ async def _merge_parts(
         user_id=subject.user,
         fields=fields,
         facts=facts,
-        narratives=_narrative_links(digest.narratives if digest else (), parts, narrative_of, ctx.made_by(result)),
+        narratives=_narrative_links(digest.narratives if digest else (), parts, narrative_of, ctx.text_origin(result)),
         tokens=ctx.deps.counter.count(_fields_json(fields.model_dump(mode="json"))),
     ), len(refused)
 

@@ -19,6 +19,6 @@ def removed_fields(**removed: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
         fields: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType] - what a file holds
-        return {name: own for name, own in fields.items() if name not in removed or own != removed[name]}
+        return {name: stored for name, stored in fields.items() if name not in removed or stored != removed[name]}
 
     return model_validator(mode="before")(drop)

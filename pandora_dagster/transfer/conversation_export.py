@@ -56,8 +56,8 @@ def _imported_conversation(record: SessionRecord, turns: TurnStore) -> dict[str,
 
 def _deletion_fields(loaded: Sequence[Turn]) -> dict[str, Any]:
     """The field that lists the turns of a conversation whose originals were deleted; nothing where there are none."""
-    compressed = [turn.key.turn_id for turn in loaded if turn.manifest.archive]
-    return {DELETED_FIELD: compressed} if compressed else {}
+    deleted_ids = [turn.key.turn_id for turn in loaded if turn.manifest.archive]
+    return {DELETED_FIELD: deleted_ids} if deleted_ids else {}
 
 
 def _recorded_messages(turn: Turn) -> tuple[Any, ...]:

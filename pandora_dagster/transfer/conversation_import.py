@@ -261,7 +261,7 @@ def _open_conversation(conversation: Conversation, ctx: ImportContext, where: st
 def _check_sizes(preamble: Sequence[Message], turns: Sequence[RecordedTurn], where: str) -> None:
     """Raise ConversationError for a turn that no document can hold, before anything of the conversation is stored.
 
-    A context.md repeats its messages with frames and indentation: a line of the messages has at most half of a document's room.
+    A context.md repeats its messages with frames and indentation: a line of the messages may have half of the bytes of a document.
     """
     limit = MAX_DOCUMENT_BYTES // 2
     for number, messages in enumerate((preamble, *(turn.messages for turn in turns))):

@@ -59,8 +59,9 @@ class BudgetCompressor(Protocol):
         self, existing: Sequence[CompressionInput], newest: str, *, surrounding_tokens: int, site: CallSite
     ) -> tuple[CompressionResult, ...]:
         """Section 4's older results, made ready for the newest one to come in whole (specification 000, section 26).
-        `surrounding_tokens`: tokens of
-        what surrounds them and stays."""
+
+        `surrounding_tokens`: tokens of the text around them, which stays.
+        """
         ...
 
     async def fit_newest_result(self, newest: CompressionInput, *, site: CallSite) -> CompressionResult:

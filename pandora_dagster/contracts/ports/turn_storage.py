@@ -22,7 +22,7 @@ from pandora_dagster.contracts.turns import (
 
 
 class VectorIndex(Protocol):
-    """Vectors of what messages say. `put` and `similarities` never raise: without vectors search uses words only."""
+    """Vectors of messages. `put` and `similarities` never raise: without vectors search uses words only."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class VectorIndex(Protocol):
 
 
 class TurnStore(Protocol):
-    """The documents: the truth. Every write is all-or-nothing; `turn.json` is the commit point."""
+    """The documents, which are the source of truth. Every write is all-or-nothing; `turn.json` is the commit point."""
 
     def allocate(self, user: UserId, count: int) -> range:
         """`count` consecutive numbers, allocated atomically and never reused."""
@@ -103,7 +103,7 @@ class TurnStore(Protocol):
 
     def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
         """The turn made ready to run `phase`: that phase and all after it in `order` are dropped. A turn that was
-        saved (or clarified) is not touched: a numbered revision beside it takes the re-run."""
+        saved (or clarified) does not change: a numbered revision beside it takes the re-run."""
         ...
 
     def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[object]:

@@ -58,8 +58,8 @@ class NoteStore(Protocol):
     """Forever memory: a folder of Markdown notes, only read (specification 004, section 13)."""
 
     def listing(self, user: UserId, query: str = "") -> NoteListing:
-        """The notes that can be offered, and those whose header or text `query` leads to. A note that cannot be read is
-        reported; the others are still listed."""
+        """The notes that can be offered, and those whose header or text matches `query`. A note that cannot be read is reported; the
+        others are still listed."""
         ...
 
     def load(self, user: UserId, name: str) -> Note:
@@ -141,7 +141,7 @@ class Sessions(Protocol):
 
 
 class Continuations(Protocol):
-    """Where conversations of clients that name no session go on, by the hash of all that was said in them."""
+    """The places at which clients that name no session continue, by the hash of the conversation so far."""
 
     def offer(self, user: UserId, conversation: str, continuation: Continuation) -> None:
         """A request that begins with `conversation` may go on at `continuation`. Raises StoreError."""

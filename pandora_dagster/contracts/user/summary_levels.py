@@ -194,7 +194,7 @@ class LevelRow:
 
     @property
     def ratio(self) -> float:
-        """Tokens before per token after, as 003 counts it; 0.0 where there is no text."""
+        """Tokens before per token after, as specification 003 counts it; 0.0 where there is no text."""
         return round(self.tokens_before / self.tokens, 2) if self.tokens else 0.0
 
 

@@ -1,7 +1,7 @@
 """Two texts side by side: the units of a shortened text beside those of its original, in rows, each fact with its verdict.
 
-A unit that both texts have is one row, a unit that only one of them has is a row with one side. Units that the shortened text has in
-another order are rows of their own. `api` writes the HTML.
+A unit that both texts have is one row, a unit that only one of them has is a row with one side. Rows are in the order of the shortened
+text; what is left out is where the original has it. `api` writes the HTML.
 """
 
 from bisect import bisect_right
@@ -36,7 +36,7 @@ class RowState(StrEnum):
     SAME = "same"
     REWORDED = "reworded"
     MOVED = "moved"
-    """It is in the other text in another place, or as a part of another unit."""
+    """It is in the shortened text in another place, or as a part of another unit."""
     LEFT_OUT = "left_out"
     ADDED = "added"
     NOTE = "note"
@@ -46,7 +46,7 @@ class RowState(StrEnum):
 STATE_LABELS = {
     RowState.SAME: "kept",
     RowState.REWORDED: "reworded",
-    RowState.MOVED: "in another row",
+    RowState.MOVED: "moved",
     RowState.LEFT_OUT: "left out",
     RowState.ADDED: "added",
     RowState.NOTE: "note",
@@ -184,7 +184,7 @@ class _Side:
 
 
 class _Rows:
-    """The rows of two texts. Units in the order of the original share a row with it (the longest such sequence), others have their own."""
+    """The rows of two texts. The longest sequence of units in the order of the original is kept together; other units are moved."""
 
     def __init__(self, before: _Side, after: _Side, verification: Verification, reference: str) -> None:
         self._before, self._after = before, after
@@ -193,6 +193,9 @@ class _Rows:
         self._differences = {statement.shortened.start: statement.differences for statement in verification.for_review}
         self._sources = self._sources_of_units()
         self._used = {source for sources in self._sources.values() for source in sources}
+        self._in_order = _longest_in_order([(order, min(sources)) for order, sources in self._sources.items() if sources])
+        self._moved = self._sources_of_moved_units()
+        self._placed = frozenset(self._moved.values())
 
     def _sources_of_units(self) -> dict[int, tuple[int, ...]]:
         """Unit of the shortened text -> units of the original that it was made from; for a heading the next equal one."""
@@ -212,19 +215,29 @@ class _Rows:
             last = max(sources.get(unit.order, ()), default=last)
         return sources
 
+    def _sources_of_moved_units(self) -> dict[int, int]:
+        """Unit that is in another order than its sources -> the nearest of them that is in no other row."""
+        taken = {source for order in self._in_order for source in self._sources[order]}
+        moved: dict[int, int] = {}
+        for order, sources in self._sources.items():
+            free = next((source for source in sources if source not in taken), None)
+            if order not in self._in_order and free is not None:
+                taken.add(free)
+                moved[order] = free
+        return moved
+
     def all(self) -> Iterator[ComparedRow]:
-        in_order = _longest_in_order([(order, min(sources)) for order, sources in self._sources.items() if sources])
         next_unit = 0
         shared: tuple[int, int, list[int]] | None = None
         for unit in self._after.index.units:
             sources = self._sources.get(unit.order, ())
             first = min(sources, default=0)
-            if shared and unit.order in in_order and first < next_unit:
+            if shared and unit.order in self._in_order and first < next_unit:
                 shared[2].append(unit.order)
                 continue
             yield from self._shared_row(shared)
             shared = None
-            if unit.order not in in_order or first < next_unit:
+            if unit.order not in self._in_order or first < next_unit:
                 yield self._added_row(unit.order, sources)
                 continue
             yield from self._rows_of_original(next_unit, first)
@@ -246,13 +259,14 @@ class _Rows:
     def _added_row(self, order: int, sources: Collection[int]) -> ComparedRow:
         is_statement = order in self._alignments or self._after.index.units[order].is_context
         state = RowState.MOVED if sources else RowState.ADDED if is_statement else RowState.NOTE
-        lines = (self._before.index.place_of(source).line for source in sources)
-        made_from = tuple(f"from line {line} of the original" for line in dict.fromkeys(lines))
         differences = self._differences.get(self._after.index.place_of(order).start, ())
-        return ComparedRow(state, None, self._after.excerpt(order, order), (*made_from, *differences))
+        original = self._before.excerpt(self._moved[order], self._moved[order]) if order in self._moved else None
+        return ComparedRow(state, original, self._after.excerpt(order, order), tuple(differences))
 
     def _rows_of_original(self, begin: int, end: int) -> Iterator[ComparedRow]:
         for order in range(begin, end):
+            if order in self._placed:
+                continue
             unit, excerpt = self._before.index.units[order], self._before.excerpt(order, order)
             is_left_out = unit.start in self._left_out or (unit.is_context and order not in self._used)
             if excerpt.text:  # the columns of JSON records are a unit without characters

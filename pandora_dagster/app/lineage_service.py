@@ -60,6 +60,8 @@ class LineageService:
     texts: Callable[[], DocumentTexts]
     """Opens a reader of document texts; one per walk through the lineage."""
     rebuild_index: IndexRebuild
+    confirm_index: Callable[[], bool]
+    """Marks the index as complete where it has the rows of all documents, and returns whether it has. Raises StoreError."""
     compare: Callable[[Iterable[TurnKey] | None], Iterator[str]]
     """One sentence for each difference between the rows of these turns, or of the whole store, and the documents. Raises StoreError."""
 
@@ -80,13 +82,13 @@ class LineageService:
         return DocumentId.parse(f"{key}/{_CONTEXT_FILE}{rest}" if rest[:1] in ("", "#") else f"{key}{rest}")
 
     def ensure_index(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> bool:
-        """Rebuild the index where it is missing, damaged or incomplete; True where it was rebuilt. Raises StoreError."""
+        """Rebuild the index where it is damaged or lacks rows; True where it was rebuilt. Raises StoreError."""
         fault = self.index.file.fault()
         if fault is not None and not isinstance(fault, DamagedIndexError):
             raise fault
-        if fault is None and self.index.is_complete():
+        if fault is None and (self.index.is_complete() or self.confirm_index()):
             return False
-        report(str(fault) if fault else "the lineage index is built from the documents now")
+        report(str(fault) if fault else "the lineage index lacks rows: it is built from the documents now")
         _, damaged_file = self.rebuild(report=report, progress=progress)
         if damaged_file:
             report(f"the damaged index is kept as {damaged_file}")

@@ -172,7 +172,13 @@ def open_lineage_service(settings: Settings, stores: StoreAdapters, counter: Tok
     def rebuild(report: Report, progress: ProgressCallback) -> tuple[int, Path | None]:
         return rebuild_lineage(expected(), index, at=format_timestamp(clock()), report=report, progress=progress)
 
-    return LineageService(turns, index, texts, rebuild, lambda keys: verify_lineage(expected(), index, keys=keys))
+    def confirm() -> bool:
+        has_all = next(verify_lineage(expected(), index), None) is None
+        if has_all:
+            index.mark_complete(format_timestamp(clock()))
+        return has_all
+
+    return LineageService(turns, index, texts, rebuild, confirm, lambda keys: verify_lineage(expected(), index, keys=keys))
 
 
 def open_index_service(stores: StoreAdapters, lineage: LineageService) -> IndexService:

@@ -62,7 +62,7 @@ def main(images: Path) -> None:
         demo(environment)
         long_conversation(environment, Path(folder).with_suffix(".jsonl"))
         archival(environment)
-        with webserver(environment) as address, pages(environment), browser() as chromium:
+        with webserver(environment) as address, pages(environment, address), browser() as chromium:
             graph(chromium.new_page(viewport=GRAPH_SIZE), address, images / "graph.png")
             turn(chromium.new_page(viewport=TURN_SIZE), address, live_turn(Path(folder)), images / "turn.png")
             archive_day(chromium.new_page(viewport=ARCHIVE_SIZE), address, images)
@@ -115,9 +115,10 @@ def webserver(environment: Mapping[str, str]) -> Generator[str]:
 
 
 @contextmanager
-def pages(environment: Mapping[str, str]) -> Generator[str]:
-    """The archive's pages, which Dagster links to."""
-    with _running([sys.executable, "-c", "from pandora_dagster.cli import main; main()", "pages"], environment):
+def pages(environment: Mapping[str, str], dagster: str) -> Generator[str]:
+    """The archive's pages, which Dagster links to, and which link to Dagster."""
+    command = [sys.executable, "-c", "from pandora_dagster.cli import main; main()", "pages", "--dagster", dagster]
+    with _running(command, environment):
         yield _answering(f"http://127.0.0.1:{environment['PANDORA_PAGES_PORT']}", "/")
 
 
@@ -196,9 +197,9 @@ def archive_day(page: Page, address: str, images: Path) -> None:
     link = page.get_by_role("link", name=f"/archive/{DAY}").first
     page.goto(link.get_attribute("href") or "")
     page.get_by_text(f"Archived turns of {DAY}").wait_for(timeout=30_000)
-    page.screenshot(path=images / "archive_page.png")
+    page.locator("body").screenshot(path=images / "archive_page.png")
     page.get_by_role("link", name="context.md").first.click()
-    page.get_by_text("Facts of an original").wait_for(timeout=30_000)
+    page.get_by_role("heading", name="Made from", exact=True).wait_for(timeout=30_000)
     page.screenshot(path=images / "lineage.png")
 
 

@@ -45,7 +45,7 @@ _FIELD_OF_KIND = {FactKind.CONSTRAINT: "user_needs", FactKind.DECISION: "agreeme
 _BINDING_FIELDS = tuple(_FIELD_OF_KIND.values())
 PERSON, ANSWER = "Person: ", "Answer: "
 _EXCHANGE_HEAD = re.compile(r"^\[turn (\d{1,9}), ([^\]\n]*)\]$", re.MULTILINE)
-_TURN_MARK = re.compile(r"\s*\(turn (\d{1,9})\)\.?$")
+_TURN_MARK = re.compile(r"(?<!\s)\s*\(turn (\d{1,9})\)\.?$")
 
 
 @dataclass(frozen=True, slots=True)

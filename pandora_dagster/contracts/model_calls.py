@@ -32,7 +32,7 @@ class AnswerListener(Protocol):
 PartKind = Literal["policy", "role", "schema", "variables", "document", "query", "feedback"]
 SHARED_KINDS: frozenset[PartKind] = frozenset({"policy", "role", "schema"})
 """Parts that all calls of a recipe share; they come first so that the server's prefix cache applies."""
-_FRAME_TAG = re.compile(r"<(?=\s*/?\s*(?:document|query|variables|feedback)(?![\w-]))", re.IGNORECASE)
+_FRAME_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?(?:document|query|variables|feedback)(?![\w-]))", re.IGNORECASE)
 """The `<` of a tag that frames a part."""
 
 

@@ -71,6 +71,11 @@ def fenced_spans(text: str, *, unclosed: bool = False) -> Iterator[tuple[int, in
             return
 
 
+def block_body(block: str) -> str:
+    """The lines of a code block between its fences."""
+    return block[block.find("\n") + 1 : block.rfind("\n") + 1]
+
+
 def without_code_blocks(text: str) -> str:
     """The text with a blank in place of each code block."""
     pieces: list[str] = []

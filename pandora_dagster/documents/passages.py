@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-_PARAGRAPH = re.compile(r"\S.*?(?=\s*(?:\n[ \t]*\r?\n|\Z))", re.DOTALL)
+_EMPTY_LINE = re.compile(r"\n[ \t]*\r?\n")
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*\Z")
 MAX_PASSAGE_CHARACTERS = 1_200
 """A longer paragraph is divided at a line end, else at a sentence end, else at a blank."""
@@ -16,14 +16,23 @@ def passages(text: str, *, max_characters: int = MAX_PASSAGE_CHARACTERS) -> tupl
     spans: list[Span] = []
     heading: int | None = None
     """The start of a heading whose paragraph follows."""
-    for paragraph in _PARAGRAPH.finditer(text):
-        start = paragraph.start() if heading is None else heading
-        heading = start if _HEADING.fullmatch(paragraph.group()) else None
+    for begin, end in _paragraphs(text):
+        start = begin if heading is None else heading
+        heading = start if _HEADING.fullmatch(text[begin:end]) else None
         if heading is None:
-            spans += _divide(text, start, paragraph.end(), max_characters)
+            spans += _divide(text, start, end, max_characters)
     if heading is not None:
         spans += _divide(text, heading, len(text.rstrip()), max_characters)
     return tuple(spans)
+
+
+def _paragraphs(text: str) -> Iterator[Span]:
+    start = 0
+    for end in (*(line.start() for line in _EMPTY_LINE.finditer(text)), len(text)):
+        piece = text[start:end].rstrip()
+        if paragraph := piece.lstrip():
+            yield start + len(piece) - len(paragraph), start + len(piece)
+        start = end
 
 
 def _divide(text: str, start: int, stop: int, max_characters: int) -> Iterator[Span]:
@@ -35,6 +44,7 @@ def _divide(text: str, start: int, stop: int, max_characters: int) -> Iterator[S
         if end > start:
             yield start, end
         start += cut
-        start += len(text[start:stop]) - len(text[start:stop].lstrip())
+        while start < stop and text[start].isspace():
+            start += 1
     if start < stop:
         yield start, stop

@@ -15,7 +15,7 @@ _MACHINE_LINE = re.compile(
     r"^(?:\s{2,}\S|\t|[\[{}\])<|#]|\d{4}-\d\d-\d\d|\d\d:\d\d|at \S+\(|File \"|Traceback|(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b)"
     r"|[;{}]\s*$|^[^\s,;]+(?:[,;\t][^\s,;]*){2,}$"
 )
-_QUOTED_SPEECH = re.compile(r"(?<!\w)\"[^\"\n]{12,}\"|\u201c[^\u201d\n]{12,}\u201d|\u00ab[^\u00bb\n]{12,}\u00bb")
+_QUOTED_SPEECH = re.compile(r"(?<!\w)\"[^\"\n]{12,}\"|\u201c[^\u201c\u201d\n]{12,}\u201d|\u00ab[^\u00ab\u00bb\n]{12,}\u00bb")
 """A quoted sentence; shorter quotations are names and titles."""
 _MIN_MACHINE_SHARE = 0.7
 """Share of machine-written lines from which a paragraph is a block."""

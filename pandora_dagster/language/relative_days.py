@@ -53,7 +53,7 @@ _CONVERSATION_WORD = re.compile(
     re.IGNORECASE,
 )
 """What was said: beside it a date is that of the talk, not of what was talked about."""
-_BEFORE_DAY = re.compile(r"(?:\b(?:in|on|at|of|from|over|during|within|for|since|the|im|am|vom|seit|den|der)\s+)+$", re.IGNORECASE)
+_PREPOSITIONS = re.compile(r"(?:\b(?:in|on|at|of|from|over|during|within|for|since|the|im|am|vom|seit|den|der)\s+)+", re.IGNORECASE)
 _MAX_YEARS_BACK = 9
 """Within so many years every day of the calendar comes."""
 _MAX_LISTED_DAYS = 62
@@ -105,8 +105,12 @@ def strip_days(query: str) -> str:
     text = " ".join(query.split())
     lower = text.lower()
     for found in sorted((*_past_periods(lower), *_talk_days(lower)), key=lambda found: -found.start()) if len(text) == len(lower) else ():
-        text = _BEFORE_DAY.sub("", text[: found.start()]) + text[found.end() :]
+        text = _without_last_prepositions(text[: found.start()]) + text[found.end() :]
     return " ".join(text.split())
+
+
+def _without_last_prepositions(text: str) -> str:
+    return _PREPOSITIONS.sub(lambda run: "" if run.end() == len(text) else run[0], text)
 
 
 def refers_to_past(query: str) -> bool:

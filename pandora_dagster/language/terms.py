@@ -26,7 +26,7 @@ _ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 _PARTS = re.compile(r"[-_]")
 _MONEY_SIGNS = "$€£¥"
 _MONEY_WORDS = ("dollar", "eur", "pound", "usd", "gbp")
-_MONEY = re.compile(rf"[{_MONEY_SIGNS}]\s?\d|\b\d[\d,.]*\s?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b")
+_MONEY = re.compile(rf"[{_MONEY_SIGNS}]\s?\d|\b\d+[,.]*\s?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b")
 MONEY = "#money"
 """The term of a text that names an amount of money; a question about a price asks for it."""
 PREFIX_SIGN = "~"

@@ -20,6 +20,7 @@ from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import PartKind, frame_text
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.delimited_blocks import block_body, fenced_spans, without_code_blocks
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.documents.plain_yaml import SourceFault, read_yaml_mapping
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
@@ -32,15 +33,14 @@ from pandora_dagster.recipes.schema_notation import property_names
 from pandora_dagster.recipes.static_prompts import KNOWN_VARIABLES, io_schema, prompt_cases, select_prompts, variables_in
 from pandora_dagster.recipes.text_files import read_text
 
-_EXAMPLE = re.compile(r"^[^\n`]*\bExample\b[^\n]*\n.*?^(`{3,})\w*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(r"^[^\n`]*\bExample\b", re.MULTILINE)
 _FRAMED_ANSWER = re.compile(r"^Answer:\n(.+)$", re.MULTILINE)
-_FRAME = re.compile(r'^<(variables|query|document)(?: name="([^"]*)")?>\n(.*?)\n?</\1>$', re.MULTILINE | re.DOTALL)
+_FRAME = re.compile(r'^<(variables|query|document)(?: name="([^"\n]*)")?>\n((?:(?!</?\1[ >])[^\n]*\n)*)</\1>$', re.MULTILINE)
 _LISTED_TOOLS = re.compile(r"`tools` lists ([^.;\n]*(?:\.[a-z][^.;\n]*)*)")
 """What an example says of the tools of its call: "`tools` lists doc.search and memory.create"."""
 _TOOL_NAME = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
 BASE_MODEL_LAYERS = frozenset({ModelLayer.NERVES})
 """Layers whose model is a base model, which continues text and follows no instructions (decision 26)."""
-_FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _MISSING_EVIDENCE = re.compile(r"^If evidence is missing:", re.MULTILINE)
 
 
@@ -174,7 +174,7 @@ def _mode_faults(loaded: LoadedRecipe) -> Iterator[str]:
 def _explanation_faults(loaded: LoadedRecipe) -> Iterator[str]:
     """The prompt of each case names every property of the output schema."""
     for case in prompt_cases(loaded):
-        prose = _FRAMED_ANSWER.sub("", _FENCED.sub("", _role_prompt(loaded, case)))
+        prose = _FRAMED_ANSWER.sub("", without_code_blocks(_role_prompt(loaded, case)))
         for name in property_names(loaded.recipe.output_schema or {}):
             if not re.search(rf"\b{re.escape(name)}\b", prose):
                 yield f"prompt: {name} is not explained: expected every property of the output schema to be named"
@@ -220,7 +220,7 @@ def _base_model_faults(loaded: LoadedRecipe) -> Iterator[str]:
 def _call_frame_faults(loaded: LoadedRecipe, call: str) -> Iterator[str]:
     """A worked call has the recipe's variables, one or more of its documents in their order, and the query, as a pack frames them."""
     recipe = loaded.recipe
-    blocks: list[tuple[PartKind, str, str]] = [(kind, name, text) for kind, name, text in _FRAME.findall(call)]  # pyright: ignore
+    blocks: list[tuple[PartKind, str, str]] = [(kind, name, text.removesuffix("\n")) for kind, name, text in _FRAME.findall(call)]  # pyright: ignore
     if call != "\n\n".join(frame_text(*block) for block in blocks):
         yield f"prompt: a worked call is not framed as it is sent: expected variables, documents and query, not {call[:40]!r}"
     names = [name for kind, name, _ in blocks if kind == "document"]
@@ -271,7 +271,15 @@ def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:
 
 def example_answers(prompt: str) -> tuple[str, ...]:
     """The answers in a prompt's examples: the first fenced block after each line with the word `Example`, and the line after `Answer:`."""
-    return tuple(match[2] for match in _EXAMPLE.finditer(prompt)) + tuple(_FRAMED_ANSWER.findall(prompt))
+    answers: list[str] = []
+    position = 0
+    for start, end in fenced_spans(prompt):
+        if _EXAMPLE.search(prompt, position, start):
+            answers.append(block_body(prompt[start:end]))
+            position = end
+        else:
+            position = start
+    return (*answers, *_FRAMED_ANSWER.findall(prompt))
 
 
 def _evidence_faults(loaded: LoadedRecipe) -> Iterator[str]:

@@ -13,9 +13,7 @@ from pandora_dagster.compression.verification.comparison import Difference
 from pandora_dagster.compression.verification.forms import unit_key
 from pandora_dagster.compression.verification.unit_index import UnitIndex
 
-_OMISSION_MARK = re.compile(
-    r"^\W*\[?(?:\u2026|\.\.\.)?\s*\(?\d[\d,.]* (?:more )?[\w -]{0,40}left out\W*$|^\s*\[\u2026\]\s*$", re.IGNORECASE
-)
+_OMISSION_MARK = re.compile(r"^\W*\d[\d,.]* (?:more )?[\w -]{0,40}left out\W*$|^\s*\[\u2026\]\s*$", re.IGNORECASE)
 """A line that counts what was left out: no statement."""
 _WINDOW_UNITS = 3
 """Units on either side of the nearest one in which further parts of a statement are looked for."""

@@ -28,9 +28,9 @@ _MAX_SUBJECT_WORDS = 6
 """Words around a value that are its subject."""
 _FUNCTION_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _SIGNED_LINE, _SIGNED_LINE_OF_HUNK = re.compile(r"^[+-](?=[^\s\d+-]).*", re.MULTILINE), re.compile(r"^[+-].*", re.MULTILINE)
-_NUMBERING = re.compile(r"^\s*(?:\d{1,3}[.)]|\(\d{1,3}\))\s|(?<!\w)\[\d{1,4}\]", re.MULTILINE)
+_NUMBERING = re.compile(r"^[^\S\n]*(?:\d{1,3}[.)]|\(\d{1,3}\))\s|(?<!\w)\[\d{1,4}\]", re.MULTILINE)
 """Numbers of list items and citations: no values."""
-_MARK = re.compile(r"^\s*(?:(?:[-*\u2022]|>|#{1,6}|\d{1,3}[.)])\s+)+|^>+", re.MULTILINE)
+_MARK = re.compile(r"^[^\S\n]*(?:(?:[-*\u2022]|>|#{1,6}|\d{1,3}[.)])\s+)+|^>+", re.MULTILINE)
 _MARKUP = re.compile(r"[\s*_`|\"\u201c\u201d\u201e]+")
 _EDGE, _DIGITS = " .;:,", re.compile(r"\d+")
 _MONTH, _DAY_NUMBER = re.compile(rf"(?i:{MONTH_WORD})|{MONTH_NAMES}"), re.compile(r"(?:0?[1-9]|[12]\d|3[01])\.?")

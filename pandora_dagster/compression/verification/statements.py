@@ -34,7 +34,7 @@ _SILENT = frozenset({UnitKind.CODE, UnitKind.HUNK, UnitKind.SPEAKER, UnitKind.HE
 """Kinds of units that state nothing."""
 _MAX_LEAD_WORDS = 3
 """Words, the citation among them, that say whose words follow: `As [1] says`."""
-_STRETCH_END = re.compile(r"(?:\[\d{1,4}\]\s*)+[.!?]?[*_]*\s*$")
+_STRETCH_END = re.compile(r"\[\d{1,4}\]\s*+[.!?]?[*_]*\s*$")
 """A citation at the end of a sentence."""
 _HEADING_MARK = re.compile(r"^#{1,6}\s*(?:\d+[.)]\s)?")
 _LISTED = frozenset({UnitKind.ITEM, UnitKind.ROW, UnitKind.QUOTE})

@@ -120,7 +120,8 @@ _RULES = (
     _Rule(
         _FOREIGN_NOUN_HINTS,
         re.compile(
-            rf"(?i)\b{_FOREIGN_NOUN} (?:ist|lautet|war|es|era|est|était|é|is|was|är|to)[ \t]*:?[ \t]+[\"'„“«]?(?P<secret>{_WITH_DIGIT})"
+            rf"(?i)\b{_FOREIGN_NOUN} (?:ist|lautet|war|es|era|est|était|é|is|was|är|to)(?:[ \t]*:)?[ \t]++"
+            rf"[\"'„“«]?(?P<secret>{_WITH_DIGIT})"
         ),
         reach=7,
     ),
@@ -138,7 +139,7 @@ _RULES = (
     _rule("pin cv otp", r"(?i)\b(?:pin|cv[vc]2?|otp)[=:](?P<secret>\d{3,8})(?![\w%]|[.,:/-]\d)"),
     _rule(
         "ssn social",
-        r"(?i)\b(?:ssn|social security(?: number| no\.?)?)\b(?:(?: \w{1,20}){0,5}? (?:is|was))?[ \t]*[:=#]?[ \t]*[\"']?"
+        r"(?i)\b(?:ssn|social security(?: number| no\.?)?)\b(?:(?: \w{1,20}){0,5}? (?:is|was))?(?:[ \t]*[:=#])?[ \t]*+[\"']?"
         r"(?P<secret>\d{3}([ -]?)\d{2}\2\d{4})(?![\w-])",
     ),
     _Rule(

@@ -74,7 +74,7 @@ _MAX_GAP_CHARACTERS = 400
 """Characters of a line in which gaps are counted."""
 _PROSE = re.compile(r"(?!diff |Exception in|\S*(?:Error|Exception)\b)[^\W\d_](?:[^\t|:;, ]|,? (?=\S))*")
 """A line that begins no other format."""
-_GRID_RULE = re.compile(r"[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_GRID_RULE = re.compile(r"[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*+(?:\|[ \t]*:?-+:?[ \t]*+)*\|?[ \t]*")
 _LONG_RUN_LINES = 50
 """A run of more lines that is no stretch of a format is not tried again from its later lines."""
 _MIN_ROWS, _MAX_RULE_CHARACTERS = 3, 2_000

@@ -153,4 +153,4 @@ def _sender(lines: Sequence[Line], at: int) -> str:
     beside = [lines[i].text for i in (at - 1, at + 1) if 0 <= i < len(lines)]
     if not mail or mail["sender"][0].isdigit() or not any(_HEADER.match(text) for text in beside):
         return ""
-    return re.sub(r"\s*<[^<>]*>?\s*$", "", mail["sender"][:200]).strip("\"' ")
+    return re.sub(r"(?<!\s)\s*<[^<>]*+>?\s*$", "", mail["sender"][:200]).strip("\"' ")

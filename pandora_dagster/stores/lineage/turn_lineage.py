@@ -23,8 +23,8 @@ from pandora_dagster.stores.disk.layout import CONTEXT
 
 # The claims of a section that cite a source, and where the source states them.
 
-_CLAIM_BORDER = re.compile(r"\s*(?<!\\)\|\s*|;\s+|(?<=[.!?])\s+(?=[A-Z(\"'\d-])|\n")
-_CITATION = re.compile(r"\s*\[\d{1,4}\]")
+_CLAIM_BORDER = re.compile(r"(?:(?<!\s)\s+)?(?<!\\)\|\s*|;\s+|(?<=[.!?])\s+(?=[A-Z(\"'\d-])|\n")
+_CITATION = re.compile(r"(?<!\s)\s*\[\d{1,4}\]")
 _LINE_PREFIX = re.compile(r"^(?:\[(?:…\d+|\d+ (?:\w+ )?left out)\]: )?(?:[-*>#]+\s+|\d+\.\s+)?(?:\(\d{4}-\d\d-\d\d\)\s+)?")
 """What precedes a claim in its line: the mark of left-out text, a list sign, a date."""
 _WORD = re.compile(r"[^\W_]{3,}|\d+")

@@ -179,9 +179,9 @@ def test_the_time_grows_with_the_text_only(begun):
         text = begun * times
         took: list[float] = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             redact(text)
-            took.append(time.perf_counter() - start)
+            took.append(time.process_time() - start)
         return min(took)
 
     assert seconds(16_000) < 32 * seconds(2_000) + 0.05

@@ -20,7 +20,7 @@ _MIN_HELD_SHARE = 0.15
 """Share of what is asked that the best source must hold, in the measure of how rare its words are."""
 _REPEATED_SHARE = 0.8
 _WORD = re.compile(r"\w+")
-_LAST_WORD = re.compile(r"([^\W\d_]{2,}) $")
+_LAST_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,}) $")
 _FIGURES = re.compile(r"\d+(?:[.,:]\d+)*")
 _MAX_NAME_CHARACTERS = 40
 _FRAME_WORDS = 4

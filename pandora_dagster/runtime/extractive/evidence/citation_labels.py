@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from pandora_dagster.contracts.model_calls import Source
 
-_INLINE_LABEL = re.compile(r"\s*\[(\d{1,4})\](?![(\[:])")
+_INLINE_LABEL = re.compile(r"(?<!\s)\s*\[(\d{1,4})\](?![(\[:])")
 _TURN = re.compile(r"\bturn[ _]0*(\d{1,9})\b", re.IGNORECASE)
 _PATHS_BY_HEADING = (
     ("research", "research_cache/"),

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import cast
 
 from pandora_dagster.documents.citations import REFERENCES_TITLE
+from pandora_dagster.documents.delimited_blocks import block_body, fenced_spans
 from pandora_dagster.documents.meta import subsections
 from pandora_dagster.language.detection import short_text_language
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
@@ -26,10 +27,7 @@ _TURN_CELL = re.compile(r"^(\d{1,9})(?: \[\d{1,4}\]| \(unlinked\))?$")
 _QUOTED_TURN = re.compile(r"^\[(\d{1,4})\] Turn (\d+) \(([^)]*)\):\n", re.MULTILINE)
 _RESULT_FRAMES = re.compile(r"^\*\*(?:Status|Arguments|File):\*\*.*$", re.MULTILINE)
 _FAILED_STATUS = re.compile(r"\*\*Status:\*\* error\b")
-_BUNDLED_RESULT = re.compile(
-    r"^## (?P<number>\d+)\. [^\n]+\n\n(?P<asked>`{3,})json\n.*?\n(?P=asked)\n\n(?P<fence>`{3,})\n(?P<raw>.*?)\n(?P=fence)$",
-    re.MULTILINE | re.DOTALL,
-)
+_BUNDLED_HEAD = re.compile(r"^## (\d+)\. [^\n]+\n\n\Z", re.MULTILINE)
 _TURN_ID = re.compile(r"turn_0*(\d{1,9})")
 _TITLE_FIELDS = frozenset(("title", "name", "product", "model"))
 _MAX_FIELD_WORDS = 14
@@ -62,10 +60,9 @@ class SectionReader:
     def raw(self, bundle: str, reported: Sequence[ToolResult]) -> list[Passage]:
         """`toolresults.md`: the results that section 4 calls a success, each under the source that it can be cited by."""
         passages = list[Passage]()
-        for result in _BUNDLED_RESULT.finditer(bundle):
-            place = int(result["number"]) - 1
-            if place < len(reported) and reported[place].ok:
-                passages += self._raw_passages(result["raw"].strip(), reported[place])
+        for number, result in _bundled_results(bundle):
+            if number <= len(reported) and reported[number - 1].ok:
+                passages += self._raw_passages(result.strip(), reported[number - 1])
         return passages
 
     def _part(self, text: str, label: str | None) -> Iterator[Passage]:
@@ -172,6 +169,17 @@ class SectionReader:
                 text = f"{fields['key']}: {fields['value']}" if {"key", "value"} <= fields.keys() else ""
                 base = Passage("", label, (), source=f"label {label}")
                 yield from [self._reader.line(text, base)] if text else self._reader.value(fields, base)
+
+
+def _bundled_results(bundle: str) -> Iterator[tuple[int, str]]:
+    """The number and the text of each result: the second of two code blocks under a numbered heading."""
+    blocks = list(fenced_spans(bundle))
+    after = 0
+    for (asked_start, asked_end), (start, end) in pairwise(blocks):
+        head = _BUNDLED_HEAD.search(bundle, after, asked_start)
+        after = asked_end
+        if head and bundle[asked_end:start] == "\n\n":
+            yield int(head[1]), block_body(bundle[start:end])
 
 
 def _parts(body: str) -> dict[str, str]:

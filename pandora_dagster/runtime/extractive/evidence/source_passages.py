@@ -22,7 +22,7 @@ _SPEAKERS = re.compile(r"\ASpeakers: (.+)\n+")
 _RESULT = re.compile(r"^(?:#+ *)?Result \d+: *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
 _RESULT_FRAMES = re.compile(r"^(?:\*\*(?:Status|File):\*\* .*|(?:\*\*)?Arguments:(?:\*\*)?.*|Result:)$", re.MULTILINE)
 _ARGUMENTS_BLOCK = re.compile(
-    r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,})[^\n]*\n(?:(?!(?:\*\*)?Arguments:)[^\n]*\n)*?\1[ \t]*$", re.MULTILINE
+    r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,}+)[^\n]*\n(?:(?!(?:\*\*)?Arguments:)[^\n]*\n)*?\1[ \t]*$", re.MULTILINE
 )
 _PACKED_HEAD = re.compile(r"^# (?=[^\n]*\|)")
 """The mark before the column names of a listing: `# name: a | b`."""
@@ -169,7 +169,7 @@ def _results(body: str) -> Iterator[tuple[str, str]]:
 
 def _strip_fence(text: str) -> str:
     """A result that is one fenced block, without its fence."""
-    found = re.fullmatch(r"(`{3,})[^\n]*\n(.*)\n\1", text, re.DOTALL)
+    found = re.fullmatch(r"(`{3,}+)[^\n]*\n(.*)\n\1", text, re.DOTALL)
     return found.group(2) if found else text
 
 

@@ -7,7 +7,7 @@ from pandora_dagster.documents.citations import cited_labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import split_at_heads
 
 _RESULT_HEAD = re.compile(r"^### Result (\d+): *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
-_FAILED_STATUS = re.compile(r"^\W*(?:\*\*)?(?:status:?(?:\*\*)? *:? *(?:\*\*)?)?(?:failed|failure|error)\b", re.IGNORECASE | re.MULTILINE)
+_FAILED_STATUS = re.compile(r"^\W*(?:status:?(?:\*\*)? *+(?:: *+)?(?:\*\*)?)?(?:failed|failure|error)\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

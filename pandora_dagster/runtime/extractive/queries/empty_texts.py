@@ -20,7 +20,7 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _FIXED_SENTENCES = tuple(TEMPLATES[name] for name in ("greeting", "noted", "welcome", "ask_meaning", "ask_open"))
-_CITATION = re.compile(r"\s*\[\d{1,4}\]")
+_CITATION = re.compile(r"(?<!\s)\s*\[\d{1,4}\]")
 _DATE_PREFIX = re.compile(r"^\(\d{4}-\d{2}-\d{2}[^)\n]{0,20}\) ")
 
 

@@ -7,7 +7,7 @@ from pandora_dagster.language.quantities import quantities
 
 QUOTED = re.compile(r"\"([^\"\n]{1,120})\"|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{2,120})'(?!\w)")
 URL = re.compile(r"https?://[^\s<>()\[\]\"'`|]+[^\s<>()\[\]\"'`|.,;:!?]")
-EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 IDENTIFIER = re.compile(r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z_-])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*(?![\w-])")
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
 NAME = re.compile(r"(?<![.!?] )(?<!^)(?<![\w'])[A-Z][\w'’]*[^\W_](?: [A-Z][\w'’]*\w)*(?: \d{1,4}(?:st|nd|rd|th)?\b)?", re.MULTILINE)

@@ -64,7 +64,7 @@ _PERSONAL_LIMIT = re.compile(
     r"|vegetarier\w*|veganer\w*|schwanger|esse .{0,20}(?:kein|nie))",
     re.IGNORECASE,
 )
-_CLAUSE_JOINT = re.compile(r"[,;]?\s+(?:and|but)(?: that)?\s+(?=(?:my|i|we|our)\b)", re.IGNORECASE)
+_CLAUSE_JOINT = re.compile(r"(?:[,;]|(?<!\s))\s+(?:and|but)(?: that)?\s+(?=(?:my|i|we|our)\b)", re.IGNORECASE)
 _THING_WITH_FIGURE = re.compile(r"^(?:the|this|that|these|those|it|each|every|all|no|for|on|in|at)\b.*\d", re.IGNORECASE)
 _FORGET_REQUEST = re.compile(
     r"^\W*(?:please |can you |could you )*forget (?:about |that |what i said about |everything about )?(.+)$", re.IGNORECASE

@@ -39,7 +39,8 @@ from pandora_dagster.runtime.extractive.queries.user_statements import (
 )
 
 _TURN_HEAD = re.compile(
-    r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
+    r"^===== PRIOR TURN(?:S (?:\d++(?:, ?|-| - ))*(?=\d+ \())? ?(\d+)"
+    r"(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
     re.MULTILINE,
 )
 _NOTE_HEAD = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[(\d{1,4})\])? =====[ \t]*$", re.MULTILINE)

@@ -31,7 +31,7 @@ _OPEN_MATTER = re.compile(r"\b(?:still open|unresolved|undecided|not yet|pending
 _NEED_OF_OTHERS = re.compile(
     r"\b(?:my|our) [a-z]+(?: [a-z]+)? (?:needs?|wants?|prefers?|likes?|hates?|has to|cannot|can't|would like)\b", re.IGNORECASE
 )
-_CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
+_CITATION = re.compile(r"(?<!\s)\s*\[\d{1,4}\](?![(\[:])")
 _MIN_ANSWERED_SHARE = 0.5
 """Share of a question's content words in a later turn from which on it is no longer open."""
 

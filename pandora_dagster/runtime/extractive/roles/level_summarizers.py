@@ -20,7 +20,7 @@ _ITEM_NUMBER = re.compile(r"^\[\d+\] ")
 _DAY_LABEL = re.compile(r"^\d{4}-\d\d-\d\d(?: \([^)\n]*\))?:(?: |$)")
 _LABELS = (LIMIT_LABEL, TOOLS_LABEL, ERROR_LABEL)
 _TOOL_NAME = re.compile(
-    r"(?<![\w.@/-])[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+(?![\w@/-])(?!\.\w)|(?<![\w.@/-])[a-z]+(?:_[a-z]+)*\.[a-z]+_?[a-z]+(?=\()"
+    r"(?<![\w.@/-])[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+(?![\w@/-])(?!\.\w)|(?<![\w.@/-])[a-z]+(?:_[a-z]+)*\.(?:[a-z]+_[a-z]+|[a-z]{2,})(?=\()"
 )
 _DIGIT = re.compile(r"\d")
 _MAX_SENTENCE_WORDS = 45

@@ -28,8 +28,8 @@ from pandora_dagster.runtime.extractive.queries.query_pronouns import find_point
 from pandora_dagster.runtime.extractive.queries.user_statements import acknowledge
 from pandora_dagster.runtime.extractive.roles.tool_arguments import OfferedTool, fill_arguments, read_tools, split_statements
 
-_TASK_LINE = re.compile(r"^\s*\d{1,3}[.)]\s+(.+(?:\n(?!\s*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
-_CALL_SUFFIX = re.compile(r"\(`([\w.]+)` (\{.*\})\)$")
+_TASK_LINE = re.compile(r"^[^\S\n]*\d{1,3}[.)]\s+(.+(?:\n(?![^\S\n]*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
+_CALL = re.compile(r"\(`([\w.]+)` (?=\{)")
 _DOTTED_NAME = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
 _SHOWN_TOOL = re.compile(r"`([a-z_]+\.[a-z_]+)`|\*\*([a-z_]+\.[a-z_]+)\*\*|\btool:? ([a-z_]+\.[a-z_]+)")
 _MIN_EVIDENCE_SHARE = 0.5
@@ -105,9 +105,8 @@ def read_tasks(section: str, tools: Mapping[str, OfferedTool]) -> list[Task]:
 def _read_task(text: str, tools: Mapping[str, OfferedTool]) -> Task:
     """Written as `description (`tool` {arguments})`; else the first registered tool that the line names."""
     line = " ".join(text.split())
-    call = _CALL_SUFFIX.search(line)
-    if call:
-        return Task(line, call.group(1), json_object(call.group(2)))
+    if line.endswith("})") and (call := _CALL.search(line)):
+        return Task(line, call[1], json_object(line[call.end() : -1]))
     named_tool = next((name for name in _DOTTED_NAME.findall(line) if name in tools), None)
     shown = _SHOWN_TOOL.search(line)
     return Task(line, named_tool or (next(g for g in shown.groups() if g) if shown else None), {})

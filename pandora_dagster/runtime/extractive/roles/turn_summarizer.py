@@ -16,7 +16,7 @@ from pandora_dagster.runtime.extractive.output_budget import Draft, fit_draft
 from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
 from pandora_dagster.runtime.extractive.queries.query_intent import read_intent
 
-_CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
+_CITATION = re.compile(r"(?<!\s)\s*\[\d{1,4}\](?![(\[:])")
 _MARKUP = re.compile(r"^(?:[-*+>#|]+\s*|\d{1,3}[.)]\s+)+|`{3,}\w*")
 _RESEARCH_TOOL = "internet.research"
 _NON_ID_CHARACTERS = re.compile(r"[^a-z0-9]+")

@@ -39,6 +39,8 @@ def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") ->
 
 _MIN_TURNS_FOR_WORKERS = 256
 """For fewer turns the start of worker processes takes longer than they save."""
+_MIN_TOKENS_FOR_WORKERS = 10_000
+"""In a run of fewer turns, only texts from this size on, of some seconds and more, have a worker process and so a time limit."""
 
 
 def open_archive(app: App, *, after_days: int | None = None, run_id: str = "") -> ArchiveContext:
@@ -88,13 +90,12 @@ class ArchiveService:
     def archive(self, selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow) -> ArchiveReport:
         """Archive the selected turns. Raises StoreError.
 
-        From 256 turns on, worker processes compress the texts, unless a model does: one per spare processor, at most
-        PANDORA_ARCHIVE_CONCURRENCY."""
+        Worker processes compress the texts, unless a model does: from 256 turns on all of them, else those of 10,000 tokens and more. There
+        is one per spare processor, at most PANDORA_ARCHIVE_CONCURRENCY. A text that takes longer than ten minutes stays whole."""
         work = archive_turns(selected, ctx, on_row=on_row)
-        processes = min(spare_processor_count(), ctx.rules.concurrency)
-        if len(selected.due) < _MIN_TURNS_FOR_WORKERS or processes < 1:
-            return self.app.run(work)
-        pool = CompressionWorkerPool(processes, ctx.deps.counter, print_notice, process_environment())
+        spare = min(spare_processor_count(), ctx.rules.concurrency)
+        min_tokens = 0 if spare and len(selected.due) >= _MIN_TURNS_FOR_WORKERS else _MIN_TOKENS_FOR_WORKERS
+        pool = CompressionWorkerPool(max(spare, 1), ctx.deps.counter, print_notice, process_environment(), min_tokens=min_tokens)
         try:
             with self.app.compression.engine.using_compressor(pool):
                 return self.app.run(work)

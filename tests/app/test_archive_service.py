@@ -32,24 +32,46 @@ def archived(root: Path) -> tuple[dict[str, str], App]:
     return {str(key): app.turns.load(key).context for key in list(app.turns.keys())}, app
 
 
-@pytest.mark.parametrize(("many", "spare", "expected"), [(4, 1, 4), (4, 0, 0), (5, 1, 0)])
-def test_many_turns_are_shortened_apart_and_come_out_the_same(tmp_path, monkeypatch, many, spare, expected):
-    """Only where they are many and a processor is spare."""
+@pytest.mark.parametrize(
+    ("many", "spare", "long", "expected"), [(4, 1, 10_000, 1), (4, 0, 10_000, 0), (5, 1, 10_000, 0), (5, 1, 100, 1), (4, 0, 100, 1)]
+)
+def test_texts_are_shortened_apart_and_come_out_the_same(tmp_path, monkeypatch, many, spare, long, expected):
+    """Where they are many and a processor is spare; long ones always, as only a process can be ended."""
     plain, app = archived(tmp_path / "plain")
     app.close()
-    answered: list[int] = []
+    processes: list[int] = []
 
     class Counted(CompressionWorkerPool):
         async def __call__(self, contract, tokens):
-            answered.append(tokens)
             made = await super().__call__(contract, tokens)
-            assert len(workers()) == 1
+            processes.append(len(workers()))
             return made
 
     monkeypatch.setattr(archive_service, "_MIN_TURNS_FOR_WORKERS", many)
+    monkeypatch.setattr(archive_service, "_MIN_TOKENS_FOR_WORKERS", long)
     monkeypatch.setattr(archive_service, "spare_processor_count", lambda: spare)
     monkeypatch.setattr(archive_service, "CompressionWorkerPool", Counted)
     apart, app = archived(tmp_path / "apart")
-    assert apart == plain and len(answered) == expected and not workers()
+    assert apart == plain and processes == [expected] * 4 and not workers()
     assert app.indexes.verify() == ()
+    app.close()
+
+
+def test_a_document_that_takes_too_long_stays_whole_and_the_others_are_compressed(tmp_path, monkeypatch):
+    """One such document kept a run from all others."""
+
+    class Slow(CompressionWorkerPool):
+        def _worker_outcome(self, job):
+            self._timeout_s = 0.001 if "for room 2?" in job[0].text else 60.0
+            return super()._worker_outcome(job)
+
+    monkeypatch.setattr(archive_service, "_MIN_TOKENS_FOR_WORKERS", 0)
+    monkeypatch.setattr(archive_service, "spare_processor_count", lambda: 1)
+    monkeypatch.setattr(archive_service, "CompressionWorkerPool", Slow)
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), counter=vocabulary())
+    app.transfer.import_conversations(map(line, range(1, 5)), where="made")
+    report = archive_service.ArchiveService(app).run(DAYS, run_id="", on_row=lambda row: None)
+    assert report.counts == {"archived": 4} and report.compressed == 3
+    records = [app.turns.manifest(key).archive for key in sorted(app.turns.keys(), key=str)]
+    assert [document.whole for record in records for document in record.documents] == ["", "no compression within 0.001 s", "", ""]
     app.close()

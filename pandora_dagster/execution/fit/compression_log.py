@@ -45,6 +45,8 @@ class CompressionOutcome:
     """Rewritten statements whose meaning no model judged."""
     call_id: str = ""
     """The call record of the whole compression."""
+    is_late: bool = False
+    """Whether the time for one text was over; another target would take as long."""
 
     @cached_property
     def counts(self) -> dict[str, int]:

@@ -66,12 +66,13 @@ class SectionBudgets:
         return self._result(request, outcome)
 
     async def compress_for_archive(self, content: CompressionInput, *, targets: Sequence[int], site: CallSite) -> CompressionResult:
-        """`content` within the first of `targets` that a sound text fits; whole, with the last reason, where none does."""
+        """`content` within the first of `targets` that a sound text fits; whole, with the last reason, where none does in its time."""
         result = CompressionResult(content.text, halted="no target was given")
         for target in targets:
             request = replace(content, query="", original="").within(target)
-            result = self._result(request, await self._compress(request, site))
-            if not result.halted:
+            outcome = await self._compress(request, site)
+            result = self._result(request, outcome)
+            if outcome.is_late or not result.halted:
                 break
         return result
 

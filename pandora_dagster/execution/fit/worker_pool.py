@@ -1,8 +1,9 @@
-"""Compressions without a model in worker processes, so that an archival run uses several processors.
+"""Compressions without a model in worker processes: an archival run uses several processors, and no text takes longer than its time.
 
 Each thread of the pool has a worker process and a socket to it: it sends the token counter once, then a request for each text, and
-receives a `CompressionOutcome`. If a worker dies or does not answer, its text and all later ones are compressed in this process. When this
-process ends, however it ends, the workers find their socket closed and exit, even in the middle of a text.
+receives a `CompressionOutcome`. A worker that takes longer than the time for one text is killed, and its text is left out with that reason;
+the next text gets a new worker. If a worker dies, its text and all later ones are compressed in this process. When this process ends,
+however it ends, the workers find their socket closed and exit, even in the middle of a text.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from threading import Thread, Timer, local
+from threading import Event, Thread, Timer, local
 
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -46,7 +47,8 @@ class _Worker:
 class CompressionWorkerPool:
     """Compresses in at most `processes` processes, which start when texts come, each with a copy of `counter`.
 
-    `report` is called once, when a process dies or takes longer than `timeout_s` for a text.
+    A text of fewer than `min_tokens` tokens is compressed in this process, and so in a few seconds. `report` is called once, when a
+    process dies.
     """
 
     def __init__(
@@ -56,16 +58,18 @@ class CompressionWorkerPool:
         report: Callable[[str], None],
         environment: Mapping[str, str],
         *,
+        min_tokens: int = 0,
         timeout_s: float = _TEXT_TIMEOUT_S,
     ) -> None:
         self._environment = environment
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="compression")
         self._thread_state = local()
         self._cleanup = ExitStack()
-        self._counter, self._report, self._is_broken, self._timeout_s = counter, report, False, timeout_s
+        self._counter, self._report, self._is_broken = counter, report, False
+        self._min_tokens, self._timeout_s = min_tokens, timeout_s
 
     async def __call__(self, contract: CompressionContract, tokens: int) -> CompressionOutcome:
-        if not self._is_broken:
+        if tokens >= self._min_tokens and not self._is_broken:
             outcome = await asyncio.wrap_future(self._threads.submit(self._worker_outcome, (contract.request, tokens)))
             if outcome is not None:
                 return outcome
@@ -77,12 +81,13 @@ class CompressionWorkerPool:
         self._cleanup.close()
 
     def _worker_outcome(self, job: _CompressionJob) -> CompressionOutcome | None:
-        """The outcome from the worker of this thread; None after a failure of the worker."""
+        """The outcome from the worker of this thread, a HALT after the time for one text; None after a failure of the worker."""
+        expired = Event()
         try:
             if not hasattr(self._thread_state, "worker"):
                 self._thread_state.worker = self._start_worker()
             worker: _Worker = self._thread_state.worker
-            watchdog = Timer(self._timeout_s, worker.process.kill)  # a killed worker's socket closes, which ends send and recv
+            watchdog = Timer(self._timeout_s, _kill_late, [worker, expired])
             watchdog.start()
             try:
                 worker.socket.send(job)
@@ -90,6 +95,9 @@ class CompressionWorkerPool:
             finally:
                 watchdog.cancel()
         except (OSError, EOFError) as error:
+            if expired.is_set():
+                del self._thread_state.worker
+                return CompressionOutcome(None, job[1], job[1], halted=f"no compression within {self._timeout_s:g} s", is_late=True)
             if not self._is_broken:
                 self._is_broken = True
                 self._report(f"a process that compressed texts has ended ({error!r}): the remaining texts are compressed in this one")
@@ -106,6 +114,12 @@ class CompressionWorkerPool:
         self._cleanup.callback(worker.kill)
         socket.send(self._counter)
         return worker
+
+
+def _kill_late(worker: _Worker, expired: Event) -> None:
+    """End the send or receive of a worker that is late: the socket of a killed process closes."""
+    expired.set()
+    worker.process.kill()
 
 
 def spare_processor_count() -> int:

@@ -127,8 +127,8 @@ if __name__ == "__main__":
     _until(lambda: not _lives(worker), within_s=4)
 
 
-def test_a_process_that_does_not_answer_is_not_waited_for(contract):
-    """It is ended, and its text shortened in this one."""
+def test_a_text_that_takes_longer_than_its_time_is_left_out_and_the_next_one_is_compressed(contract):
+    """Its process is ended; it took this process, and so the whole run, before."""
     told: list[str] = []
     expected = [compress_structurally(contract, contract.counter.count(contract.request.text))]
     with closing(CompressionWorkerPool(1, contract.counter, told.append, os.environ)) as apart:
@@ -136,8 +136,18 @@ def test_a_process_that_does_not_answer_is_not_waited_for(contract):
         (worker,) = workers()
         os.kill(worker, signal.SIGSTOP)
         apart._timeout_s = 1  # from here on: its start may take longer
-        assert made(apart, contract) == expected and len(told) == 1
+        (late,) = made(apart, contract)
+        assert late.text is None and late.halted == "no compression within 1 s" and late.is_late
+        apart._timeout_s = 60
+        assert made(apart, contract) == expected and told == []
+        assert worker not in workers()
     assert not _lives(worker)
+
+
+def test_a_short_text_needs_no_process(contract):
+    with closing(CompressionWorkerPool(1, contract.counter, print, os.environ, min_tokens=1_000_000)) as apart:
+        assert made(apart, contract) == [compress_structurally(contract, contract.counter.count(contract.request.text))]
+        assert workers() == []
 
 
 def test_closing_ends_one_that_is_stopped(contract):

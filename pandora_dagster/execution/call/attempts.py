@@ -91,11 +91,18 @@ class RetryBudget:
     """Retries because the endpoint was unreachable."""
     spent_s: float = 0.0
     """Time at servers and in pauses."""
+    timeout_factor: float = 1.0
+    """By how much longer than its recipe's `timeout_ms` an attempt may take."""
+
+    @property
+    def timeout_ms(self) -> int:
+        """Time for one attempt."""
+        return round(self.gates.timeout_ms * self.timeout_factor)
 
     @property
     def deadline_s(self) -> float:
         """Time for the call as a whole."""
-        return self.gates.timeout_ms / 1_000 * (self.gates.max_retries + 1)
+        return self.timeout_ms / 1_000 * (self.gates.max_retries + 1)
 
     @property
     def attempt_ms(self) -> int:
@@ -123,7 +130,7 @@ class RetryBudget:
 
     def _attempt_ms_after(self, pause: float) -> int:
         remaining_ms = round((self.deadline_s - self.spent_s - pause) * 1_000)
-        return max(0, min(self.gates.timeout_ms, remaining_ms))
+        return max(0, min(self.timeout_ms, remaining_ms))
 
 
 def pause_s(call_id: str, retry: int) -> float:

@@ -31,7 +31,9 @@ from pandora_dagster.execution.call.session_rate_limit import SUMMARIZING_ROLES,
 from pandora_dagster.execution.call.streaming import CallStream
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError, unrecoverable_fault
 from pandora_dagster.execution.call_inputs import CallInputs, evidence_texts, gather_inputs
-from pandora_dagster.execution.fit.call_budget import CallLimit, TokenRatioEstimator, observed_ratio, served_tokens_if_over
+from pandora_dagster.execution.fit.call_budget import CallLimit, TokenRatioEstimator, observed_ratio, served_budget, served_tokens_if_over
+
+_log = logging.getLogger(__name__)
 
 LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
 """Layer -> the next larger one, asked once where confidence is too low (decision 13: docs/decisions/13-escalation.md)."""
@@ -74,12 +76,13 @@ class Executor:
         prices: Mapping[ModelLayer, Price] = MappingProxyType({}),
         routing: Routing | None = None,
         versions: RecipeVersionStore | None = None,
+        timeout_factor: float = 1.0,
     ) -> None:
         self._recipes, self._runtime, self._log = recipes, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._rate_limit = tools, counter.count, limit, rate_limit
-        self._prices, self._routing, self._versions = prices, routing, versions
+        self._prices, self._routing, self._versions, self._timeout_factor = prices, routing, versions, timeout_factor
         self._on_answer: Callable[[PromptPack, ModelAnswer], None] | None = None
         self._token_ratios, self._input_fitter = TokenRatioEstimator(ratios), InputFitter(counter.count, fitter)
 
@@ -145,7 +148,8 @@ class Executor:
         account = CallAccount(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
         account.request_ref = self._keep_text(account, "request", recorded_case_text(request))
         stream = CallStream(request.listener, loaded.recipe.output_format)
-        return _Call(request, loaded, account, tools, RetryBudget(account.call_id, loaded.recipe.quality_gates), stream)
+        retry_budget = RetryBudget(account.call_id, loaded.recipe.quality_gates, timeout_factor=self._timeout_factor)
+        return _Call(request, loaded, account, tools, retry_budget, stream)
 
     async def _answer_call(self, call: _Call) -> AnswerJudgement:
         """Steps 2 to 6, on the larger layer too where it can help: a usable answer. Raises CallFaultError.
@@ -166,6 +170,8 @@ class Executor:
             return await self._attempt_on_layer(call, inputs, larger, "", larger_budget)
         if first_answer.low_confidence is None or larger is None or not call.retry_budget.attempt_ms:
             return first_answer
+        if self._runtime.model(larger) == self._runtime.model(layer):
+            return first_answer.with_note(f"{larger.value} is served by the same model, which was not asked again")
         call.account.escalated = True
         call.stream.withdraw(first_answer.low_confidence.reason)
         return await self._attempt_on_layer(call, inputs, larger, f"{layer.value} answered: {first_answer.low_confidence.reason}.")
@@ -194,10 +200,11 @@ class Executor:
 
     def _target(self, call: _Call, layer: ModelLayer, budget: TokenBudget | None) -> PackTarget:
         """The layer as it is served; `budget` replaces the recipe's own where it is not None."""
-        recipe_temperature = call.loaded.recipe.temperature
+        recipe_temperature, served = call.loaded.recipe.temperature, self._runtime.context_limit(layer)
         temperature = self._runtime.temperature(layer) if recipe_temperature is None else recipe_temperature
         ratio = self._token_ratios.ratio(layer, self._runtime.model(layer))
-        return PackTarget(layer, self._runtime.context_limit(layer), ratio, temperature, call.tools, budget)
+        budget = served_budget(budget or call.loaded.recipe.token_budget, served)
+        return PackTarget(layer, served, ratio, temperature, call.tools, budget)
 
     async def _pack_contents(self, call: _Call, inputs: CallInputs, target: PackTarget) -> PackContents:
         """Step 3: contents that fit the served model. Where its own count is over, they are fitted again with the ratio of this prompt.
@@ -207,7 +214,7 @@ class Executor:
         while True:
             contents = await self._input_fitter.pack_contents(call.request, call.loaded, inputs, target)
             pack = build_pack(contents, call.account.call_id, "", self._count)
-            served_tokens = await served_tokens_if_over(self._runtime, pack, limit=_served_limit(call, target))
+            served_tokens = await served_tokens_if_over(self._runtime, pack, limit=_served_limit(target))
             if served_tokens is None:
                 return contents
             ratio = observed_ratio(contents.prompt_tokens + contents.input_tokens, served_tokens)
@@ -217,7 +224,7 @@ class Executor:
         """Steps 4 to 6 once. Feedback for which the served model has no space is left out."""
         rate_limit = self._rate_limit_of(call)
         pack = build_pack(contents, call.account.call_id, feedback, self._count)
-        if feedback and await served_tokens_if_over(self._runtime, pack, limit=_served_limit(call, target)):
+        if feedback and await served_tokens_if_over(self._runtime, pack, limit=_served_limit(target)):
             pack = build_pack(contents, call.account.call_id, "", self._count)
         call.account.begin_attempt(
             contents, pack, self._keep_text(call.account, "pack", pack_text(pack)), self._runtime.model(contents.layer)
@@ -287,14 +294,14 @@ class Executor:
             if self._versions:
                 self._versions.keep(loaded)
         except StoreError as error:
-            _warn(f"{loaded.path}: version {loaded.version} was not kept: {error}")
+            _log.warning(f"{loaded.path}: version {loaded.version} was not kept: {error}")
 
     def _keep_text(self, account: CallAccount, kind: str, text: str) -> str:
         """Store a text of the call and return its reference; "" where the vault fails, which is logged and does not stop the call."""
         try:
             return self._vault.keep(account.request.site.user, kind, text)
         except StoreError as error:
-            _warn(f"call {account.call_id}: {kind} not kept: {error}")
+            _log.warning(f"call {account.call_id}: {kind} not kept: {error}")
             return ""
 
     def _keep_image(self, user: str, image: ImagePart) -> ImagePart:
@@ -302,7 +309,7 @@ class Executor:
         try:
             return image if image.reference else replace(image, reference=self._vault.keep_image(user, image.data))
         except StoreError as error:
-            _warn(f"image {image.name}: not kept: {error}")
+            _log.warning(f"image {image.name}: not kept: {error}")
             return image
 
     def _load_image(self, image: ImagePart) -> ImagePart:
@@ -322,7 +329,7 @@ class Executor:
         try:
             self._log.append(record)
         except StoreError as error:
-            _warn(f"call {record.call_id}: not logged: {error}")
+            _log.warning(f"call {record.call_id}: not logged: {error}")
             return record.model_copy(update={"error": "; ".join(filter(None, (record.error, f"not logged: {error}")))})
         return record
 
@@ -336,12 +343,6 @@ class Executor:
         return HaltError(message, intervention_id=opened.id, hint=fault.hint)
 
 
-def _served_limit(call: _Call, target: PackTarget) -> int | None:
+def _served_limit(target: PackTarget) -> int | None:
     """Tokens of the served model for the two messages; None where its context is unbounded."""
-    budget = target.budget or call.loaded.recipe.token_budget
-    return None if target.served is None else target.served - budget.output - budget.response_reserve
-
-
-def _warn(message: str) -> None:
-    """Log a warning, which goes to stderr unless the process configures logging otherwise."""
-    logging.getLogger(__name__).warning(message)
+    return None if target.served is None else target.served - target.budget.output - target.budget.response_reserve

@@ -78,8 +78,8 @@ class PackTarget:
     """Tokens of the served model for one cl100k token."""
     temperature: float
     tools: tuple[str, ...]
-    budget: TokenBudget | None = None
-    """Replaces the recipe's own where a larger layer takes the call because of its size."""
+    budget: TokenBudget
+    """The recipe's own, or the larger one of a larger layer that takes the call because of its size, on the served model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class InputFitter:
 
     async def pack_contents(self, request: CallRequest, loaded: LoadedRecipe, inputs: CallInputs, target: PackTarget) -> PackContents:
         """The contents of a pack within every budget; raises CallFaultError `budget_exceeded` that names the parts and their tokens."""
-        budget = target.budget or loaded.recipe.token_budget
+        budget = target.budget
         limits = message_budget(budget, served=target.served, ratio=target.ratio)
         shared, prompt_tokens = shared_parts(loaded, inputs.prompts, self.count)
         _check_prompt(loaded, prompt_tokens, limits, _served_context_note(target, budget))
@@ -106,6 +106,7 @@ class InputFitter:
             request=request,
             loaded=loaded,
             layer=target.layer,
+            budget=budget,
             temperature=target.temperature,
             tools=target.tools,
             shared=shared,

@@ -8,7 +8,7 @@ from pandora_dagster.contracts.compression_results import CompressionReport
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import CallRequest, InputDocument, Part, PartKind, PromptPack, frame_text
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction, document_text
 from pandora_dagster.recipes.static_prompts import io_schema
 
@@ -25,6 +25,8 @@ class PackContents:
     request: CallRequest
     loaded: LoadedRecipe
     layer: ModelLayer
+    budget: TokenBudget
+    """The recipe's, as far as the served model takes it."""
     temperature: float
     tools: tuple[str, ...]
     shared: tuple[Part, ...]
@@ -68,8 +70,8 @@ def build_pack(contents: PackContents, call_id: str, feedback: str, count: Token
         output_format=recipe.output_format,
         output_schema=recipe.output_schema,
         temperature=contents.temperature,
-        max_output_tokens=recipe.token_budget.output,
-        thinking_tokens=recipe.token_budget.thinking,
+        max_output_tokens=contents.budget.output,
+        thinking_tokens=contents.budget.thinking,
         parts=(*contents.shared, *contents.input, *feedback_parts),
         sources=contents.request.sources,
         tools=contents.tools,

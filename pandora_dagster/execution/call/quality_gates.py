@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -153,6 +153,12 @@ class AnswerJudgement:
     def low_confidence(self) -> GateVerdict | None:
         """The failed verdict on confidence of an otherwise usable answer; None where the confidence suffices."""
         return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
+
+    def with_note(self, note: str) -> "AnswerJudgement":
+        """The judgement with a note about what was not done beside the verdict on confidence."""
+        low = self.low_confidence
+        verdicts = tuple(replace(v, reason=f"{v.reason}; {note}") if v is low else v for v in self.verdicts)
+        return replace(self, verdicts=verdicts)
 
 
 def judge_answer(

@@ -27,6 +27,9 @@ _MIN_SAMPLE_TOKENS = 200
 _MAX_SAMPLES = 64
 """The highest ratio of this many newest calls holds, so that one odd prompt does not narrow a layer for ever."""
 
+_MIN_ANSWER_SHARE = 0.5
+"""Share of its recipe's tokens that an answer has on the smallest model."""
+
 
 @dataclass(frozen=True, slots=True)
 class MessageBudget:
@@ -44,6 +47,19 @@ class MessageBudget:
         return min(self.input, self.both - prompt_tokens)
 
 
+def served_budget(budget: TokenBudget, served: int | None) -> TokenBudget:
+    """`budget` on a model that takes `served` tokens: under the recipe's total, the answer keeps its share of them, at least half of its
+    tokens, and so do its reserve and its thinking.
+
+    Otherwise a recipe with a long answer would leave no tokens for its prompt on a small model. The input shrinks in `message_budget`.
+    """
+    if served is None or served >= budget.total:
+        return budget
+    share = max(_MIN_ANSWER_SHARE, served / budget.total)
+    names = ("output", "response_reserve", "thinking")
+    return budget.model_copy(update={name: math.ceil(getattr(budget, name) * share) for name in names})
+
+
 def message_budget(budget: TokenBudget, *, served: int | None, ratio: float) -> MessageBudget:
     """The message budget of a call: prompt + input + output + reserve stays within `total` and the served context.
 
@@ -54,6 +70,12 @@ def message_budget(budget: TokenBudget, *, served: int | None, ratio: float) -> 
     if served is not None:
         both = min(both, plannable_tokens(served - budget.output - budget.response_reserve, ratio))
     return MessageBudget(prompt=budget.prompt, both=both, input=budget.input)
+
+
+def can_be_served(budget: TokenBudget, served: int) -> bool:
+    """Whether a prompt of the budget's size leaves tokens for an input on a model that takes `served` tokens."""
+    limits = message_budget(served_budget(budget, served), served=served, ratio=FIRST_RATIO)
+    return limits.input_tokens_beside(budget.prompt) > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -331,3 +331,19 @@ def test_an_escalated_call_waits_for_its_endpoint_too(faults: int, answered: boo
         with pytest.raises(HaltError, match="503"):
             made.call()
     assert [p.layer for p in made.runtime.packs] == ["REFLEX", "REFLEX", *["MIND"] * min(5, faults + 1)]
+
+
+def test_the_same_model_is_not_asked_again(rig: Any, make_recipe: Any) -> None:
+    """Where one model serves both layers, its low confidence is the answer's, and the verdict says that nobody else was asked."""
+    made = rig(UNSURE, GOOD, recipe=make_recipe(model_layer="REFLEX", quality_gates=GATES))
+    made.runtime.model = lambda _: "one"
+    result = made.call()
+    assert len(made.runtime.packs) == 1 and result.parsed["confidence"] == 0.4 and not result.record.escalated
+    (low,) = [verdict for verdict in result.verdicts if verdict.gate == "confidence_threshold"]
+    assert not low.passed and low.reason.endswith("; MIND is served by the same model, which was not asked again")
+
+
+def test_a_slow_machine_gets_more_time(rig: Any, make_recipe: Any) -> None:
+    """The factor lengthens each attempt and the call as a whole."""
+    made = rig("", GOOD, latency_ms=3_000, recipe=make_recipe(quality_gates=QUICK), timeout_factor=4.0)
+    assert made.call().parsed["confidence"] == 0.9 and made.runtime.given_s == [4.0, 4.0]

@@ -85,11 +85,11 @@ def test_a_smaller_served_context_shrinks_the_input(rig: Any, make_recipe: Any) 
     recipe = make_recipe(input_docs=("prior_turns",))
     documents = (InputDocument("context.md", "## 0. User Query\n\nhi\n\n"), InputDocument("prior_turns", items=items))
     assert not rig(GOOD, recipe=recipe).call(documents=documents).record.left_out
-    made = rig(GOOD, recipe=recipe, limits={ModelLayer.MIND: 900})
+    made = rig(GOOD, recipe=recipe, limits={ModelLayer.MIND: 700})
     left_out = made.call(documents=documents).record.left_out
     assert left_out and left_out == tuple(f"t{n}" for n in range(len(left_out)))
     assert "turn 5" in made.runtime.packs[0].document("prior_turns") and "turn 0" not in made.runtime.packs[0].document("prior_turns")
-    made = rig(GOOD, recipe=recipe, limits={ModelLayer.MIND: 600})
+    made = rig(GOOD, recipe=recipe, limits={ModelLayer.MIND: 350})
     with pytest.raises(HaltError, match="over"):
         made.call(documents=documents)
 
@@ -99,6 +99,6 @@ def test_served_counts_correct_the_plan(rig: Any, make_recipe: Any) -> None:
     items = tuple(Item(f"turn {n}: " + "word " * 40, priority=n, name=f"t{n}") for n in range(10))
     recipe = make_recipe(input_docs=("prior_turns",))
     documents = (InputDocument("context.md", "## 0. User Query\n\nhi\n\n"), InputDocument("prior_turns", items=items))
-    made = rig(GOOD, recipe=recipe, limits={ModelLayer.MIND: 1100}, served=900)
+    made = rig(GOOD, recipe=recipe, limits={ModelLayer.MIND: 800}, served=900)
     first, second = made.call(documents=documents).record, made.call(documents=documents).record
     assert len(second.left_out) > len(first.left_out) > 0

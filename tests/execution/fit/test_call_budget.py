@@ -20,6 +20,7 @@ from pandora_dagster.execution.fit.call_budget import (
     message_budget,
     plannable_tokens,
     select_items,
+    served_budget,
 )
 from pandora_dagster.runtime.token_counter import TokenCounter
 
@@ -141,6 +142,15 @@ def test_the_smaller_of_total_and_served_context_counts(served: int | None, both
     assert room.both == both and room.input_tokens_beside(540) == min(2000, both - 540)
 
 
+@pytest.mark.parametrize(("served", "output"), [(None, 3_000), (10_000, 3_000), (8_000, 2_400), (4_096, 1_500)])
+def test_the_answer_keeps_its_share_of_a_small_context(served: int | None, output: int) -> None:
+    """The synthesizer's budget leaves its prompt of 1,318 tokens no place beside 3,000 of an answer in 4,096; half of them do."""
+    budget = TokenBudget(total=10_000, prompt=1_318, input=5_500, output=3_000, response_reserve=182)
+    own = served_budget(budget, served)
+    assert own.output == output and own.total == budget.total
+    assert message_budget(own, served=served, ratio=FIRST_RATIO).input_tokens_beside(1_318) > 800
+
+
 @given(denseness=st.sampled_from([1, 2, 3]), served=st.integers(400, 1500), documents=DOCUMENTS, bad=st.booleans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_planned_to_fit_fits_by_the_models_own_count(
@@ -159,7 +169,7 @@ def test_what_is_planned_to_fit_fits_by_the_models_own_count(
     counter_of = made.executor._count
     with suppress(HaltError):
         made.call(documents=tuple({d.name: d for d in documents}.values()), query="which chair?")
-    assert all(tokenizer(p.system) + tokenizer(p.user) <= served - 100 for p in made.runtime.packs)
+    assert all(tokenizer(p.system) + tokenizer(p.user) <= served - p.max_output_tokens for p in made.runtime.packs)
     assert made.runtime.packs or made.stores.opened[0].type == "budget_exceeded"
 
 

@@ -153,9 +153,7 @@ async def bare(packs: Sequence[PromptPack], server: RealSglang, at_once: int) ->
                     answer = await client.chat.completions.create(
                         model=body.model,
                         messages=body.messages,
-                        temperature=body.temperature,
-                        max_tokens=body.max_tokens,
-                        extra_body=body.extra,
+                        extra_body=body.fields,
                     )
                 except APIStatusError as refusal:
                     return ModelError(f"status {refusal.status_code}")

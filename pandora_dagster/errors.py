@@ -159,6 +159,9 @@ class ModelTimeoutError(ModelError):
 class ModelRejectedError(ModelError):
     """The endpoint refused the request itself; the same request fails again."""
 
+    refused_body: str = ""
+    """What the server answered to a request that it does not take as it is, in lower case; never shown: it may quote the prompt."""
+
 
 class BadAnswerError(ModelError):
     """The model answered, but not in the format that its recipe requires."""

@@ -45,10 +45,11 @@ from pandora_dagster.retrieval.term_overlap import TermOverlap
 from pandora_dagster.runtime.embedders import LocalEmbedder, ServerEmbedder
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from pandora_dagster.runtime.offline_runtime import OfflineRuntime
+from pandora_dagster.runtime.openai.openai_runtime import OpenAIRuntime
 from pandora_dagster.runtime.serving.on_demand_start import OnDemandStart
 from pandora_dagster.runtime.serving.serving_folder import ServingFolder
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
-from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
+from pandora_dagster.runtime.sglang.runtime_file import load_endpoints, single_server_endpoints
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.runtime.token_counter import TokenCounter
 from pandora_dagster.settings import Settings, process_environment, set_process_variables
@@ -113,9 +114,25 @@ def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | No
     if settings.runtime == "sglang":
         starter = OnDemandStart(ServingFolder(settings.root))
         return SglangRuntime(load_endpoints(settings.runtime_file), keys=process_environment(), starter=starter, meters=meters)
+    if settings.runtime == "openai":
+        return OpenAIRuntime(_openai_endpoints(settings), keys=process_environment(), meters=meters)
     if settings.runtime == "sglang-offline":
         return OfflineRuntime(load_endpoints(settings.runtime_file), python=settings.sglang_python, environ=process_environment())
     return ExtractiveRuntime(counter, utc_now)
+
+
+def _openai_endpoints(settings: Settings) -> Endpoints:
+    """The one server that the settings name, or those of a runtime file of the user's own; raises ConfigurationError."""
+    if settings.openai_base_url:
+        return single_server_endpoints(
+            settings.openai_base_url, settings.openai_model, api_key_env=settings.openai_api_key_env, context=settings.openai_context
+        )
+    if settings.runtime_file == shipped_folder() / "data" / "runtime.yaml":  # its servers are SGLang's
+        raise ConfigurationError(
+            f"PANDORA_RUNTIME: openai: no server is named: expected PANDORA_OPENAI_BASE_URL or {settings.root / 'runtime.yaml'}",
+            hint="For Ollama set PANDORA_OPENAI_BASE_URL=http://127.0.0.1:11434/v1 and PANDORA_OPENAI_MODEL to a name of `ollama list`.",
+        )
+    return load_endpoints(settings.runtime_file)
 
 
 def open_executor(
@@ -153,6 +170,7 @@ def open_executor(
         routing=routing,
         versions=versions,
         rate_limit=rate_limit,
+        timeout_factor=settings.timeout_factor,
     )
     log = CompressionLog(calls, utc_now, new_call_id, log_event or json_lines())
     layer = ModelLayer(settings.compression_model_layer)
@@ -282,7 +300,7 @@ def _open_health(
     versions: RecipeVersionStore,
     indexes: IndexService,
 ) -> HealthService:
-    """The health checks of the store and, for the `sglang` runtime, of its servers."""
+    """The health checks of the store and, for the runtimes `sglang` and `openai`, of their servers."""
     is_served = isinstance(runtime, SglangRuntime)
     return HealthService(
         settings=settings,

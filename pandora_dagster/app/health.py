@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pandora_dagster.app.index_service import TURNS, IndexService
 from pandora_dagster.contracts.enums import ModelLayer
@@ -13,8 +13,9 @@ from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallCounts, RecipeVersionStore
 from pandora_dagster.contracts.ports.turn_storage import VectorIndex
 from pandora_dagster.contracts.ports.user_storage import MemoryStore, NoteStore
+from pandora_dagster.contracts.recipe_schema import TokenBudget
 from pandora_dagster.errors import ConfigurationError, PandoraError
-from pandora_dagster.execution.fit.call_budget import FIRST_RATIO
+from pandora_dagster.execution.fit.call_budget import FIRST_RATIO, can_be_served
 from pandora_dagster.runtime.serving.server_supervisor import ServerState
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
 from pandora_dagster.runtime.sglang.capability_probes import ServerProbes
@@ -48,14 +49,17 @@ async def check_servers(
     latencies = {layer: server.latency_ms for server in probed for layer in server.layers}
     states = folder.statuses()
     counts = _call_counts(calls)
-    findings, largest = [*_serving(states, folder)], _largest_budgets(recipes)
+    findings, budgets = [*_serving(states, folder)], _token_budgets(recipes)
     for status in statuses:
         calibration = _calibration(status, ratios, counts.get((status.layer.value, status.model), 0)) if status.ok else ""
         if not status.ok:
             findings.append(_unreachable_layer(status, runtime.endpoints[status.layer], states))
         else:
-            planned = runtime.context_limit(status.layer)
-            findings.append(_layer(status, planned, largest.get(status.layer, 0), latencies.get(status.layer), calibration))
+            planned, needs = runtime.context_limit(status.layer), budgets.get(status.layer, {})
+            if not runtime.has_sglang_api and status.context is None and not runtime.endpoints[status.layer].server.states_context:
+                calibration += f"; the server does not say its context: {planned} assumed"
+            finding = _layer(status, latencies.get(status.layer), calibration)
+            findings.append(_with_small_context(finding, status, planned, needs, shrinks=not runtime.has_sglang_api))
     return (*findings, *(finding for server in probed for finding in _server(server)))
 
 
@@ -69,13 +73,33 @@ def _serving(states: Mapping[str, ServerStatus] | None, folder: ServingFolder) -
     yield Finding("serving", not failed_servers, says, remedy)
 
 
-def _layer(status: LayerStatus, planned: int | None, largest: int, latency_ms: float | None, calibration: str) -> Finding:
-    """A layer whose server answers. `planned`: the context length by which calls are planned, at most that of the server; `largest`: the
-    largest total budget of the layer's recipes."""
+def _with_small_context(
+    finding: Finding, status: LayerStatus, planned: int | None, budgets: Mapping[str, TokenBudget], *, shrinks: bool
+) -> Finding:
+    """`finding`, or what the context length by which calls are planned means for the layer's recipes.
+
+    SGLang's is in the runtime file, so a small one is a fault. Elsewhere (`shrinks`) it is one only for recipes whose prompt does not fit.
+    """
+    largest = max((budget.total for budget in budgets.values()), default=0)
+    if planned is None or planned >= largest:
+        return finding
+    says = f"{status.endpoint}: context {planned} is under the largest recipe budget {largest}"
+    if not shrinks:
+        return Finding(finding.part, False, says, f"{_more_context(status, planned)}, or expect the input of these calls to shrink.")
+    if unfit := [name for name, budget in budgets.items() if not can_be_served(budget, planned)]:
+        return Finding(finding.part, False, f"{says}: {', '.join(unfit)} cannot run", _LONGER_CONTEXT)
+    return replace(finding, remedy=f"It works, with shorter inputs and answers: the largest recipe budget is {largest}. {_LONGER_CONTEXT}")
+
+
+_LONGER_CONTEXT = (
+    "Start the server with a longer context (Ollama: OLLAMA_CONTEXT_LENGTH=16384, llama.cpp: --ctx-size 16384); where it does not say its "
+    "length, set PANDORA_OPENAI_CONTEXT or context_length."
+)
+
+
+def _layer(status: LayerStatus, latency_ms: float | None, calibration: str) -> Finding:
+    """A layer whose server answers."""
     part = f"layer {status.layer.value}"
-    if planned is not None and planned < largest:
-        says = f"{status.endpoint}: context {planned} is under the largest recipe budget {largest}"
-        return Finding(part, False, says, f"{_more_context(status, planned)}, or expect the input of these calls to shrink.")
     is_slow = status.layer is ModelLayer.REFLEX and latency_ms is not None and latency_ms >= MAX_REFLEX_LATENCY_MS
     remedy = "" if not is_slow else "It works, slowly: a smaller model, a free GPU or fewer calls at once make its calls quick again."
     context = "" if status.context is None else f", context {status.context}"
@@ -130,21 +154,22 @@ def _server(server: ServerProbes) -> Iterator[Finding]:
     if working:
         yield Finding(part, True, ", ".join(working))
     for probe in missing:
-        yield Finding(f"{part}: {probe.what}", False, f"{_layer_names(server.layers)}: {probe.says}", probe.remedy)
+        says, instead = f"{_layer_names(server.layers)}: {probe.says}", probe.instead
+        yield Finding(f"{part}: {probe.what}", bool(instead), says, f"Instead: {instead}." if instead else probe.remedy)
 
 
 def _layer_names(layers: Iterable[ModelLayer]) -> str:
     return ", ".join(layer.value for layer in layers)
 
 
-def _largest_budgets(recipes: RecipeCatalog) -> Mapping[ModelLayer, int]:
-    """The largest total budget of each layer's recipes; recipes that do not load have findings of their own."""
-    largest: dict[ModelLayer, int] = {}
+def _token_budgets(recipes: RecipeCatalog) -> Mapping[ModelLayer, Mapping[str, TokenBudget]]:
+    """The budgets of each layer's recipes by name; recipes that do not load have findings of their own."""
+    budgets: dict[ModelLayer, dict[str, TokenBudget]] = {}
     for name in recipes.names():
         with suppress(PandoraError):
             loaded = recipes.load(name)
-            largest[loaded.layer] = max(loaded.recipe.token_budget.total, largest.get(loaded.layer, 0))
-    return largest
+            budgets.setdefault(loaded.layer, {})[name] = loaded.recipe.token_budget
+    return budgets
 
 
 _NOTE_REMEDY = "correct the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: until then no turn can use it"
@@ -152,7 +177,7 @@ _NOTE_REMEDY = "correct the note (front matter in YAML, UTF-8, at most 1 MiB), o
 
 @dataclass(frozen=True, slots=True)
 class ServerHealth:
-    """The model servers of the `sglang` runtime, and what is known of their tokens."""
+    """The model servers of the runtimes `sglang` and `openai`, and what is known of their tokens."""
 
     runtime: SglangRuntime
     ratios: TokenRatios

@@ -158,7 +158,7 @@ def _print_version(requested: bool) -> None:
 def common(
     context: typer.Context,
     root: Annotated[str, typer.Option("--root", help="Store root; default PANDORA_ROOT or data/panda-system-docs.")] = "",
-    runtime: Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default PANDORA_RUNTIME.")] = "",
+    runtime: Annotated[str, typer.Option("--runtime", help="extractive, sglang, sglang-offline or openai; default PANDORA_RUNTIME.")] = "",
     verbose: Annotated[bool, typer.Option("--verbose", help="Print what is compressed and other events, as lines on stderr.")] = False,
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:

@@ -54,7 +54,7 @@ class StoreResource(dg.ConfigurableResource[None]):
 class AppResource(StoreResource):
     """A store and the runtime that answers its model calls. Empty fields take the values of the settings."""
 
-    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: PANDORA_RUNTIME.")
+    runtime: str = Field("", description="Runtime: extractive, sglang, sglang-offline or openai; empty: PANDORA_RUNTIME.")
 
     @property
     def _runtime(self) -> str:

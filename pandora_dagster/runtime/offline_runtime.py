@@ -246,10 +246,10 @@ def _model_input(request: Request) -> dict[str, Any]:
 
 def _sampling(request: Request) -> dict[str, Any]:
     """The sampling parameters of a question; an output schema becomes the engine's grammar."""
-    response_format = cast("Mapping[str, Any]", request.extra.get("response_format") or {})
+    response_format = cast("Mapping[str, Any]", request.fields.get("response_format") or {})
     schema: object = response_format.get("json_schema", {}).get("schema", {"type": "object"}) if response_format else None
-    limits = {"temperature": request.temperature, "max_new_tokens": request.max_tokens}
-    stops = {"stop": request.extra["stop"]} if "stop" in request.extra else {}
+    limits = {"temperature": request.fields["temperature"], "max_new_tokens": request.fields["max_tokens"]}
+    stops = {"stop": request.fields["stop"]} if "stop" in request.fields else {}
     return {**limits, **stops, **({"json_schema": json.dumps(schema)} if schema is not None else {})}
 
 

@@ -41,7 +41,7 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shippe
     """The settings that `environ` describes; an empty value counts as not set.
 
     Relative paths start at `cwd` (default: the current folder). Raises ConfigurationError that lists every fault,
-    one per line, as `PANDORA_RUNTIME: 'foo': expected extractive, sglang or sglang-offline`.
+    one per line, as `PANDORA_RUNTIME: 'foo': expected extractive, sglang, sglang-offline or openai`.
     """
     variables_by_field = variables()
     texts = {field: environ[v.name] for field, v in variables_by_field.items() if environ.get(v.name)}

@@ -72,15 +72,33 @@ class Settings(BaseModel):
         description="The store root: the folder of all documents, indexes and interventions."
     )
     runtime: Annotated[
-        Literal["extractive", "sglang", "sglang-offline"], Variable("PANDORA_RUNTIME", "extractive, sglang or sglang-offline")
+        Literal["extractive", "sglang", "sglang-offline", "openai"],
+        Variable("PANDORA_RUNTIME", "extractive, sglang, sglang-offline or openai"),
     ] = Field(
         "extractive",
-        description="The runtime of model calls: the embedded one, the servers of the runtime file, or its models in processes that end "
-        "with the command.",
+        description="The runtime of model calls: the embedded one, the SGLang servers of the runtime file, its models in processes that "
+        "end with the command, or any server with OpenAI's HTTP API.",
     )
+    openai_base_url: Annotated[str, Field(max_length=2_048), Variable("PANDORA_OPENAI_BASE_URL", "a URL that ends in /v1", "none")] = Field(
+        "",
+        description="With PANDORA_RUNTIME=openai: the server of all layers, e.g. http://127.0.0.1:11434/v1; without it the store's own "
+        "runtime file names the servers.",
+    )
+    openai_model: Annotated[str, Field(max_length=300), Variable("PANDORA_OPENAI_MODEL", "a name of at most 300 characters", "none")] = (
+        Field("", description="The name under which that server lists the model.")
+    )
+    openai_api_key_env: Annotated[
+        str, Field(max_length=100), Variable("PANDORA_OPENAI_API_KEY_ENV", "the name of an environment variable", "none")
+    ] = Field("", description="The name of the environment variable that holds the key of that server; never the key itself.")
+    openai_context: Annotated[
+        int, Field(ge=0, le=10_000_000), Variable("PANDORA_OPENAI_CONTEXT", "a whole number of tokens, 0 to 10000000")
+    ] = Field(0, description="Tokens that the model takes in one request, prompt and answer together; 0: what the server says, else 4,096.")
+    timeout_factor: Annotated[
+        float, Field(ge=1, le=100, allow_inf_nan=False), Variable("PANDORA_TIMEOUT_FACTOR", "a number from 1 to 100")
+    ] = Field(1.0, description="By how much longer than its recipe's timeout_ms a call may take, for a slow machine.")
     runtime_file: Annotated[
         Path, Variable("PANDORA_RUNTIME_FILE", "an existing file", "<root>/runtime.yaml where it exists, else the shipped one")
-    ] = Field(description="The file that assigns a model server to each layer (used with PANDORA_RUNTIME=sglang).")
+    ] = Field(description="The file that assigns a model server to each layer (used with every runtime but the embedded one).")
     sglang_python: Annotated[str, Field(min_length=1, max_length=4_096), Variable("PANDORA_SGLANG_PYTHON", "a Python interpreter")] = Field(
         "python3", description="The Python interpreter of the environment with SGLang, for servers that `pandora serve` starts."
     )

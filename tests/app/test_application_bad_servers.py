@@ -100,7 +100,7 @@ BAD: dict[str, tuple[Any, str, str, str]] = {
     "100 MB": (sends(response(200, b'{"choices": "' + b"x" * 10**8 + b'"}')), "runtime_unreachable", "over 8388608 bytes", "base_url"),
     "10 bytes a second": (drips(b" ", every_s=0.1), "timeout", "no complete answer within 0.5 s", "timeout_ms"),
     "silence": (hangs(), "timeout", "no complete answer within 0.5 s", "timeout_ms"),
-    "broken off": (resets(), "runtime_unreachable", "expected a reachable SGLang server", "server's log"),
+    "broken off": (resets(), "runtime_unreachable", "expected a reachable model server", "server's log"),
     "half an answer": (sends(response(200, b'{"cho', length=99)), "runtime_unreachable", "the exchange failed", "server's log"),
 }
 

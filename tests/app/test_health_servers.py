@@ -107,7 +107,7 @@ def test_a_context_that_the_runtime_file_cuts_short(tmp_path: Path) -> None:
 
 COLD: dict[str, tuple[ServerStatus | None, bool, bool, str]] = {
     "nobody serves": (None, True, False, "is started by the first call, and no pandora serve runs"),
-    "hot, nobody serves": (None, False, False, "refused the connection: expected a reachable SGLang server, and no pandora serve runs"),
+    "hot, nobody serves": (None, False, False, "refused the connection: expected a reachable model server, and no pandora serve runs"),
     "asleep": (ServerStatus(state="asleep"), True, True, "asleep; the first call starts it"),
     "hot and starting": (ServerStatus(state="starting", says="3 s"), False, False, "starting: 3 s"),
     "given up": (ServerStatus(state="given up", says="ended with exit code 3; 5 times"), True, False, "given up: ended with exit code 3"),

@@ -92,7 +92,7 @@ def test_the_version_is_the_packages(process: Pandora) -> None:
         (("ask", "   "), "query: empty"),
         (("ask", "hello", "--mode", "verse"), "mode 'verse': expected chat or code"),
         (("ask", "hello", "--user", "a/../b"), "a/../b"),
-        (("--runtime", "magic", "turns"), "PANDORA_RUNTIME: 'magic': expected extractive, sglang or sglang-offline"),
+        (("--runtime", "magic", "turns"), "PANDORA_RUNTIME: 'magic': expected extractive, sglang, sglang-offline or openai"),
         (("import", "nowhere.jsonl"), "nowhere.jsonl: not a file"),
         (("recipes", "check", "nowhere.yaml"), "nowhere.yaml"),
         (("recipes", "show", "pipeline/nothing"), "pipeline/nothing"),

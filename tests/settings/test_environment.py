@@ -66,6 +66,11 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         "PANDORA_KEEP_PACKS": "false",
         "PANDORA_KEEP_PACKS_DAYS": "7",
         "PANDORA_EMBEDDINGS": "runtime",
+        "PANDORA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1",
+        "PANDORA_OPENAI_MODEL": "qwen3:4b",
+        "PANDORA_OPENAI_API_KEY_ENV": "OLLAMA_KEY",
+        "PANDORA_OPENAI_CONTEXT": "8192",
+        "PANDORA_TIMEOUT_FACTOR": "4",
         "PANDORA_INDEX_LOCK_WAIT": "2.5",
         "PANDORA_ARCHIVE_AFTER_DAYS": "7",
         "PANDORA_ARCHIVE_AT": "03:30",
@@ -98,6 +103,11 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         keep_packs=False,
         keep_packs_days=7,
         embeddings="runtime",
+        openai_base_url="http://127.0.0.1:11434/v1",
+        openai_model="qwen3:4b",
+        openai_api_key_env="OLLAMA_KEY",
+        openai_context=8_192,
+        timeout_factor=4.0,
         index_lock_wait_s=2.5,
         archive_after_days=7,
         archive_at=time(3, 30),
@@ -149,7 +159,7 @@ def test_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WRONG = {
-    "PANDORA_RUNTIME": ("foo", "'foo': expected extractive, sglang or sglang-offline"),
+    "PANDORA_RUNTIME": ("foo", "'foo': expected extractive, sglang, sglang-offline or openai"),
     "PANDORA_FIRST_DAY": ("20250301000000", "'20250301000000': expected a day such as 2026-01-04"),
     "PANDORA_ROOT": ("file", "file': expected a folder"),
     "DAGSTER_HOME": ("file/below", "file/below': expected a folder"),

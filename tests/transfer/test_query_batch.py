@@ -42,7 +42,7 @@ class Server(ExtractiveRuntime):
             await asyncio.sleep(0.002)
             if self.away_for.get(pack.query, 0):
                 self.away_for[pack.query] -= 1
-                raise RuntimeUnreachableError("MIND at http://127.0.0.1:1/v1: refused: expected a reachable SGLang server")
+                raise RuntimeUnreachableError("MIND at http://127.0.0.1:1/v1: refused: expected a reachable model server")
             return await super().complete(pack, timeout_s=timeout_s, on_words=on_words)
         finally:
             self.running -= 1

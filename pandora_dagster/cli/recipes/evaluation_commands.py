@@ -167,7 +167,7 @@ def lessons(
         print_note(f"make a test of a call with: pandora recipes lessons {recipe} --to-tests CALL --fact TEXT")
 
 
-Runtime = Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default: as for `pandora`.")]
+Runtime = Annotated[str, typer.Option("--runtime", help="extractive, sglang, sglang-offline or openai; default: as for `pandora`.")]
 
 
 def test(

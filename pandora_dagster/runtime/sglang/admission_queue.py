@@ -230,7 +230,7 @@ def endpoint_down(endpoint: Endpoint, addresses: Sequence[AddressSlots]) -> Endp
     others = "" if len(addresses) == 1 else f", and at its {len(addresses) - 1} other addresses too"
     return EndpointDownError(
         f"{endpoint}: {soonest.failures} calls in a row failed, the last one with: {error_detail(soonest.last_error)}{others}; "
-        f"circuit open for {soonest.wait_s:.0f} more s: expected a reachable SGLang server",
+        f"circuit open for {soonest.wait_s:.0f} more s: expected a reachable model server",
         hint="Start the server, or correct base_url in runtime.yaml; then go on with pandora resume.",
     )
 

@@ -31,12 +31,13 @@ _QUESTION = "Is this a request?"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One feature of a server; `remedy` says what to do where it is missing."""
+    """One feature of a server; where it is missing, `remedy` says what to do, or `instead` what is done without it."""
 
     what: str
     ok: bool
     says: str
     remedy: str = ""
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)

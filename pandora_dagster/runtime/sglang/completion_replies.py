@@ -6,6 +6,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from pandora_dagster.contracts.model_calls import Usage
 from pandora_dagster.errors import BadAnswerError, ModelError, RuntimeUnreachableError
+from pandora_dagster.execution.fit.call_budget import TEMPLATE_TOKENS
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
 
@@ -17,7 +18,7 @@ class WireModel(BaseModel):
 
 class _Message(WireModel):
     content: str | None = None
-    reasoning_content: str | None = None
+    reasoning_content: str | None = Field(None, validation_alias=AliasChoices("reasoning_content", "reasoning"))
 
 
 class Choice(WireModel):
@@ -58,7 +59,10 @@ class WireUsage(WireModel):
 
 
 class _TokenCount(WireModel):
-    count: int = Field(ge=0)
+    """SGLang and vLLM count the prompt with its template, llama.cpp lists the tokens of the text alone."""
+
+    count: int | None = Field(None, ge=0)
+    tokens: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,38 @@ class Reply:
     text: str
     finish_reason: str
     usage: Usage | None
+
+
+_OPENING, _CLOSING = "<think>", "</think>"
+
+
+@dataclass(slots=True)
+class ThoughtFilter:
+    """Passes on the text of one answer, in pieces, without the thoughts at its beginning: not every server separates them."""
+
+    _held: str = ""
+    """Text that may turn out to be a thought."""
+    _is_answer: bool = False
+
+    def take(self, piece: str) -> str:
+        """The part of the answer that is certain after `piece`."""
+        if self._is_answer:
+            return piece
+        self._held += piece
+        beginning = self._held.lstrip()
+        if beginning.startswith(_OPENING):
+            _, closing, answer = beginning.partition(_CLOSING)
+            self._is_answer = bool(closing)
+            return answer.lstrip() if closing else ""
+        if _OPENING.startswith(beginning):
+            return ""
+        self._is_answer = True
+        return self._held
+
+    @property
+    def has_thoughts(self) -> bool:
+        """Whether thoughts began and did not end."""
+        return not self._is_answer and self._held.lstrip().startswith(_OPENING)
 
 
 def parse_reply(body: bytes, endpoint: Endpoint) -> Reply:
@@ -81,18 +117,21 @@ def parse_reply(body: bytes, endpoint: Endpoint) -> Reply:
     except ValidationError:
         raise RuntimeUnreachableError(
             f"{endpoint}: {len(body)} bytes that are no completion: expected an answer in OpenAI's format",
-            hint="Check that base_url in runtime.yaml names an SGLang server.",
+            hint="Check that base_url in runtime.yaml names a model server.",
         ) from None
-    choice = completion.choices[0]
-    return complete_reply(choice.content, choice.finish_reason, has_thoughts=choice.has_thoughts, usage=completion.usage, endpoint=endpoint)
+    choice, thoughts = completion.choices[0], ThoughtFilter()
+    text = thoughts.take(choice.content)
+    has_thoughts = choice.has_thoughts or thoughts.has_thoughts
+    return complete_reply(text, choice.finish_reason, has_thoughts=has_thoughts, usage=completion.usage, endpoint=endpoint)
 
 
 def parse_token_count(body: bytes) -> int | None:
-    """The count that `/v1/tokenize` gives, None where the body holds none."""
+    """The count that a tokenizing endpoint gives, None where the body holds none."""
     try:
-        return _TokenCount.model_validate_json(body).count
+        counted = _TokenCount.model_validate_json(body)
     except ValidationError:
         return None
+    return counted.count if counted.count is not None or not counted.tokens else len(counted.tokens) + TEMPLATE_TOKENS
 
 
 def complete_reply(text: str, reason: str | None, *, has_thoughts: bool, usage: object, endpoint: Endpoint) -> Reply:
@@ -120,7 +159,7 @@ def _fault(text: str, reason: str | None, *, has_thoughts: bool, endpoint: Endpo
     if reason != "stop":
         return BadAnswerError(
             f"{endpoint}: the answer ended with finish_reason {str(reason)[:40]!r}: expected 'stop'",
-            hint="Check that base_url in runtime.yaml names an SGLang server, and its version.",
+            hint="Check that base_url in runtime.yaml names a model server, and its version.",
         )
     if text.strip():
         return None

@@ -23,21 +23,19 @@ _STOP_STRINGS = ("\n<document", "\n<query>", "\n<variables>", "\n<feedback>")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, a chat completion or a plain one. `extra`: SGLang's own fields, and those that one of the two endpoints lacks."""
+    """One request, a chat completion or a plain one. `fields`: sampling, answer format, and what only some servers know."""
 
     chat: bool
     model: str
     system: str
     user: str
-    temperature: float
-    max_tokens: int
-    extra: Mapping[str, object]
+    fields: Mapping[str, object]
     images: tuple[ImagePart, ...] = ()
 
     @property
     def rid(self) -> str:
-        """The request id, which an abort names."""
-        return str(self.extra["rid"])
+        """The request id, which an abort names; "" where the server takes none."""
+        return str(self.fields.get("rid", ""))
 
     @property
     def messages(self) -> "list[ChatCompletionMessageParam]":
@@ -57,7 +55,9 @@ class Request:
         return "\n\n".join(text for text in (self.system, self.user, _ANSWER_CUE) if text)
 
 
-def completion_request(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed: bool = False) -> Request:
+def completion_request(
+    pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed: bool = False, has_sglang_fields: bool = True
+) -> Request:
     """The request for `pack` at `endpoint`; `attempt`: its number in this process. A streamed answer has its token counts at its end.
 
     Raises ModelRejectedError for images where the endpoint's model does not read them.
@@ -69,15 +69,13 @@ def completion_request(pack: PromptPack, endpoint: Endpoint, *, attempt: int, st
         model=server.model,
         system=pack.system,
         user=pack.user,
-        temperature=endpoint.temperature if pack.temperature is None else pack.temperature,
-        max_tokens=pack.max_output_tokens,
-        extra={
-            "rid": request_id(pack.call_id, attempt),
+        fields={
+            "temperature": endpoint.temperature if pack.temperature is None else pack.temperature,
+            "max_tokens": pack.max_output_tokens,
             **_response_format(pack),
             **_template_arguments(pack, endpoint),
-            **_thinking_budget(pack, endpoint),
             **_stop_strings(endpoint),
-            **({"priority": pack.priority.value} if server.priorities else {}),
+            **(_sglang_fields(pack, endpoint, attempt) if has_sglang_fields else _no_thinking_effort(pack, endpoint)),
             **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
         },
         images=pack.images,
@@ -95,11 +93,15 @@ def require_image_support(pack: PromptPack, endpoint: Endpoint) -> None:
 
 
 def tokenize_request(pack: PromptPack, endpoint: Endpoint) -> Mapping[str, object]:
-    """The body for `/v1/tokenize`: the messages and template arguments, or the text, of `completion_request`, without images."""
+    """The body for a tokenizing endpoint: the messages and template arguments, or the text, of `completion_request`, without images.
+
+    `content` is what llama.cpp's server reads; the others ignore it.
+    """
     request = completion_request(replace(pack, images=()), endpoint, attempt=0)
     if not request.chat:
         return {"model": request.model, "prompt": request.prompt}
-    return {"model": request.model, "messages": request.messages, **_template_arguments(pack, endpoint)}
+    template = _template_arguments(pack, endpoint)
+    return {"model": request.model, "messages": request.messages, "content": f"{request.system}\n\n{request.user}", **template}
 
 
 def request_id(call_id: str, attempt: int) -> str:
@@ -117,6 +119,17 @@ def _response_format(pack: PromptPack) -> dict[str, object]:
         return {"response_format": {"type": "json_object"}}
     schema = {"name": pack.recipe.rpartition("/")[2], "schema": schema_for_grammar(pack.output_schema), "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _sglang_fields(pack: PromptPack, endpoint: Endpoint, attempt: int) -> dict[str, object]:
+    """The fields that only SGLang has."""
+    priority = {"priority": pack.priority.value} if endpoint.server.priorities else {}
+    return {"rid": request_id(pack.call_id, attempt), **_thinking_budget(pack, endpoint), **priority}
+
+
+def _no_thinking_effort(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
+    """What keeps a model from thinking on servers that do not pass arguments to its template, such as Ollama."""
+    return {} if not endpoint.server.chat or _is_thinking(pack, endpoint) else {"reasoning_effort": "none"}
 
 
 def _stop_strings(endpoint: Endpoint) -> dict[str, object]:

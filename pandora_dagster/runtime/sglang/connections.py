@@ -54,17 +54,13 @@ class Connection:
             call = self.client.chat.completions.with_streaming_response.create(
                 model=request.model,
                 messages=request.messages,
-                temperature=request.temperature,
-                max_tokens=request.max_tokens,
-                extra_body=request.extra,
+                extra_body=request.fields,
             )
         else:
             call = self.client.completions.with_streaming_response.create(
                 model=request.model,
                 prompt=request.prompt,
-                temperature=request.temperature,
-                max_tokens=request.max_tokens,
-                extra_body=request.extra,
+                extra_body=request.fields,
             )
         async with call as response:
             async for chunk in _limit_bytes(response.iter_bytes()):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Annotated
+from typing import Annotated, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -14,6 +14,8 @@ from pandora_dagster.contracts.model_calls import Price
 from pandora_dagster.execution.call.layer_routing import Routing
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
+ASSUMED_CONTEXT = 4_096
+"""Tokens of one request where neither the runtime file nor the server says how many it takes: the least that local servers start with."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _MAX_URL_CHARACTERS = 100
 """Characters of a wrong URL that a message quotes."""
@@ -98,8 +100,8 @@ class Server(BaseModel):
     base_url: Annotated[str, AfterValidator(_check_url)]
     model: Annotated[str, Field(min_length=1, max_length=300)]
     """The name under which the server lists the model in `/v1/models`."""
-    context_length: Annotated[int, Field(ge=512, le=10_000_000, strict=True)]
-    """Tokens of one request, prompt and answer together."""
+    context_length: Annotated[int, Field(ge=512, le=10_000_000, strict=True)] = ASSUMED_CONTEXT
+    """Tokens of one request, prompt and answer together; absent: what the server says."""
     max_connections: Annotated[int, Field(ge=1, le=1_024, strict=True)] | None = None
     """Maximum of concurrent calls; absent: as many as the server keeps up with."""
     chat: Annotated[bool, Field(strict=True)] = True
@@ -116,6 +118,11 @@ class Server(BaseModel):
     """Whether the server was started with --enable-priority-scheduling."""
     patience_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 120.0
     """Seconds that a call waits for admission: in the queue here, and for a server whose queue is full."""
+
+    @property
+    def states_context(self) -> bool:
+        """Whether the runtime file has the context length."""
+        return "context_length" in self.model_fields_set
 
     @property
     def host(self) -> str:
@@ -135,6 +142,8 @@ class Server(BaseModel):
     def _check_launch(self) -> "Server":
         if self.launch is None:
             return self
+        if not self.states_context:
+            raise ValueError("context_length: missing: expected the length that the server is launched with")
         parts = urlsplit(self.base_url)
         if parts.scheme != "http" or parts.path != "/v1" or parts.port is None or not on_this_machine(self.base_url):
             raise ValueError(f"launch: base_url {self.base_url}: expected this machine and a port, such as http://127.0.0.1:30000/v1")
@@ -172,16 +181,31 @@ class Layer(BaseModel):
     """Price of a million tokens, for the costs in call records."""
 
 
+_TEMPERATURES = {ModelLayer.REFLEX: 0.0, ModelLayer.NERVES: 0.3, ModelLayer.MIND: 0.5, ModelLayer.VOICE: 0.7, ModelLayer.EYES: 0.2}
+"""Temperatures of the layers of a preset without `layers`."""
+
+
 class Preset(BaseModel):
-    """Servers, and the one that each model layer uses."""
+    """Servers, and the one that each model layer uses; with one server, `layers` may be absent."""
 
     model_config = _STRICT
     servers: Annotated[Mapping[str, Server], Field(min_length=1)]
     layers: Mapping[ModelLayer, Layer]
+    """Absent: every layer uses the only server."""
     embeddings: str | None = None
     """The server that makes vectors (PANDORA_EMBEDDINGS=runtime)."""
     routing: Routing | None = None
     """The choice between two layers by the score of a call (specification 002, section 7); absent: each recipe runs on its own layer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share_the_only_server(cls, fields: object) -> object:
+        """Give every layer the only server where the preset has no `layers`."""
+        preset = cast("Mapping[str, object]", fields if isinstance(fields, Mapping) else {})
+        servers = preset.get("servers")
+        if "layers" in preset or not isinstance(servers, Mapping) or len(names := list(cast("Mapping[str, object]", servers))) != 1:
+            return cast("object", fields)
+        return {**preset, "layers": {layer.value: {"server": names[0], "temperature": t} for layer, t in _TEMPERATURES.items()}}
 
     @model_validator(mode="after")
     def _check_references(self) -> "Preset":

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from pydantic import ValidationError
 
 from pandora_dagster.errors import EndpointFullError, ModelError, RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.completion_replies import Choice, Reply, WireModel, complete_reply, parse_reply
+from pandora_dagster.runtime.sglang.completion_replies import Choice, Reply, ThoughtFilter, WireModel, complete_reply, parse_reply
 from pandora_dagster.runtime.sglang.completion_requests import Request
 from pandora_dagster.runtime.sglang.connections import Connection
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
@@ -19,7 +19,12 @@ _DATA, _END = b"data:", b"[DONE]"
 
 
 class _Error(WireModel):
-    code: int = 500
+    code: int | str | None = None
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of the refusal; 500 where the server names none."""
+        return self.code if isinstance(self.code, int) else 500
 
 
 class _Event(WireModel):
@@ -46,6 +51,7 @@ class ReplyStream:
         self._pieces: list[str] = []
         self._finish_reason: str | None = None
         self._has_thoughts = False
+        self._thoughts = ThoughtFilter()
         self._usage: object = None
         self._ended = False
 
@@ -65,15 +71,16 @@ class ReplyStream:
             return ""
         event = self._event(data)
         if event.error is not None:
-            raise EndpointRefusedError(event.error.code, data)
+            raise EndpointRefusedError(event.error.status, data)
         self._usage = event.usage if event.usage is not None else self._usage
         if not event.choices:
             return ""
         choice = event.choices[0]
         self._finish_reason = choice.finish_reason or self._finish_reason
         self._has_thoughts = self._has_thoughts or choice.has_thoughts
-        self._pieces.append(choice.content)
-        return choice.content
+        piece = self._thoughts.take(choice.content)
+        self._pieces.append(piece)
+        return piece
 
     def reply(self) -> Reply:
         """The whole answer; raises as `parse_reply` does, and RuntimeUnreachableError where the stream broke off."""
@@ -82,8 +89,9 @@ class ReplyStream:
                 f"{self._endpoint}: the stream ended after {sum(map(len, self._pieces))} characters: expected the end of the answer",
                 hint="Look into the server's log; it may have stopped.",
             )
+        has_thoughts = self._has_thoughts or self._thoughts.has_thoughts
         return complete_reply(
-            "".join(self._pieces), self._finish_reason, has_thoughts=self._has_thoughts, usage=self._usage, endpoint=self._endpoint
+            "".join(self._pieces), self._finish_reason, has_thoughts=has_thoughts, usage=self._usage, endpoint=self._endpoint
         )
 
     def _event(self, data: bytes) -> _Event:
@@ -92,7 +100,7 @@ class ReplyStream:
         except ValidationError:
             raise RuntimeUnreachableError(
                 f"{self._endpoint}: an event of {len(data)} bytes that is no part of an answer: expected OpenAI's format",
-                hint="Check that base_url in runtime.yaml names an SGLang server.",
+                hint="Check that base_url in runtime.yaml names a model server.",
             ) from None
 
 

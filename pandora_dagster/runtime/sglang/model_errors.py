@@ -27,6 +27,8 @@ _CLIENT_PACKAGES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore
 """Packages whose exceptions describe the connection; openai 2 uses httpx, openai 3 httpx2."""
 _MAX_RETRY_AFTER_S = 86_400.0
 _MAX_MESSAGE_CHARACTERS = 400
+_CONTEXT_WORDS = ("context length", "context size", "context window", "exceed_context_size")
+"""Words of a refusal of a prompt that is too long."""
 _START_HINT = "Start the server, or correct base_url in runtime.yaml."
 
 
@@ -66,12 +68,12 @@ def model_error(fault: BaseException, endpoint: AnyEndpoint, *, secret: str = ""
         if isinstance(link, BodyTooLargeError):
             return RuntimeUnreachableError(
                 f"{endpoint}: a response of over {link.limit} bytes: expected a model's answer",
-                hint="Check that base_url in runtime.yaml names an SGLang server.",
+                hint="Check that base_url in runtime.yaml names a model server.",
             )
     if not any(_is_connection_fault(link) for link in chain):
         return None
     description, hint = _describe_connection_fault(chain)
-    return RuntimeUnreachableError(f"{endpoint}: {description}: expected a reachable SGLang server", hint=hint)
+    return RuntimeUnreachableError(f"{endpoint}: {description}: expected a reachable model server", hint=hint)
 
 
 def _chain(fault: BaseException | None) -> Iterator[BaseException]:
@@ -114,21 +116,31 @@ def _describe_connection_fault(chain: tuple[BaseException, ...]) -> tuple[str, s
 def _refusal_error(refusal: EndpointRefusedError, endpoint: AnyEndpoint, secret: str) -> ModelError:
     status, message = refusal.status, _server_message(refusal.body, secret)
     where = f"{endpoint}: status {status}{': ' + message if message else ''}"
-    if status >= 500 or status in _RETRYABLE_STATUSES:
+    body = refusal.body.decode(errors="replace").lower()
+    if (status >= 500 and not names_context(body)) or status in _RETRYABLE_STATUSES:
         hint = "The server is full or still starting; send fewer concurrent calls." if status == 503 else "Look into the server's log."
         error = _retryable_class(status, message)(f"{where}: expected an answer", hint=hint)
         error.retry_after_s = retry_after_seconds(refusal.retry_after, datetime.now(UTC))
         return error
     if status in (401, 403):
         return ModelRejectedError(f"{where}: expected the key to be accepted", hint=_key_hint(endpoint))
+    if status == 404 and "model" in message.lower():
+        return ModelRejectedError(f"{where}: expected a model that it serves", hint="Load that model on the server, or correct its name.")
     if status == 404:
-        return ModelRejectedError(f"{where}: expected SGLang's API there", hint="Correct base_url in runtime.yaml; it ends in /v1.")
+        return ModelRejectedError(f"{where}: expected OpenAI's API there", hint="Correct base_url in runtime.yaml; it ends in /v1.")
     if status < 400:
         return ModelRejectedError(f"{where}: expected an answer, not a redirect", hint="Set base_url in runtime.yaml to the final address.")
-    return ModelRejectedError(
+    refused = ModelRejectedError(
         f"{where}: expected a request that the server takes",
         hint="Check the recipe's budget and schema against context_length in runtime.yaml and the served model.",
     )
+    refused.refused_body = body
+    return refused
+
+
+def names_context(body: str) -> bool:
+    """Whether a refusal, in lower case, is about a prompt that is too long; it may name `max_tokens` too."""
+    return any(words in body for words in _CONTEXT_WORDS)
 
 
 def retry_after_seconds(retry_after: str, now: datetime) -> float:

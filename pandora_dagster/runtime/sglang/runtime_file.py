@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 from pandora_dagster.documents.plain_yaml import SourceFault, YamlSource, read_yaml_mapping
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.recipes.text_files import read_text
-from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, select_endpoints
+from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, Server, on_this_machine, select_endpoints
 
 _HINT = "The shipped data/runtime.yaml shows the form."
 
@@ -24,6 +24,28 @@ def load_endpoints(path: Path) -> Endpoints:
     except ValidationError as error:
         faults = [f"{path}:{source.line(fault['loc'])}: {_fault_text(fault)}" for fault in error.errors(include_url=False)]
         raise ConfigurationError("\n".join(faults), hint=_HINT) from None
+
+
+_SETTINGS = {"base_url": "BASE_URL", "model": "MODEL", "api_key_env": "API_KEY_ENV", "context_length": "CONTEXT"}
+"""Field of a server -> the end of the name of its setting."""
+
+
+def single_server_endpoints(base_url: str, model: str, *, api_key_env: str, context: int) -> Endpoints:
+    """The endpoints of one server for all layers, as the settings `PANDORA_OPENAI_...` name it; raises ConfigurationError.
+
+    A server on this machine gets one call at a time: Ollama runs one and lets the others wait while their time-out runs.
+    """
+    server: dict[str, object] = {"base_url": base_url, "model": model}
+    server |= {"api_key_env": api_key_env} if api_key_env else {}
+    server |= {"context_length": context} if context else {}
+    try:
+        server |= {"max_connections": 1} if on_this_machine(Server.model_validate(server).base_url) else {}
+    except ValidationError as error:
+        faults = [_fault_text(fault) for fault in error.errors(include_url=False)]
+        named = [f"PANDORA_OPENAI_{_SETTINGS[field]}: {text}" for field, _, text in (fault.partition(": ") for fault in faults)]
+        raise ConfigurationError("\n".join(named)) from None
+    file = RuntimeFile.model_validate({"preset": "openai", "presets": {"openai": {"servers": {"openai": server}}}})
+    return select_endpoints(file, source="PANDORA_OPENAI_BASE_URL")
 
 
 _MAX_VALUE_CHARACTERS = 60

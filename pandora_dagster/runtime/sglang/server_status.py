@@ -37,13 +37,58 @@ class LayerStatus:
         return not self.message
 
 
+class _Meta(WireModel):
+    n_ctx: int | None = None
+
+
 class _Model(WireModel):
+    """A listed model. SGLang and vLLM say its context as `max_model_len`, llama.cpp as `meta.n_ctx`, LM Studio in a list of its own."""
+
     id: str
     max_model_len: int | None = None
+    loaded_context_length: int | None = None
+    meta: _Meta | None = None
+
+    @property
+    def context(self) -> int | None:
+        return self.max_model_len or self.loaded_context_length or (self.meta.n_ctx if self.meta else None)
 
 
 class _Models(WireModel):
     data: tuple[_Model, ...]
+
+
+class _LlamaProperties(WireModel):
+    """`/props` of llama.cpp's server."""
+
+    default_generation_settings: _Meta
+
+
+class _LoadedModel(WireModel):
+    name: str
+    context_length: int | None = None
+
+
+class _LoadedModels(WireModel):
+    """`/api/ps` of Ollama: the models in memory."""
+
+    models: tuple[_LoadedModel, ...]
+
+
+def _context_in_list(body: bytes, model: str) -> int | None:
+    return next((listed.context for listed in _Models.model_validate_json(body).data if listed.id == model), None)
+
+
+def _context_in_properties(body: bytes, model: str) -> int | None:
+    return _LlamaProperties.model_validate_json(body).default_generation_settings.n_ctx
+
+
+def _context_in_memory(body: bytes, model: str) -> int | None:
+    return next((m.context_length for m in _LoadedModels.model_validate_json(body).models if m.name == model), None)
+
+
+_CONTEXT_PAGES = (("/props", _context_in_properties), ("/api/ps", _context_in_memory), ("/api/v0/models", _context_in_list))
+"""Where llama.cpp, Ollama and LM Studio say how many tokens the loaded model takes, which OpenAI's list of models does not."""
 
 
 async def layer_statuses(endpoints: Endpoints, connections: Connections, *, timeout_s: float) -> tuple[LayerStatus, ...]:
@@ -76,7 +121,11 @@ async def _served_models(endpoint: Endpoint, connections: Connections, timeout_s
         async with asyncio.timeout(timeout_s):
             with suppress(ModelRejectedError):  # a gateway before the server need not know /health
                 await connections.fetch(endpoint, f"{endpoint.server.url}/health")
-            return await _models(connections, endpoint)
+            models = await _models(connections, endpoint)
+            name = _listed_name(endpoint.server.model, models)
+            if name is not None and models[name] is None and not endpoint.server.states_context:
+                return {**models, name: await _own_context(connections, endpoint, name)}
+            return models
     except TimeoutError:
         return timeout_error(endpoint, timeout_s)
     except ModelError as error:
@@ -87,11 +136,25 @@ async def _models(connections: Connections, endpoint: Endpoint) -> Mapping[str, 
     """Model name -> context length, as `/v1/models` lists them; raises ModelRejectedError for another body."""
     body = await connections.fetch(endpoint, f"{endpoint.server.base_url}/models")
     try:
-        return {model.id: model.max_model_len for model in _Models.model_validate_json(body).data}
+        return {model.id: model.context for model in _Models.model_validate_json(body).data}
     except ValidationError:
         raise ModelRejectedError(
-            f"{endpoint}: /v1/models lists no models: expected SGLang's API there", hint="Correct base_url in runtime.yaml."
+            f"{endpoint}: /v1/models lists no models: expected OpenAI's API there", hint="Correct base_url in runtime.yaml."
         ) from None
+
+
+async def _own_context(connections: Connections, endpoint: Endpoint, model: str) -> int | None:
+    """The context length by the server's own pages; None where it has none of them."""
+    for path, read in _CONTEXT_PAGES:
+        with suppress(ModelError, ValidationError):
+            if (context := read(await connections.fetch(endpoint, endpoint.server.url + path), model)) is not None:
+                return context
+    return None
+
+
+def _listed_name(model: str, models: Mapping[str, int | None]) -> str | None:
+    """The name under which the model is listed: its own, or with the tag that Ollama adds; None where it is not listed."""
+    return next((name for name in (model, f"{model}:latest") if name in models), None)
 
 
 def _status(endpoint: Endpoint, models: Mapping[str, int | None] | ModelError) -> LayerStatus:
@@ -108,15 +171,16 @@ def _status(endpoint: Endpoint, models: Mapping[str, int | None] | ModelError) -
             message=message,
             remedy=models.hint,
         )
-    if server.model not in models:
+    name = _listed_name(server.model, models)
+    if name is None:
         # SGLang takes any model name and echoes it: nothing but this list shows the difference
         listed = ", ".join(sorted(models)[:_MAX_LISTED]) or "none"
         message = f"{endpoint}: serves {listed}: expected {server.model}"
         return LayerStatus(
             *identity, True, False, None, message, "Set model in runtime.yaml to the served name, or start the server with that model."
         )
-    context = models[server.model]
-    if context is not None and context < server.context_length:
+    context = models[name]
+    if server.states_context and context is not None and context < server.context_length:
         message = f"{endpoint}: takes {context} tokens: expected the {server.context_length} of runtime.yaml"
         remedy = f"Set context_length to {context}, or start the server with --context-length {server.context_length}."
         return LayerStatus(*identity, True, True, context, message, remedy)

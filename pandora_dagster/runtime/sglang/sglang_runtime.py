@@ -1,4 +1,7 @@
-"""The `sglang` runtime: sends each model call to the server of its layer, through admission, and classifies its failure."""
+"""The `sglang` runtime: sends each model call to the server of its layer, through admission, and classifies its failure.
+
+`runtime.openai` is the same for servers that have OpenAI's HTTP API and nothing of SGLang's.
+"""
 
 import asyncio
 import itertools
@@ -6,7 +9,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
+from functools import partial
+from typing import ClassVar, Protocol
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.images import image_tokens
@@ -44,6 +48,8 @@ class SglangRuntime(EndpointLookup):
     """
 
     name = "sglang"
+    has_sglang_api: ClassVar[bool] = True
+    """Whether the servers have SGLang's own endpoints and request fields."""
 
     def __init__(
         self, endpoints: Endpoints, *, keys: Mapping[str, str], starter: ServerStarter | None = None, meters: Metrics | None = None
@@ -53,6 +59,7 @@ class SglangRuntime(EndpointLookup):
         self._starter = starter
         self._meters = meters or NullMeters()
         self._admission = Admission(self._meters, read_load=self._server_load)
+        self._contexts: dict[Server, int] = {}
         self._attempts = itertools.count(1)
         self._without_usage: set[Server] = set()
         self._abort_tasks: set[asyncio.Task[None]] = set()
@@ -63,6 +70,11 @@ class SglangRuntime(EndpointLookup):
         """The sum of the concurrent calls that the layers' servers take, as measured in the running event loop."""
         return self._admission.capacity(self.endpoints[layer].server for layer in ModelLayer)
 
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        """Tokens of one request: those of the runtime file or, where it has none, those that the server said when it was checked."""
+        server = self.endpoints[layer].server
+        return server.context_length if server.states_context else self._contexts.get(server, server.context_length)
+
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: OnWords | None = None) -> ModelAnswer:
         """One answer to `pack` within `timeout_s` seconds; raises ModelError by the failure classes of specification 000, section 15.
 
@@ -70,29 +82,11 @@ class SglangRuntime(EndpointLookup):
         `patience_s` in the queue and for a full server. With `on_words` the answer is streamed: each piece is
         passed on while the model writes it, and is not withdrawn where the answer fails later.
         """
-
-        async def send(endpoint: Endpoint) -> Reply:
-            request = completion_request(pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None)
-            connection = await self._connections.connection_to(endpoint)
-            try:
-                await self._verify_model_again(endpoint, timeout_s)
-                return await exchange(connection, request, endpoint, timeout_s, on_words)
-            except ModelTimeoutError:
-                self._abort(connection, endpoint, request)
-                raise
-            except ModelError as error:
-                if type(error) is RuntimeUnreachableError:
-                    self._to_verify.add(endpoint.server.base_url)
-                raise
-            except BaseException:  # the call was cancelled, or its listener failed
-                self._abort(connection, endpoint, request)
-                raise
-
         endpoint = self.endpoints[pack.layer]
         require_image_support(pack, endpoint)
         if self._starter is not None:
             await self._starter.ensure_started(endpoint)
-        admitted = await self._admission.admit(endpoint, pack.priority, send)
+        admitted = await self._admission.admit(endpoint, pack.priority, partial(self._send, pack, timeout_s=timeout_s, on_words=on_words))
         await asyncio.sleep(0)  # lets the call that got this call's slot be sent before this answer is judged
         usage = self._usage(admitted.reply, endpoint)
         return ModelAnswer(
@@ -104,6 +98,31 @@ class SglangRuntime(EndpointLookup):
             admitted.latency_ms,
             queued_ms=admitted.queued_ms,
         )
+
+    async def _send(self, pack: PromptPack, endpoint: Endpoint, *, timeout_s: float, on_words: OnWords | None) -> Reply:
+        """The reply of one admitted call; a call that ends without it is aborted on the server."""
+        request = completion_request(
+            pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None, has_sglang_fields=self.has_sglang_api
+        )
+        connection = await self._connections.connection_to(endpoint)
+        try:
+            await self._verify_model_again(endpoint, timeout_s)
+            return await self._exchange(connection, request, endpoint, timeout_s, on_words)
+        except ModelTimeoutError:
+            self._abort(connection, endpoint, request)
+            raise
+        except ModelError as error:
+            if type(error) is RuntimeUnreachableError:
+                self._to_verify.add(endpoint.server.base_url)
+            raise
+        except BaseException:  # the call was cancelled, or its listener failed
+            self._abort(connection, endpoint, request)
+            raise
+
+    async def _exchange(
+        self, connection: Connection, request: Request, endpoint: Endpoint, timeout_s: float, on_words: OnWords | None
+    ) -> Reply:
+        return await exchange(connection, request, endpoint, timeout_s, on_words)
 
     async def _verify_model_again(self, endpoint: Endpoint, timeout_s: float) -> None:
         """Verify the model of an address that was unreachable; raises ModelError where it has another one, or is still unreachable."""
@@ -121,7 +140,8 @@ class SglangRuntime(EndpointLookup):
         if server is None:
             return None
         endpoint = replace(self.endpoints[pack.layer], server=server)
-        body = await self._side_request(endpoint, _COUNT_TIMEOUT_S, f"{server.base_url}/tokenize", tokenize_request(pack, endpoint))
+        url = f"{server.base_url if self.has_sglang_api else server.url}/tokenize"
+        body = await self._side_request(endpoint, _COUNT_TIMEOUT_S, url, tokenize_request(pack, endpoint))
         tokens = None if body is None else parse_token_count(body)
         return None if tokens is None else tokens + image_tokens(pack.images)
 
@@ -149,6 +169,9 @@ class SglangRuntime(EndpointLookup):
         """The state of each layer's server; faults are reported, never raised. Calls to unreachable ones verify the model again."""
         statuses = await layer_statuses(self.endpoints, self._connections, timeout_s=timeout_s)
         self._to_verify = {status.endpoint for status in statuses if not status.reachable}
+        for status in statuses:
+            if status.context is not None:
+                self._contexts[self.endpoints[status.layer].server] = status.context
         return statuses
 
     async def probe(self, layers: Sequence[ModelLayer], *, timeout_s: float = 6.0) -> tuple[ServerProbes, ...]:
@@ -166,6 +189,8 @@ class SglangRuntime(EndpointLookup):
     def _abort(self, connection: Connection, endpoint: Endpoint, request: Request) -> None:
         """Abort a request on the server, which would go on with it for seconds; in the background, errors are ignored."""
         self._meters.count("pandora_aborts_total", server=endpoint.server.base_url)
+        if not request.rid:  # the server sees the closed connection
+            return
         task = asyncio.get_running_loop().create_task(_send_abort(connection, endpoint, request.rid))
         self._abort_tasks.add(task)
         task.add_done_callback(self._abort_tasks.discard)

@@ -56,7 +56,7 @@ FAILURES = {
     "half a body": (FakeSglang(misbehaves=sends(response(200, b'{"cho', length=99))), RuntimeUnreachableError, "the exchange failed"),
     "closed at once": (FakeSglang(misbehaves=sends(b"")), RuntimeUnreachableError, "the exchange failed"),
     "not HTTP": (FakeSglang(misbehaves=sends(b"220 mail.example.org ESMTP\r\n")), RuntimeUnreachableError, "the exchange failed"),
-    "reset": (FakeSglang(misbehaves=resets()), RuntimeUnreachableError, "expected a reachable SGLang server"),
+    "reset": (FakeSglang(misbehaves=resets()), RuntimeUnreachableError, "expected a reachable model server"),
     "endless answer": (FakeSglang(misbehaves=drips(b"x" * 500_000, every_s=0)), RuntimeUnreachableError, "over 8388608 bytes"),
     "endless refusal": (FakeSglang(misbehaves=drips(b"x" * 50_000, every_s=0, status=500)), RuntimeUnreachableError, "status 500"),
 }

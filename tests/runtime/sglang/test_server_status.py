@@ -42,7 +42,7 @@ CASES: dict[str, tuple[FakeSglang, bool, bool, str, str]] = {
     "small context": (FakeSglang(context=2_048), True, True, "takes 2048 tokens: expected the 4096", "Set context_length to 2048"),
     "starting": (FakeSglang(starting=True), False, False, "status 503: expected an answer", "still starting"),
     "silent": (FakeSglang(misbehaves=hangs()), False, False, "no complete answer within 2 s", "load"),
-    "closed": (FakeSglang(misbehaves=sends(b"")), False, False, "expected a reachable SGLang server", "log"),
+    "closed": (FakeSglang(misbehaves=sends(b"")), False, False, "expected a reachable model server", "log"),
     "no key": (FakeSglang(api_key="k"), True, False, "status 401: Unauthorized", "api_key_env"),
     "another service": (FakeSglang(misbehaves=sends(response(200, b"<html>"))), True, False, "lists no models", "Correct base_url"),
 }

@@ -148,6 +148,11 @@ def test_from_the_digest_to_a_turn_and_back(pages: Api, chromium: Browser) -> No
         page.get_by_role("link", name="Tokens").click()
         assert page.locator("th[aria-sort=descending]").inner_text().startswith("Tokens")
         assert page.locator("table.day tbody th").first.inner_text() == "max:turn_000001/context.md"
+        page.get_by_role("searchbox").fill("dora:")
+        page.get_by_role("button", name="Filter").click()
+        assert page.locator("th[aria-sort=descending]").inner_text().startswith("Tokens")
+        assert {name.partition(":")[0] for name in page.locator("table.day tbody th").all_inner_texts()} == {"dora"}
+        page.get_by_role("link", name="show all").click()
         page.get_by_role("link", name="max:turn_000001/context.md").click()
         assert page.locator("h1").inner_text() == "Lineage of max:turn_000001/context.md"
 

@@ -149,11 +149,11 @@ def _parse_object(line: bytes, where: str) -> Mapping[str, Any]:
         raise InputError(f"{where}: {error}: expected {expected}") from error
 
 
-def _parse_task(given: Mapping[str, Any], where: str) -> CompressionTask:
+def _parse_task(line_fields: Mapping[str, Any], where: str) -> CompressionTask:
     """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a task; raises InputError that names the fault."""
-    if unknown := [name for name in given if name not in _FIELDS]:
+    if unknown := [name for name in line_fields if name not in _FIELDS]:
         raise InputError(f"{where}: {', '.join(map(repr, unknown[:5]))}: unknown: expected {', '.join(_FIELDS)}")
-    fields: dict[str, Any] = {n: v for n, v in given.items() if v is not None or n not in _OPTIONAL}
+    fields: dict[str, Any] = {n: v for n, v in line_fields.items() if v is not None or n not in _OPTIONAL}
     for name, kind in _FIELDS.items():
         if name not in fields and name in _OPTIONAL:
             continue

@@ -77,9 +77,9 @@ class LineageService:
         if _NO_TURN.match(path):
             return DocumentId.parse(f"{owner if colon else user}:{path}")
         part = _TURN_PART.match(path)
-        short, rest = (path[: part.end()], path[part.end() :]) if part else (path, "")
-        key = self.turns.resolve(f"{owner}:{short}" if colon else short)
-        return DocumentId.parse(f"{key}/{_CONTEXT_FILE}{rest}" if rest[:1] in ("", "#") else f"{key}{rest}")
+        turn_text, suffix = (path[: part.end()], path[part.end() :]) if part else (path, "")
+        key = self.turns.resolve(f"{owner}:{turn_text}" if colon else turn_text)
+        return DocumentId.parse(f"{key}/{_CONTEXT_FILE}{suffix}" if suffix[:1] in ("", "#") else f"{key}{suffix}")
 
     def ensure_index(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> bool:
         """Rebuild the index where it is damaged or lacks rows; True where it was rebuilt. Raises StoreError."""

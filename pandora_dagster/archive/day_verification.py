@@ -41,11 +41,11 @@ def verify_days(
 
     Raises StoreError where the index cannot be read.
     """
-    wanted = set(days)
-    turns: dict[date, list[TurnKey]] = {day: [] for day in sorted(wanted)}
-    for day, key in archived_turns(wanted, ctx.deps.index, ctx.rules.zone):
+    requested_days = set(days)
+    turns: dict[date, list[TurnKey]] = {day: [] for day in sorted(requested_days)}
+    for day, key in archived_turns(requested_days, ctx.deps.index, ctx.rules.zone):
         turns[day].append(key)
-    selected = select_turns(ctx, days=wanted)
+    selected = select_turns(ctx, days=requested_days)
     failed = interventions_by_turn(ctx, phase=PHASE)
     for day, keys in turns.items():
         due = [turn for turn in selected.due if turn.day == day]
@@ -57,15 +57,15 @@ def verify_days(
 
 def archived_turns(days: Collection[date], index: TurnIndex, zone: ZoneInfo) -> Iterator[tuple[date, TurnKey]]:
     """The archived turns of these days by the index, user by user. Raises StoreError."""
-    wanted = set(days)
-    if not wanted:
+    requested_days = set(days)
+    if not requested_days:
         return
-    for activity in index.activities(archived=True, between=timestamp_bounds(min(wanted), max(wanted))):
+    for activity in index.activities(archived=True, between=timestamp_bounds(min(requested_days), max(requested_days))):
         try:
             day = local_day(activity.last_activity, zone)
         except ValueError:
             continue
-        if day in wanted:
+        if day in requested_days:
             yield day, activity.key
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.turns import Candidate
-from pandora_dagster.retrieval.retrieval_policy import DEPTHS, LINKED_WEIGHT, OFFERED, OTHER_DEPTH, Depth
+from pandora_dagster.retrieval.retrieval_policy import DEPTHS, LINKED_WEIGHT, MAX_CANDIDATES, OTHER_DEPTH, Depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,8 @@ class RetrievalScope:
     why: str
 
     @property
-    def offered(self) -> int:
-        return OFFERED[self.depth]
+    def max_candidates(self) -> int:
+        return MAX_CANDIDATES[self.depth]
 
 
 def retrieval_scope(intent: str, reference: str) -> RetrievalScope:
@@ -29,6 +29,6 @@ def retrieval_scope(intent: str, reference: str) -> RetrievalScope:
 
 
 def best_candidates(candidates: Sequence[Candidate], scope: RetrievalScope, *, linked: frozenset[str]) -> tuple[Candidate, ...]:
-    """The candidates that are offered, best first, as many as `scope` allows; those of `linked` sessions count more."""
+    """The best candidates, as many as `scope` allows; those of `linked` sessions count more."""
     weighted = [replace(c, score=c.score * LINKED_WEIGHT) if c.row.session_id in linked else c for c in candidates]
-    return tuple(sorted(weighted, key=lambda c: -c.score)[: scope.offered])
+    return tuple(sorted(weighted, key=lambda c: -c.score)[: scope.max_candidates])

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Depth = Literal["none", "minimal", "light", "full"]
-OFFERED: Mapping[Depth, int] = MappingProxyType({"none": 0, "minimal": 5, "light": 20, "full": 40})
+MAX_CANDIDATES: Mapping[Depth, int] = MappingProxyType({"none": 0, "minimal": 5, "light": 20, "full": 40})
 """Depth -> turns that the index offers; `light` is the twenty of specification 004, section 4.1."""
 DEPTHS: Mapping[str, Depth] = MappingProxyType({"greeting": "none", "navigation": "minimal"})
 """Intent -> how far back the index is searched (specification 002, section 4, "Retrieval Depth by Stage")."""

@@ -82,8 +82,8 @@ def _read_line(number: int, line: bytes) -> QueryLine | RejectedLine:
     try:
         return QueryLine.model_validate(parse_json_object(text))
     except PlainDataError as fault:
-        place = f"column {fault.column}: " if fault.column else ""
-        return RejectedLine(line=number, reason=f"{place}{fault.reason}: expected a JSON object", text=text)
+        column = f"column {fault.column}: " if fault.column else ""
+        return RejectedLine(line=number, reason=f"{column}{fault.reason}: expected a JSON object", text=text)
     except ValidationError as invalid:
         return RejectedLine(line=number, reason="; ".join(map(_describe_fault, invalid.errors(include_url=False))), text=text)
 

@@ -75,10 +75,10 @@ def test_a_text_comes_before_its_earlier_states(texts: DocumentTexts, rig: Rig) 
 def test_a_citation_leads_to_the_text_of_its_time(texts: DocumentTexts, rig: Rig) -> None:
     """The oldest where it is earlier than all; one of the same second came before."""
     after = "2027-01-01T00:00:00Z"
-    assert texts.cited(ANSWER, at=after) == "second" and texts.cited(ANSWER, at=rig.written(rig.second)) == "revised"
-    assert texts.cited(ANSWER, at=rig.written(rig.first)) == texts.cited(ANSWER, at="2026-01-01T00:00:00Z") == "revised"
-    assert texts.cited(DocumentId.parse("anna:turn_000077/response.md"), at=after) is None
-    assert texts.cited(DocumentId.parse("anna:notes/attic"), at=after) is None
+    assert texts.text_at(ANSWER, at=after) == "second" and texts.text_at(ANSWER, at=rig.written(rig.second)) == "revised"
+    assert texts.text_at(ANSWER, at=rig.written(rig.first)) == texts.text_at(ANSWER, at="2026-01-01T00:00:00Z") == "revised"
+    assert texts.text_at(DocumentId.parse("anna:turn_000077/response.md"), at=after) is None
+    assert texts.text_at(DocumentId.parse("anna:notes/attic"), at=after) is None
 
 
 @pytest.mark.parametrize("gone", ["anna:turn_000077/context.md", "anna:turn_000001/plan.md", "anna:digest"])
@@ -91,5 +91,5 @@ def test_a_document_that_is_gone_is_missing_and_not_deleted(texts: DocumentTexts
 def test_originals_that_a_rule_deleted_are_no_fault(texts: DocumentTexts) -> None:
     """Nobody can read them any more; those of other turns are not deleted."""
     deleted = DocumentId.parse("anna:turn_000002/cold/response.md")
-    assert texts.is_deleted(deleted) and texts.cited(deleted, at="2027-01-01T00:00:00Z") is None
+    assert texts.is_deleted(deleted) and texts.text_at(deleted, at="2027-01-01T00:00:00Z") is None
     assert not texts.is_deleted(ANSWER) and not texts.is_deleted(DocumentId.parse("anna:notes/attic"))

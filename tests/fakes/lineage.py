@@ -93,7 +93,7 @@ class MemoryDocumentTexts:
         """The newest state of a document."""
         self.states[document].append((at, text))
 
-    def cited(self, document: DocumentId, *, at: str) -> str | None:
+    def text_at(self, document: DocumentId, *, at: str) -> str | None:
         states = self.states.get(str(document), []) if document.turn and not self.is_deleted(document) else []
         earlier = [text for written, text in states if written < at] or [text for _, text in states[:1]]
         return earlier[-1] if earlier else None

@@ -69,12 +69,12 @@ class MemorySearchIndex:
         ]
         return tuple(sorted(found, key=lambda m: (-m.score, -m.position))[: max(0, limit)])
 
-    def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
-        return tuple(m for m in found if _shared(query, m.text))
+    def relevant(self, query: str, messages: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+        return tuple(m for m in messages if _shared(query, m.text))
 
-    def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+    def neighbours(self, messages: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
         turns = {turn_number(m.position) + away for m in relevant for away in (-1, 0, 1)}
-        return tuple(m for m in found if m not in relevant and turn_number(m.position) in turns)
+        return tuple(m for m in messages if m not in relevant and turn_number(m.position) in turns)
 
     def unmatched_filters(self, user: str, filters: SearchFilters) -> Mapping[str, str]:
         wanted = {"session": filters.session, "intent": filters.intent, "topic": filters.topic, "state": filters.state}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.turns import Candidate, TurnRow
 from pandora_dagster.retrieval.retrieval_depth import RetrievalScope, best_candidates, retrieval_scope
-from pandora_dagster.retrieval.retrieval_policy import OFFERED
+from pandora_dagster.retrieval.retrieval_policy import MAX_CANDIDATES
 
 BACK = "as agreed"
 LIGHT = RetrievalScope("light", "")
@@ -43,10 +43,10 @@ def test_a_linked_session_counts_three_tenths_more():
     assert [c.row.number for c in best_candidates(found, LIGHT, linked=frozenset())] == [1, 2, 3]
 
 
-@given(st.lists(st.floats(0, 1e6), max_size=80), st.sampled_from(sorted(OFFERED)))
+@given(st.lists(st.floats(0, 1e6), max_size=80), st.sampled_from(sorted(MAX_CANDIDATES)))
 def test_what_is_offered_is_never_more_than_its_depth(scores, depth):
     """Best first; of anything that was found and may be offered, the best always is."""
     found = [candidate(n, s) for n, s in enumerate(scores, 1)]
     kept = best_candidates(found, RetrievalScope(depth, ""), linked=frozenset())
-    assert len(kept) == min(OFFERED[depth], len(scores)) and [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
+    assert len(kept) == min(MAX_CANDIDATES[depth], len(scores)) and [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
     assert depth == "none" or not scores or kept[0].score == max(scores)

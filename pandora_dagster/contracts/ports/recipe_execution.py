@@ -13,10 +13,18 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 class RecipeCatalog(Protocol):
     """The recipes that may run. Loading raises RecipeNotFoundError or RecipeValidationError; there is no fallback."""
 
-    def load(self, name: str) -> LoadedRecipe: ...
-    def get(self, phase: str, mode: str) -> LoadedRecipe: ...
+    def load(self, name: str) -> LoadedRecipe:
+        """The recipe `{category}/{name}`."""
+        ...
+
+    def get(self, phase: str, mode: str) -> LoadedRecipe:
+        """The variant of a recipe for a mode, `{phase}_{mode}`, else the recipe without a mode, `{phase}`."""
+        ...
+
     def names(self) -> tuple[str, ...]: ...
-    def compressor(self, content_type: ContentType) -> LoadedRecipe: ...
+    def compressor(self, content_type: ContentType) -> LoadedRecipe:
+        """The recipe that compresses texts of this type."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +45,8 @@ class DocumentFitter(Protocol):
 
 
 class BudgetCompressor(Protocol):
-    """`execution` keeps texts within their budgets while a turn grows (specification 000, sections 25 and 26). Phases pass on texts; it
-    decides.
+    """Keeps texts within their budgets while a turn grows (specification 000, sections 25 and 26). Phases pass their texts; `execution`
+    decides which to compress.
 
     Raises HaltError where the compressing model cannot be reached; returns the text unchanged where no sound compression fits.
     """

@@ -317,7 +317,7 @@ class LineageIndex(Protocol):
 class DocumentTexts(Protocol):
     """The texts that document ids name, as they are stored now."""
 
-    def cited(self, document: DocumentId, *, at: str) -> str | None:
+    def text_at(self, document: DocumentId, *, at: str) -> str | None:
         """The turn's document as it was at `at`, before any archival; None where it cannot be read."""
         ...
 

@@ -169,11 +169,11 @@ class SearchIndex(TurnIndex, Protocol):
         """The user's own messages that match `query` or are near a match, best first; turns numbered `before` or later are excluded."""
         ...
 
-    def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+    def relevant(self, query: str, messages: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
         """The found messages that are relevant to `query`, in their order."""
         ...
 
-    def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+    def neighbours(self, messages: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
         """Found messages near the best relevant ones, for what a budget leaves."""
         ...
 

@@ -40,12 +40,12 @@ def flat_fields(value: object, path: str = "") -> list[tuple[str, str]]:
     """The plain values of nested data under their dotted names, e.g. `specs.gpu`; lists joined by commas."""
     if isinstance(value, dict):
         items: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType] - any JSON object
-        return [pair for key, inner in items.items() for pair in flat_fields(inner, f"{path}.{key}" if path else str(key))]
+        return [pair for key, member in items.items() for pair in flat_fields(member, f"{path}.{key}" if path else str(key))]
     if isinstance(value, (list, tuple)):
-        inside: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType] - any JSON list
-        if any(isinstance(v, (dict, list)) for v in inside):
-            return [pair for n, inner in enumerate(inside, 1) for pair in flat_fields(inner, f"{path}.{n}" if path else str(n))]
-        return [(path, ", ".join(map(_shown_value, inside)))]
+        members: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType] - any JSON list
+        if any(isinstance(v, (dict, list)) for v in members):
+            return [pair for n, member in enumerate(members, 1) for pair in flat_fields(member, f"{path}.{n}" if path else str(n))]
+        return [(path, ", ".join(map(_shown_value, members)))]
     return [(path, _shown_value(value))]
 
 

@@ -29,14 +29,14 @@ def scope_of_turn(ctx: PhaseContext) -> RetrievalScope:
 def candidate_turns(ctx: PhaseContext, query: str) -> tuple[tuple[Candidate, ...], dict[str, Any]]:
     """The turns that the index offers RETRIEVAL for `query`, best first, and what the phase report says of the search."""
     scope = scope_of_turn(ctx)
-    candidates = _candidates(ctx, query, scope) if scope.offered else ()
+    candidates = _candidates(ctx, query, scope) if scope.max_candidates else ()
     return candidates, {"retrieval_depth": scope.depth, "depth_why": scope.why, "candidates": len(candidates)}
 
 
 def _candidates(ctx: PhaseContext, query: str, scope: RetrievalScope) -> tuple[Candidate, ...]:
     key, session = ctx.turn.key, ctx.turn.manifest.session_id
     linked_sessions = frozenset(ctx.deps.facts.session(key.user, SessionId(session)).linked_sessions)
-    limit = scope.offered * (_LINKED_FACTOR if linked_sessions else 1)
+    limit = scope.max_candidates * (_LINKED_FACTOR if linked_sessions else 1)
     return best_candidates(ctx.deps.index.candidates(key.user, query, limit=limit, before=key.number), scope, linked=linked_sessions)
 
 

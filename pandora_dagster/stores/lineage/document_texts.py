@@ -79,7 +79,7 @@ class StoredDocumentTexts:
     phases: PhaseEffects
     _cache: OrderedDict[TurnKey, _TurnTexts] = field(default_factory=OrderedDict[TurnKey, _TurnTexts])
 
-    def cited(self, document: DocumentId, *, at: str) -> str | None:
+    def text_at(self, document: DocumentId, *, at: str) -> str | None:
         """The turn's document as it was at `at`, before any archival; None where it cannot be read."""
         turn_document = document.turn
         if turn_document is None:

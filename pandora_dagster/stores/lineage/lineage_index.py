@@ -133,7 +133,7 @@ class LineageIndexWriter:
             texts = self._texts()
 
             def read_document(document: DocumentId, at: str) -> str | None:
-                return texts.cited(document, at=at)
+                return texts.text_at(document, at=at)
 
             edges = [
                 edge

@@ -51,7 +51,7 @@ class ExpectedLineage:
             original,
             phases=texts.phases,
             count=self.counter.count,
-            read_document=lambda document, at: texts.cited(document, at=at),
+            read_document=lambda document, at: texts.text_at(document, at=at),
         )
 
     def _original(self, key: TurnKey) -> Turn:

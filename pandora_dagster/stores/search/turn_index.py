@@ -258,13 +258,13 @@ class DuckTurnIndex:
             speakers = [] if base is None else speakers_of(db, base)[0]
         return self.vectors.similarities(user, query, strip_names(query, speakers))
 
-    def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+    def relevant(self, query: str, messages: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
         """The found messages that are relevant to `query`, in their order. With vectors all of them are."""
-        return found if self.vectors else relevant_messages(query, found, self.reader, self.today)
+        return messages if self.vectors else relevant_messages(query, messages, self.reader, self.today)
 
-    def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+    def neighbours(self, messages: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
         """Found messages near the best relevant ones, for the rest of a budget; none with vectors."""
-        return () if self.vectors else neighbouring_messages(found, relevant, self.reader)
+        return () if self.vectors else neighbouring_messages(messages, relevant, self.reader)
 
     def remove(self, user: str, numbers: Sequence[int]) -> None:
         """Delete turns from the index; numbers without a row are ignored."""

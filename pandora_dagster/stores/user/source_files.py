@@ -74,16 +74,16 @@ _STORE_FIELD = "provenance"
 
 def read_record(text: str, record_type: type[RecordType], *, where: str) -> RecordType:
     """The record in `text`; raises DocumentError with one line for each fault: `FILE: claims.0.confidence: what: expected`."""
-    expected = f"expected one object with {_required(record_type)}"
+    expected = f"expected one object with {_required_fields(record_type)}"
     try:
         value = parse_json(text)
     except PlainDataError as error:
-        place = f"{where}:{error.line}" if error.line else where
-        raise DocumentError(f"{place}: {error.reason}: {expected}") from error
+        location = f"{where}:{error.line}" if error.line else where
+        raise DocumentError(f"{location}: {error.reason}: {expected}") from error
     try:
         return record_type.model_validate(value)
     except ValidationError as error:
-        faults = [f"{where}: {_place(fault['loc'])}{_fault_sentence(fault, record_type)}" for fault in error.errors(include_url=False)]
+        faults = [f"{where}: {_field_path(fault['loc'])}{_fault_sentence(fault, record_type)}" for fault in error.errors(include_url=False)]
         raise DocumentError("\n".join(faults[:_MAX_FAULTS])) from error
 
 
@@ -108,16 +108,16 @@ def _fault_sentence(fault: ErrorDetails, record_type: type[RecordType]) -> str:
     if fault["type"] == "extra_forbidden":
         return f"no field of a record: expected {', '.join(field for field in owner.model_fields if field != _STORE_FIELD)}"
     field = owner.model_fields.get(name)
-    expected = (field.description if field else None) or f"one object with {_required(record_type)}"
+    expected = (field.description if field else None) or f"one object with {_required_fields(record_type)}"
     return f"{'missing' if fault['type'] == 'missing' else message}: expected {expected}"
 
 
-def _required(record_type: type[RecordType]) -> str:
+def _required_fields(record_type: type[RecordType]) -> str:
     """The required fields, for messages."""
     return ", ".join(name for name, field in record_type.model_fields.items() if field.is_required())
 
 
-def _place(path: Sequence[int | str]) -> str:
+def _field_path(path: Sequence[int | str]) -> str:
     """`claims.0.confidence: ` for messages; "" for the record itself."""
     return ".".join(map(str, path)) + ": " if path else ""
 

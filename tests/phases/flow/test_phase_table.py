@@ -122,7 +122,7 @@ def test_an_added_phase_that_ends_a_turn_is_known_to_the_store(rig):
     again = rig.turn(key)
     assert (again.manifest.state, again.manifest.revision) == (TurnState.CLARIFY, 1)
     read = {
-        at: rig.app.lineage.texts().cited(DocumentId.parse(f"{key}/response.md"), at=at)
+        at: rig.app.lineage.texts().text_at(DocumentId.parse(f"{key}/response.md"), at=at)
         for at in (again.manifest.phases[-1].finished_at, "9")
     }
     assert list(read.values()) == ["A colleague answers revision 0.\n", "A colleague answers revision 1.\n"]

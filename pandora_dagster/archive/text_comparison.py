@@ -123,7 +123,7 @@ def compare(
     return TextComparison(tuple(_Rows(before, after, verification, reference).all()), counts, facts)
 
 
-def describe_verdict(verdict: Verdict) -> str:
+def _describe_verdict(verdict: Verdict) -> str:
     """Kind and rank of a fact, its verdict, the reason, and what the shortened text has instead."""
     head = f"{verdict.fact.kind.value}, {verdict.fact.rank.value}: " if verdict.fact else ""
     evidence = "" if verdict.fact and verdict.evidence == verdict.fact.text else verdict.evidence
@@ -134,13 +134,13 @@ def _marks_of_original(verification: Verification) -> Iterator[Mark]:
     for verdict in verification.verdicts:
         if (fact := verdict.fact) is not None:
             kind = verdict.outcome.value + (" critical" if fact.rank is Rank.CRITICAL else "")
-            yield Mark(fact.start, fact.end, kind, describe_verdict(verdict))
+            yield Mark(fact.start, fact.end, kind, _describe_verdict(verdict))
 
 
 def _marks_of_shortened(verification: Verification) -> Iterator[Mark]:
     for verdict in verification.verdicts:
         if verdict.here and verdict.outcome is not Outcome.MISSING:
-            yield Mark(verdict.here.start, verdict.here.end, verdict.outcome.value, describe_verdict(verdict))
+            yield Mark(verdict.here.start, verdict.here.end, verdict.outcome.value, _describe_verdict(verdict))
 
 
 @dataclass

@@ -30,7 +30,7 @@ from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.app.lineage_service import LineageService
 from pandora_dagster.app.verification_service import compare_texts
 from pandora_dagster.archive.lineage_view import MAX_TEXTS, LineageView
-from pandora_dagster.archive.text_comparison import FILTERS, STATE_LABELS, VERDICT_LABELS, Mark, describe_verdict
+from pandora_dagster.archive.text_comparison import FILTERS, STATE_LABELS, Mark
 from pandora_dagster.contracts.archive_records import DayCheck
 from pandora_dagster.contracts.lineage import DocumentId
 from pandora_dagster.errors import InputError, PandoraError
@@ -59,22 +59,11 @@ class TextPiece:
 
 def render_page(template: str, *, page_filter: PageFilter | None = None, **values: object) -> str:
     """The page of a template of this package. `page_filter`: the filter of a page of a server; None for a page in a file."""
-    functions = {"pieces": _split_at_marks, "commas": _format_count, "describe": describe_verdict}
-    constants = {"policy": _content_security_policy(is_served=page_filter is not None), "state_labels": STATE_LABELS, "filters": FILTERS}
-    chosen = page_filter or PageFilter()
-    return (
-        _template_environment()
-        .get_template(template)
-        .render(
-            **functions,
-            **constants,
-            labels=VERDICT_LABELS,
-            tables=Tables(chosen),
-            chosen=chosen,
-            is_served=page_filter is not None,
-            **values,
-        )
-    )
+    is_served, chosen = page_filter is not None, page_filter or PageFilter()
+    functions = {"pieces": _split_at_marks, "commas": _format_count, "tables": Tables(chosen)}
+    labels = {"state_labels": STATE_LABELS, "filters": FILTERS}
+    page = {"policy": _content_security_policy(is_served=is_served), "is_served": is_served, "chosen": chosen}
+    return _template_environment().get_template(template).render(**functions, **labels, **page, **values)
 
 
 def lineage_page(lineage: LineageService, document: DocumentId) -> str:

@@ -8,13 +8,16 @@ import pytest
 
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.documents.meta import read_meta, subsection_metas
+from pandora_dagster.documents.passages import passages
 from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.documents.plain_json import parse_json
 from pandora_dagster.documents.plain_yaml import read_yaml
+from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.units.unit_reader import read_units
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.execution.call.answer_parser import read_answer
 from pandora_dagster.execution.fit.text_stretches import section_stretches, text_stretches
+from pandora_dagster.language.tokens import tokens
 from pandora_dagster.stores.user.memory_files import page_entries
 from pandora_dagster.stores.user.note_files import read_note
 from tests.fakes.hostile_texts import SHAPES
@@ -89,3 +92,27 @@ def test_backticks_of_rising_length_are_read_in_two_seconds() -> None:
         with suppress(PandoraError, ValueError):
             read(text)
     assert process_time() - started < 4
+
+
+ONE_LINE: dict[str, Callable[[str], object]] = {
+    **READERS,
+    "units": read_units,
+    "passages": passages,
+    "credentials": redact,
+    "tokens": lambda text: sum(1 for _ in tokens(text, "en")),
+}
+_LINE = "the oak desk costs 429 euros and was ordered on Monday by Anna Lee in Berlin "
+
+
+@pytest.mark.parametrize("reader", ONE_LINE)
+def test_one_line_of_megabytes_takes_time_as_it_grows(reader: str) -> None:
+    """The passages of a line of 2.5 MB took seven times as long as those of a quarter of it."""
+
+    def seconds(characters: int) -> float:
+        text = _LINE * (characters // len(_LINE))
+        started = process_time()
+        with suppress(PandoraError, ValueError):
+            ONE_LINE[reader](text)
+        return process_time() - started
+
+    assert any(seconds(2_400_000) < _RATIO * max(seconds(600_000), _NOTHING) for _ in range(3))

@@ -25,6 +25,7 @@ from pandora_dagster.contracts.ports.measurement import Metrics, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime, TokenRatios
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore, Vault
+from pandora_dagster.documents.redaction.printable_text import printable
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call.layer_routing import Routing
@@ -339,4 +340,4 @@ def _new_call_id() -> str:
 
 def print_notice(sentence: str) -> None:
     """Write a notice to stderr."""
-    sys.stderr.write(f"pandora: {sentence}\n")
+    sys.stderr.write(f"pandora: {printable(sentence)}\n")

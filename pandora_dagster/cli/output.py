@@ -1,7 +1,6 @@
 """Output of a command: results on stdout, everything else on stderr; one JSON document with `--json`."""
 
 import json
-import re
 import sys
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import typer
 
+from pandora_dagster.documents.redaction.printable_text import CONTROLS, printable
+
 EXIT_FAILED = 1
 """Exit code where a turn halted or a check failed."""
 EXIT_USAGE = 2
@@ -18,24 +19,11 @@ EXIT_USAGE = 2
 MAX_ROWS = 20
 """Rows of a long table; `--json` prints all."""
 _PIPED_TABLE_WIDTH = 160
+_ERASE_LINE = "\r\x1b[K"
 
 Row = TypeVar("Row")
 Columns = Mapping[str, str | Callable[[Row], object]]
 """Header -> the name of a field, or the function that gives the cell of a row."""
-
-
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters by which stored text could act on a terminal or reorder what it shows: C0 but tab and line feed, C1, marks of direction."""
-
-
-def printable(text: str) -> str:
-    """The text with each control character in a visible form, such as `\\x1b`. Every text that a command prints goes through it."""
-    return _CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def _escape(found: "re.Match[str]") -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def print_text(text: str) -> None:
@@ -51,6 +39,12 @@ def print_line(text: str = "") -> None:
 def print_note(text: str) -> None:
     """Print a line beside the result: progress, hints, warnings."""
     typer.echo(printable(text), err=True)
+
+
+def replace_note(text: str) -> None:
+    """Replace the last, unfinished line on stderr, which is a terminal, by `text`; "" removes it."""
+    sys.stderr.write(f"{_ERASE_LINE}{printable(text)}")
+    sys.stderr.flush()
 
 
 def shorten_line(text: str, limit: int) -> str:
@@ -88,7 +82,7 @@ def print_json_line(value: object) -> None:
 def _json_text(value: object, *, indent: int | None = None) -> str:
     """JSON in which every control character is escaped, as JSON itself escapes only those under U+0020."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=to_plain)
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def to_plain(value: object) -> object:
@@ -145,6 +139,25 @@ def print_table(headers: Sequence[str], rows: Collection[Sequence[object]], *, l
     Console(file=sys.stdout, width=width, highlight=False, markup=False).print(table)
     if limit is not None:
         _print_omitted(len(rows) - limit)
+
+
+@contextmanager
+def live_table(*headers: str) -> Generator[Callable[[Iterable[Sequence[tuple[str, str]]]], None]]:
+    """A table on stderr, which is a terminal. The function replaces its rows; a cell is a text and its colour, "" for none."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+    with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
+
+        def show(rows: Iterable[Sequence[tuple[str, str]]]) -> None:
+            table = Table(*headers, header_style="bold")
+            for row in rows:
+                table.add_row(*(Text(printable(text), style=colour) for text, colour in row))
+            live.update(table)
+
+        yield show
 
 
 def print_notes(notes: Sequence[str], *, limit: int = MAX_ROWS) -> None:

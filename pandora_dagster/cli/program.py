@@ -21,7 +21,7 @@ from pandora_dagster.cli.documents import (
     transfer_commands,
     verification_commands,
 )
-from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, print_note
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, print_line, print_note
 from pandora_dagster.cli.recipes import evaluation_commands, recipe_commands
 from pandora_dagster.errors import HaltError, PandoraError
 
@@ -150,7 +150,7 @@ def _print_version(requested: bool) -> None:
     if requested:
         from importlib.metadata import version
 
-        typer.echo(f"pandora {version('pandora-dagster')}")
+        print_line(f"pandora {version('pandora-dagster')}")
         raise typer.Exit
 
 
@@ -163,23 +163,26 @@ def common(
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     context.obj = StoreOptions(root, runtime)
-    if verbose:
-        _print_events()
+    _print_log(verbose=verbose)
     from pandora_dagster.settings import process_environment, removed_settings
 
     for notice in removed_settings(process_environment()):
         print_note(f"pandora: {notice}")
 
 
-def _print_events() -> None:
-    """Print the log lines of Pandora on stderr, those of compressions (specification 000, section 27) among them."""
+def _print_log(*, verbose: bool) -> None:
+    """Print the warnings of Pandora on stderr; with `verbose` all its log lines, those of compressions (000, section 27) among them."""
     import logging
 
-    logger, handler = logging.getLogger("pandora_dagster"), logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print_note(record.getMessage())
+
+    logger = logging.getLogger("pandora_dagster")
+    logger.handlers = [Notes()]
+    if verbose:
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
 
 
 def run() -> None:

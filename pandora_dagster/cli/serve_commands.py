@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.app_context import app_of, settings_of
-from pandora_dagster.cli.output import EXIT_USAGE, exit_with, print_json, print_json_line, print_line, print_note, print_rows
+from pandora_dagster.cli.output import EXIT_USAGE, exit_with, live_table, print_json, print_json_line, print_line, print_note, print_rows
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from pandora_dagster.runtime.serving.memory_plan import ServerMemory
     from pandora_dagster.runtime.serving.model_servers import ModelServers
     from pandora_dagster.runtime.serving.serving_folder import ServerStatus
@@ -195,24 +193,15 @@ def _run_servers(serving: "ModelServers", *, as_json: bool) -> None:
     if as_json or not sys.stderr.isatty():
         serving.run(_StatusLines(as_json=as_json).report)
         return
-    from rich.console import Console
-    from rich.live import Live
-
     print_note(f"Logs in {serving.folder.path}; Ctrl-C stops all servers.")
-    with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
-        serving.run(lambda statuses: live.update(_status_table(statuses)))
+    with live_table("Server", "", "Detail") as show:
+        serving.run(lambda statuses: show(_status_row(name, status) for name, status in statuses.items()))
     print_note("All servers are stopped.")
 
 
-def _status_table(statuses: "Mapping[str, ServerStatus]") -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("Server", "", "Detail", header_style="bold")
-    for name, status in statuses.items():
-        colour = {"ready": "green", "given up": "red", "restarts": "yellow", "silent": "yellow"}.get(status.state, "")
-        table.add_row(Text(name), Text(status.state, style=colour), Text(status.says))
-    return table
+def _status_row(name: str, status: "ServerStatus") -> tuple[tuple[str, str], ...]:
+    colour = {"ready": "green", "given up": "red", "restarts": "yellow", "silent": "yellow"}.get(status.state, "")
+    return (name, ""), (status.state, colour), (status.says, "")
 
 
 class _StatusLines:

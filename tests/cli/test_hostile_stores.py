@@ -1,6 +1,7 @@
 """What people and other programs can put into a store: one bad file costs only itself, no secret is derived, no byte acts on a terminal."""
 
 import json
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from pandora_dagster.cli.output import printable
+from pandora_dagster.app.composition import print_notice
+from pandora_dagster.cli.output import live_table, replace_note
+from pandora_dagster.cli.program import _print_log
+from pandora_dagster.documents.redaction.printable_text import printable
 from tests.cli.conftest import Pandora
 
 Run = Callable[..., "CompletedProcess[str]"]
@@ -86,6 +90,18 @@ CONTROLS = "\x1b]0;owned\x07 \x1b]52;c;YQ==\x07 \x1b[2J \x9b2J \u202edesrever\u2
 
 def test_a_control_character_has_a_visible_form() -> None:
     assert printable("a\x1b[2J\x9b\u202e\r\n\tb") == "a\\x1b[2J\\x9b\\u202e\n\tb"
+
+
+def test_live_rows_progress_and_log_lines_are_shown_the_same_way(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table of `pandora serve`, the progress of `ask` and warnings wrote to the terminal themselves."""
+    text = "desk \x1b]0;owned\x07"
+    with live_table("Server") as show:
+        show([((text, ""),)])
+    replace_note(text)
+    _print_log(verbose=False)
+    logging.getLogger("pandora_dagster.runtime").warning("%s", text)
+    print_notice(text)
+    assert capsys.readouterr().err.count("desk \\x1b]0;owned\\x07") == 4
 
 
 def test_stored_control_characters_are_shown_and_not_sent(run: Run, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from pandora_dagster.cli.output import display_path, print_line, print_note, print_text
+from pandora_dagster.cli.output import display_path, print_line, print_note, print_text, replace_note
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 _MAX_REASON_CHARACTERS = 300
 """Characters of the reason for a withdrawal that are printed."""
-_ERASE_LINE = "\r\x1b[K"
 
 
 class ProgressLine:
@@ -25,15 +24,13 @@ class ProgressLine:
         """Replace the line by `text`."""
         if self._is_terminal:
             self._is_shown = True
-            sys.stderr.write(f"{_ERASE_LINE}{text} ...")
-            sys.stderr.flush()
+            replace_note(f"{text} ...")
 
     def clear(self) -> None:
         """Remove the line, before anything else is printed."""
         if self._is_shown:
             self._is_shown = False
-            sys.stderr.write(_ERASE_LINE)
-            sys.stderr.flush()
+            replace_note("")
 
 
 class AnswerPrinter:

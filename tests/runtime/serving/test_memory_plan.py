@@ -1,13 +1,19 @@
 """What is known before a server is started: its command, the models' sizes, whether all fit."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.model_calls import CallRequest, CallSite
 from pandora_dagster.documents.plain_yaml import read_yaml
+from pandora_dagster.execution.call.executor import LARGER_LAYER
+from pandora_dagster.execution.call.layer_routing import choose_layer
+from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.serving.launch_command import Service, full_command, server_environment, services
 from pandora_dagster.runtime.serving.machine_inventory import model_folder, model_size, parse_gpus, token_bytes
 from pandora_dagster.runtime.serving.memory_plan import GB, Gpu, ModelSize, memory_plan, static_memory_fraction
@@ -185,17 +191,52 @@ def test_the_fraction_that_a_server_is_reported(share: float | None, free: int, 
     )
 
 
-def test_the_shipped_stack_fits_80_gb() -> None:
-    """The five models fit the GPU that the shipped file names, by the sizes that it names and their published shapes."""
+TOKEN_BYTES = {
+    "Qwen/Qwen3-0.6B": 2 * 28 * 8 * 128 * 2,
+    "QuantTrio/Qwen3-Coder-30B-A3B-Instruct-AWQ": 2 * 48 * 4 * 128 * 2,
+    "meta-llama/Llama-3.1-8B-Instruct": 2 * 32 * 8 * 128 * 2,
+    "Qwen/Qwen3-VL-8B-Instruct": 2 * 36 * 8 * 128 * 2,
+    "Qwen/Qwen3-VL-8B-Instruct-FP8": 2 * 36 * 8 * 128 * 2,
+}
+"""Keys and values of one token, by layers, key-value heads and head size of each model's config.json, at two bytes."""
+PRESETS = {
+    "one-server": (Gpu(0, "RTX 4090", 24_564 * 2**20, 24_200 * 2**20), 1),
+    "two-models-24gb": (Gpu(0, "RTX 4090", 24_564 * 2**20, 24_200 * 2**20), 2),
+    "three-models-48gb": (Gpu(0, "L40S", 46_068 * 2**20, 45_600 * 2**20), 3),
+    "five-layers": (Gpu(0, "A100", 81_920 * 2**20, 81_000 * 2**20), 5),
+}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_shipped_preset_fits_the_gpu_that_it_names(preset: str) -> None:
+    """Weights, KV cache of a whole request and what servers take beside their shares, by the sizes that the file states."""
+    gpu, number = PRESETS[preset]
+    fields = services(_shipped(preset), python="p")
+    sizes = {service.name: ModelSize(None, TOKEN_BYTES.get(service.server.model)) for service in fields}
+    plan = memory_plan(fields, sizes, (gpu,))
+    assert plan.faults == () and len(plan.rows) == number
+    unmeasured = [row.service.server.model for row in plan.rows if row.cache_tokens is None]
+    assert unmeasured == (["tencent/Youtu-LLM-2B-Base"] if preset == "five-layers" else [])
+    assert not any("leave" in note for note in plan.notes)
+    cold = [row.service.name for row in plan.rows if row.service.launch.cold]
+    assert cold == (["eyes"] if preset == "five-layers" else [])
+
+
+def test_an_escalation_reaches_another_model_in_every_preset_of_several() -> None:
+    """The larger layer of the smallest one is served by a larger model; one preset routes answers between two models."""
+    for preset in ("two-models-24gb", "three-models-48gb", "five-layers"):
+        shipped = _shipped(preset)
+        assert shipped[ModelLayer.REFLEX].server.model != shipped[LARGER_LAYER[ModelLayer.REFLEX]].server.model
+    routing = _shipped("three-models-48gb").routing
+    assert routing is not None and set(routing.recipes) <= set(open_recipes().names())
+    request = CallRequest("pipeline/phase5_synthesizer_chat", "hi", CallSite("answer", "me"))
+    for intent, layer in (("commerce", ModelLayer.MIND), ("greeting", ModelLayer.VOICE)):
+        assert choose_layer(routing, replace(request, intent=intent), request.recipe, ModelLayer.VOICE)[0] is layer
+
+
+def _shipped(preset: str) -> Endpoints:
     text = (shipped_folder() / "data" / "runtime.yaml").read_text()
-    file = RuntimeFile.model_validate(_parsed(text) | {"preset": "five-layers"})
-    fields = services(select_endpoints(file, source="runtime.yaml"), python="p")
-    tokens = {"reflex": 114_688, "mind": 98_304, "voice": 131_072, "eyes": 147_456}
-    plan = memory_plan(
-        fields, {name: ModelSize(None, size) for name, size in tokens.items()}, (Gpu(0, "A100", 81_920 * 2**20, 81_000 * 2**20),)
-    )
-    assert plan.faults == () and len(plan.rows) == 5
-    assert [row.service.name for row in plan.rows if row.service.launch.cold] == ["eyes"]
+    return select_endpoints(RuntimeFile.model_validate(_parsed(text) | {"preset": preset}), source="runtime.yaml")
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -52,6 +52,7 @@ $(SGLANG)/tiny-model/.made: $(wildcard tests/sglang/server/*.py) data/tokenizer/
 	@touch $@
 
 test-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made  ## the tests against real SGLang servers, on the CPU with a tiny random model
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --extra sglang --output-file $(SGLANG)/extra.txt pyproject.toml
 	$(BIN)/python -m pytest tests/sglang
 
 test-gpu: bench-sglang-gpu  ## what needs a GPU: the benchmarks over real servers, on a machine that has one

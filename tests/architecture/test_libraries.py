@@ -4,14 +4,18 @@ A library that no row names has no place yet: the first import of it is a fault 
 """
 
 import ast
+import re
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from tests.architecture.sources import ROOT, Source, package_sources
 
+REPOSITORY = Path(__file__).parents[2]
 EVERYWHERE = frozenset({""})
 COMPUTED = "(a computed name)"
 HTTP_CLIENTS = frozenset({"runtime", "tools.egress"})
@@ -270,3 +274,12 @@ def test_a_model_is_called_in_one_place() -> None:
 )
 def test_another_call_of_a_model_is_found(text: str) -> None:
     assert len(model_calls([Source("phases.core.flow", text)])) == 1
+
+
+def test_one_version_of_sglang_is_named_everywhere() -> None:
+    """The extra, the environment of the tests, its lock and the guide: what is installed is what is tested."""
+    (extra,) = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]["sglang"]
+    assert re.fullmatch(r"sglang==[\d.]+", extra)
+    server = REPOSITORY / "tests" / "sglang" / "server"
+    for file in (server / "requirements.in", server / "requirements.lock", REPOSITORY / "docs" / "guides" / "connect-sglang.md"):
+        assert set(re.findall(r"\bsglang==[\d.]+", file.read_text())) == {extra}, file.name

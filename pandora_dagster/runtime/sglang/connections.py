@@ -79,8 +79,9 @@ class Connections:
     A client belongs to the loop that it was made on. The connections of a loop close with `aclose`, or when `asyncio.run` ends the loop.
     """
 
-    def __init__(self, keys: Mapping[str, str]) -> None:
-        self._keys = keys
+    def __init__(self, keys: Mapping[str, str], *, keep_alive: bool = True) -> None:
+        """Without `keep_alive` each request has a connection of its own: llama.cpp closes one after a stream without saying so."""
+        self._keys, self._keep_alive = keys, keep_alive
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[dict[Server, Connection], AsyncGenerator[None]]] = {}
 
     async def connection_to(self, endpoint: AnyEndpoint) -> Connection:
@@ -88,7 +89,7 @@ class Connections:
         connections = await self._loop_connections()
         server = endpoint.server
         if server not in connections:
-            connections[server] = _connection(server, _secret(endpoint, self._keys))
+            connections[server] = _connection(server, _secret(endpoint, self._keys), keep_alive=self._keep_alive)
         return connections[server]
 
     async def fetch(self, endpoint: AnyEndpoint, url: str, body: Mapping[str, object] | None = None) -> bytes:
@@ -128,7 +129,7 @@ async def _close_at_end(connections: Mapping[Server, Connection]) -> AsyncGenera
             await connection.http.aclose()
 
 
-def _connection(server: Server, secret: str) -> Connection:
+def _connection(server: Server, secret: str, *, keep_alive: bool) -> Connection:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
     http = DefaultAsyncHttpxClient(
@@ -136,6 +137,7 @@ def _connection(server: Server, secret: str) -> Connection:
         trust_env=not on_this_machine(server.base_url),
         timeout=Timeout(None, connect=_CONNECT_TIMEOUT_S),  # the caller sets one deadline for the rest
         follow_redirects=False,
+        headers={} if keep_alive else {"Connection": "close"},
         event_hooks={"response": [_raise_for_refusal]},
     )
     client = AsyncOpenAI(

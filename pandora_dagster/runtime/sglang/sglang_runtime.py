@@ -55,7 +55,7 @@ class SglangRuntime(EndpointLookup):
         self, endpoints: Endpoints, *, keys: Mapping[str, str], starter: ServerStarter | None = None, meters: Metrics | None = None
     ) -> None:
         self.endpoints = endpoints
-        self._connections = Connections(keys)
+        self._connections = Connections(keys, keep_alive=self.has_sglang_api)
         self._starter = starter
         self._meters = meters or NullMeters()
         self._admission = Admission(self._meters, read_load=self._server_load)

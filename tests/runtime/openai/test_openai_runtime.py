@@ -264,3 +264,15 @@ def test_one_call_at_a_time_on_this_machine() -> None:
 
     server = FakeOpenAI(takes_s=0.02)
     assert with_runtime(server, work) == 1 == server.most_running
+
+
+def test_a_connection_is_used_once() -> None:
+    """llama.cpp closes a connection after a stream without saying so; the next request would break on it."""
+
+    async def work(runtime: OpenAIRuntime) -> None:
+        for _ in range(3):
+            await runtime.complete(pack(), timeout_s=5, on_words=lambda _: None)
+
+    server = FakeOpenAI()
+    with_runtime(server, work)
+    assert server.connections == 3 and {headers["connection"] for headers in server.headers} == {"close"}

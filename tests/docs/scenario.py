@@ -18,10 +18,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -58,9 +59,11 @@ def steps(block: Block) -> list[Step]:
 class Scenario:
     """A folder with the shipped example beside a fresh store, as in a checkout; `export` lines last for the whole page."""
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, addresses: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`addresses`: an address on the page -> that of the server that stands in for it."""
         self.folder = folder
         self.patch = patch
+        self.addresses = addresses
         self.interventions: dict[str, str] = {}
         """Id on the page -> the id that was printed for it."""
         for name in [n for n in os.environ if n.startswith(("PANDORA_", "DAGSTER_"))]:
@@ -85,6 +88,8 @@ class Scenario:
         assert missing is None, f"{step.place}: {step.command}: the page shows {missing!r}; printed was\n{output}"
 
     def _with_printed_ids(self, text: str) -> str:
+        for shown, own in self.addresses.items():
+            text = text.replace(shown, own)
         return _INTERVENTION.sub(lambda m: self.interventions.get(m[0], m[0]), text)
 
     def _execute(self, command: str) -> tuple[int, str]:

@@ -1,20 +1,35 @@
 """What README, CONTRIBUTING, the tutorial and the guides show can be run, and prints what they show."""
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import PAGES, REPOSITORY, SCENARIOS, blocks, name
 from tests.docs.scenario import SHOWN_AS, Scenario, first_missing, steps
+from tests.runtime.openai_servers import ollama, on_a_thread, plain_answer
 
 
 @pytest.mark.parametrize("page", SCENARIOS, ids=name)
 def test_the_commands_of_a_page_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One scenario a page, on a fresh store, with the exit codes and the output that the page shows."""
-    scenario = Scenario(tmp_path, monkeypatch)
-    for block in blocks(page):
-        scenario.run(block)
+    with model_server(page) as addresses:
+        scenario = Scenario(tmp_path, monkeypatch, addresses)
+        for block in blocks(page):
+            scenario.run(block)
+
+
+@contextmanager
+def model_server(page: Path) -> Iterator[Mapping[str, str]]:
+    """For the page about one's own model a server that behaves as Ollama does; the address on the page -> its own."""
+    if page.stem != "your-own-model":
+        yield {}
+        return
+    loaded = {"models": [{"name": "qwen3:4b", "context_length": 16_384}]}
+    with on_a_thread(ollama(model="qwen3:4b", says=plain_answer, context=16_384, pages={"/api/ps": loaded})) as server:
+        yield {"127.0.0.1:11434": f"127.0.0.1:{server.port}"}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page in SCENARIOS], ids=name)

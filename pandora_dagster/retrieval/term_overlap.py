@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.language.bm25 import Bm25
-from pandora_dagster.language.detection import language_of
+from pandora_dagster.language.detection import clear_language, language_of
 from pandora_dagster.language.terms import TermReader
 
 
@@ -23,7 +23,7 @@ class TermOverlap:
 
 def language_gap(query: str, texts: Sequence[str]) -> str:
     """A warning that most of the texts are in another language than the query; "" where no difference is known."""
-    query_language, text_language = language_of(query), language_of("\n".join(texts))
+    query_language, text_language = clear_language(query), language_of("\n".join(texts))
     if not query_language or not text_language or query_language == text_language:
         return ""
     return f"the question is in {query_language}, the sources are in {text_language}: what they say in words of their own may be missed"

@@ -33,6 +33,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "openai": frozenset({"runtime.sglang"}),
     "opentelemetry": frozenset({"runtime"}),
     "prometheus_client": frozenset({"stores.calls"}),
+    "py3langid": frozenset({"language"}),
     "pydantic": EVERYWHERE,
     "pydantic_core": EVERYWHERE,
     "rich": frozenset({"cli.output"}),

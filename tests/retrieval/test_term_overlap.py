@@ -21,6 +21,7 @@ def test_nothing_shared_scores_nothing():
     ("query", "texts", "named"),
     [
         ("Wann kommt der Zug an?", ["The train is late and it will be there at nine.", "ok"], ("de", "en")),
+        ("Wie heißt die Lampe?", ["The lamp is late and it will be there at nine."], ("de", "en")),
         ("Wann kommt der Zug an?", ["Der Zug ist spät und kommt um neun an."], ()),
         ("Zug?", ["The train is late and it will be there at nine."], ()),
         ("Wann kommt der Zug an?", [], ()),

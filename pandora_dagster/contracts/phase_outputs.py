@@ -125,6 +125,8 @@ class GatheredContext(StrictModel):
     visit_data: tuple[VisitData, ...] = ()
     forever_knowledge: tuple[Knowledge, ...] = ()
     source_references: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    """What the query asks for and nothing of the loaded records says."""
 
 
 class PlannedTask(StrictModel):

@@ -1,7 +1,7 @@
 """Numbers with sign, unit and currency: `9 €`, `$697.00`, `-3 °C`, `140/90`, `20 mg`, `5 %`, `2-3 km`, `1 ½ cups`, `6:30 pm`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pandora_dagster.language.stems import stem
@@ -115,3 +115,45 @@ def _normalize_number(number: str, language: str) -> str:
     if _POINT_GROUPS.fullmatch(number) and language in _COMMA_LANGUAGES:
         return number.replace(".", "")
     return re.sub(r"\s+", " ", number.replace(",", "."))
+
+
+_TIME_UNITS = frozenset(("am", "pm", "uhr", "h", "年", "月", "日", "時"))
+_MONEY = re.compile(r"[$€£¥₹₩円元원]|\b(?:chf|zł|kč|sek|nok|dkk|pln|cad|aud|inr|cny|rmb|brl|mxn)\b", re.IGNORECASE)
+
+
+def is_time(quantity: Quantity) -> bool:
+    """Whether a quantity is a time of day or of the calendar."""
+    return quantity.unit in _TIME_UNITS or ":" in quantity.number
+
+
+def _is_money(quantity: Quantity) -> bool:
+    return bool(_MONEY.search(quantity.unit))
+
+
+def _is_number(quantity: Quantity) -> bool:
+    return True
+
+
+WANTED_VALUES: tuple[tuple[re.Pattern[str], Callable[[Quantity], bool]], ...] = tuple(
+    (re.compile(asked, re.IGNORECASE), is_of_kind)
+    for asked, is_of_kind in (
+        (
+            r"\b(?:when|what time|which (?:day|date|month|year)|what (?:day|date|month|year)|by when|deadline|wann|welche[mnrs]? tag|quand"
+            r"|quelle (?:heure|date)|cuándo|qué día|wanneer|kiedy|quando)\b|いつ",
+            is_time,
+        ),
+        (
+            r"\b(?:costs?|prices?|pa(?:y|id)|spen[dt]|fees?|fares?|budget|kostet|kosten|preis|bezahl\w*|coûte\w*|prix|cuesta\w*|precio|costa|prezzo"
+            r"|kost|prijs|kosztuje|cena|custa|preço)\b|いくら",
+            _is_money,
+        ),
+        (
+            r"\b(?:how (?:many|much|long|far|high|large|big|often|old|warm|heavy|wide)"
+            r"|what (?:share|price|amount|percentage|dose|rate|version)"
+            r"|wie (?:viel|viele|hoch|lange|groß|weit|oft|alt)|combien|cuánt\w+|hoeveel|hoe (?:lang|veel|oud)|ile|quant\w+)\b"
+            r"|いくら|何[人円件]",
+            _is_number,
+        ),
+    )
+)
+"""What closed-class words of a question ask for, and the numbers that answer it."""

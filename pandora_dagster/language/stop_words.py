@@ -15,6 +15,13 @@ too under until up upon us ve very via was wasn we well were weren what when whe
 within without would wouldn yes yet you your yours yourself yourselves
 """
 """Closed word classes: articles, pronouns, prepositions, conjunctions, question words, auxiliaries."""
+_ASKING_WORDS = """
+talk talked talking discuss discussed mention mentioned tell told say said says ask asked asking speak spoke remember recall know want
+wanted need show give find look see help question answer earlier previous previously last conversation chat something anything exactly
+long often ever already really time times thank hello hi hey
+"""
+ASKING_WORDS = frozenset(_ASKING_WORDS.split())
+"""Words of a question that are about the asking, not about the matter."""
 
 
 @cache

@@ -88,7 +88,7 @@ async def gathered_context(ctx: PhaseContext) -> PhaseOutput:
     window_items = session_history.item_names(window.inclusions).values()
     left_out = [name for provider in (*loaded, window) for name in provider.left_out]
     left_out += [name for name in result.record.left_out if name not in window_items]
-    context = LoadedContext(tuple(loaded), cited, tuple(left_out), _language_gap(ctx, loaded))
+    context = LoadedContext(tuple(loaded), cited, tuple(left_out), _language_gap(ctx, loaded), ctx.analysis().resolved_query or ctx.query)
     return await _section2_output(ctx, gathered, context, session_history.window_facts(window.inclusions, result.record.left_out))
 
 

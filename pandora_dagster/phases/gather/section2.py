@@ -15,8 +15,9 @@ from pandora_dagster.contracts.model_calls import InputDocument, Item, Source
 from pandora_dagster.contracts.phase_outputs import GatheredContext
 from pandora_dagster.contracts.ports.context_source import ContextSource, OmittedItem
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.documents.citations import reference_list
+from pandora_dagster.documents.citations import escape_citations, reference_list
 from pandora_dagster.documents.meta import meta_block
+from pandora_dagster.phases.gather.query_coverage import QueryCoverage, query_coverage
 from pandora_dagster.phases.gather.session_history import TurnInclusion
 from pandora_dagster.phases.gather.source_text import quality_word
 
@@ -55,6 +56,8 @@ class LoadedContext:
     left_out: tuple[str, ...]
     language_gap: str = ""
     """What may be missed because the sources are in another language than the question."""
+    query: str = ""
+    """What the gathered text is for, with its references resolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,15 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
     unlinked = [sentence for s in sections for sentence in s.unlinked]
     stale = [sentence for s in sections for sentence in s.stale]
     recommendations = [sentence for s in sections for sentence in s.recommendations]
-    gaps = [*unlinked, *stale, *([] if used else ["no relevant source was found"])]
+    body = [s.text for s in sorted(sections, key=lambda s: s.position)]
+    coverage = query_coverage(loaded.query, "\n\n".join(filter(None, body))) if used else QueryCoverage()
+    gaps = [*unlinked, *stale, *coverage.gaps, *map(_plain, gathered.gaps), *([] if used else ["no relevant source was found"])]
     gaps += [loaded.language_gap] if loaded.language_gap else []
     gaps += [f"no room for {name}" for name in loaded.left_out if _is_whole_record(name, loaded)]
     confidences = [value for s in sections for value in s.confidences] if used else []
-    quality = round(sum(confidences) / len(confidences), 2) if confidences else 0.0
+    quality = round(min(sum(confidences) / len(confidences), coverage.share(gathered.gaps)), 2) if confidences else 0.0
     parts = [
-        *(s.text for s in sorted(sections, key=lambda s: s.position)),
+        *body,
         reference_list(used) if used else "",
         _assessment(quality, gaps, recommendations, left_out),
     ]
@@ -121,6 +126,11 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
         GateVerdict("relevant_source", bool(used), "" if used else "no relevant source was found", float(len(used))),
     )
     return Section2("\n\n".join(p for p in parts if p), quality, verdicts)
+
+
+def _plain(gap: str) -> str:
+    """A gap that a model named, as one line of text."""
+    return escape_citations(" ".join(gap.split()))
 
 
 def _is_whole_record(name: str, loaded: LoadedContext) -> bool:

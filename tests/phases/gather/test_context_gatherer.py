@@ -9,7 +9,7 @@ from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.retrieval.retrieval_policy import RetrievalPolicy
-from tests.phases.rig import plain, retrieval
+from tests.phases.rig import ANALYSIS, plain, retrieval
 
 ANNA = user_id("anna")
 
@@ -73,7 +73,21 @@ def test_section_2_has_both_formats(rig):
     blocks = subsection_metas(rig.section(rig.ask(), 2))
     assert list(blocks) == ["Session Preferences", "Relevant Prior Turns", "Context Assessment"]
     assert blocks["Relevant Prior Turns"]["relevant_turns"] == [1]
-    assert blocks["Context Assessment"] == {"type": "assessment", "context_quality": 0.85, "gaps_identified": []}
+    assert blocks["Context Assessment"] == {"type": "assessment", "context_quality": 0.0, "gaps_identified": ["nothing about: query"]}
+
+
+def test_a_context_that_misses_the_question_says_so(rig):
+    """What the gathered text does not have is a gap by name, and the quality is the share that it has; a gap of the model counts too."""
+    first = rig.ask()
+    query = "Which lamp did Ada choose, and what does it cost?"
+    rig.say(retrieval=retrieval(first.number), query_analyzer=json.dumps({**json.loads(ANALYSIS), "resolved_query": query}))
+    assessments = []
+    lamp = "Ada chose the lamp for 30 euros."
+    for fact, gaps in ("Ada saw a desk.", []), (lamp, []), (lamp, ["its colour"]):
+        rig.say(context_synthesis=json.dumps({**json.loads(gathered(1, facts=[fact])), "gaps": gaps}))
+        assessments.append(subsection_metas(rig.section(rig.ask(query), 2))["Context Assessment"])
+    assert [a["gaps_identified"] for a in assessments] == [["nothing about: lamp, choose, cost"], [], ["its colour"]]
+    assert [a["context_quality"] for a in assessments] == [0.25, 0.9, 0.67]
 
 
 def test_nothing_found_is_a_gap_and_no_error(rig):

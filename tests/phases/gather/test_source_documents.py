@@ -290,7 +290,7 @@ def test_what_leads_to_no_loaded_source_is_flagged(rig, sources):
     key = rig.ask()
     section = rig.section(key, 2)
     assert section.count("(unlinked)") == 4 and "| x [1] | bestbuy.com |" in section and "| y [1] | rumour (unlinked) |" in section
-    assert len(subsection_metas(section)["Context Assessment"]["gaps_identified"]) == 5  # four flags, and the research is expired
+    assert len(subsection_metas(section)["Context Assessment"]["gaps_identified"]) == 6  # four flags, the research is expired, the query
     assert (
         report(rig, key)["gates"] | {"sources_linked": False, "caches_fresh": False, "relevant_source": True} == report(rig, key)["gates"]
     )

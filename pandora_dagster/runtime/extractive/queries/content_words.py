@@ -3,20 +3,13 @@
 import re
 
 from pandora_dagster.language.stems import stem as stem_in
-from pandora_dagster.language.stop_words import function_words, stop_words
+from pandora_dagster.language.stop_words import ASKING_WORDS, function_words, stop_words
 from pandora_dagster.language.tokens import TokenKind, tokens
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’](?:[^\W\d_]{1,2})\b)?")
 _TAIL = re.compile(r"['’](?:[^\W\d_]{1,2})$")
 STOP_WORDS = frozenset[str]().union(*map(stop_words, ("de", "fr", "es", "it"))) - stop_words("en") | function_words("en")
 """Words that say nothing about what a text is about."""
-_META = """
-talk talked talking discuss discussed mention mentioned tell told say said says ask asked asking speak spoke remember recall know want
-wanted need show give find look see help question answer earlier previous previously last conversation chat something anything exactly
-long often ever already really time times thank hello hi hey
-"""
-META_WORDS = frozenset(_META.split())
-"""Words of a question that are about the asking, not about the matter."""
 
 
 def stem(word: str) -> str:
@@ -36,7 +29,7 @@ def terms(text: str) -> tuple[str, ...]:
 
 def content_words(text: str) -> tuple[str, ...]:
     """The words of a query that say what it is about, each once, in order, in lower case."""
-    return tuple(dict.fromkeys(w for w in words(text) if w not in STOP_WORDS and w not in META_WORDS))
+    return tuple(dict.fromkeys(w for w in words(text) if w not in STOP_WORDS and w not in ASKING_WORDS))
 
 
 def content_keys(text: str, language: str, *, asking: bool = False) -> tuple[str, ...]:
@@ -47,6 +40,6 @@ def content_keys(text: str, language: str, *, asking: bool = False) -> tuple[str
     found = (
         t
         for t in tokens(text, language, stops=function_words(language) | function_words("en"))
-        if t.text != "I" and not (asking and t.text.lower() in META_WORDS)
+        if t.text != "I" and not (asking and t.text.lower() in ASKING_WORDS)
     )
     return tuple(t.key.partition(" ")[0] if t.kind is TokenKind.VALUE else t.key for t in found)

@@ -4,8 +4,9 @@ import re
 
 from pandora_dagster.language.cues import ends_as_question
 from pandora_dagster.language.no_result_phrases import is_no_result
+from pandora_dagster.language.stop_words import ASKING_WORDS
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
+from pandora_dagster.runtime.extractive.queries.content_words import STOP_WORDS, stem, words
 
 _YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should)\b", re.IGNORECASE)
 _SPEAKER_PREFIX = re.compile(r"^(?:\(\d{4}-\d{2}-\d{2}\) )?(?:(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +)?")
@@ -31,7 +32,7 @@ def repeats_question(text: str, query: str) -> bool:
     if not is_question and _YES_OR_NO.match(query) and words(bare) != words(query):
         return False
     known = {stem(w) for w in words(query)}
-    return all(stem(w) in known or w in STOP_WORDS | META_WORDS for w in words(bare if is_question else text))
+    return all(stem(w) in known or w in STOP_WORDS | ASKING_WORDS for w in words(bare if is_question else text))
 
 
 def is_question_or_request(text: str) -> bool:

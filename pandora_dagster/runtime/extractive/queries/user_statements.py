@@ -7,8 +7,9 @@ from pandora_dagster.documents.redaction.credentials import holds_secret
 from pandora_dagster.language.cues import negations
 from pandora_dagster.language.dates import MONTHS, WEEKDAYS
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.language.stop_words import ASKING_WORDS
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, content_words, stem, terms, words
+from pandora_dagster.runtime.extractive.queries.content_words import STOP_WORDS, content_words, stem, terms, words
 from pandora_dagster.runtime.extractive.queries.query_intent import (
     is_order,
     is_question,
@@ -138,7 +139,7 @@ def _category(core: str) -> FactCategory:
 def retracted_stems(text: str) -> list[frozenset[str]]:
     """The stems of each thing that the user asks to be forgotten."""
     retracted = (m[1] for sentence in sentences(text) if (m := _FORGET_REQUEST.match(sentence)))
-    return [stems for thing in retracted if (stems := frozenset(terms(thing)) - frozenset(map(stem, META_WORDS)))]
+    return [stems for thing in retracted if (stems := frozenset(terms(thing)) - frozenset(map(stem, ASKING_WORDS)))]
 
 
 def contradicts(new: str, old: str) -> bool:
@@ -216,7 +217,7 @@ def _values(sentence: str) -> tuple[frozenset[str], frozenset[str]]:
 
 def statement_stems(sentence: str) -> frozenset[str]:
     """The stems that say what a statement is about."""
-    return frozenset(stem(w) for w in words(sentence) if w not in STOP_WORDS and w not in META_WORDS and not _ATTITUDE_WORD.fullmatch(w))
+    return frozenset(stem(w) for w in words(sentence) if w not in STOP_WORDS and w not in ASKING_WORDS and not _ATTITUDE_WORD.fullmatch(w))
 
 
 def acknowledge(query: str) -> str:

@@ -9,9 +9,10 @@ from jsonschema.exceptions import SchemaError, UnknownType
 from jsonschema.validators import validator_for  # pyright: ignore[reportUnknownVariableType]
 
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.language.stop_words import ASKING_WORDS
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_lines
-from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, content_words
+from pandora_dagster.runtime.extractive.queries.content_words import STOP_WORDS, content_words
 from pandora_dagster.runtime.extractive.queries.user_statements import OPENING, extract_facts, split_clauses
 
 _SEARCH_FIELDS = frozenset(("query", "q", "text", "question", "search", "terms"))
@@ -87,7 +88,7 @@ def split_statements(query: str) -> tuple[str, ...]:
 def _make_key(said: str) -> str:
     """A short name made of the user's words in plain letters and digits, e.g. `aisle_seats`."""
     found = _PLAIN_WORD.findall(said.lower())
-    telling = [w for w in found if w not in STOP_WORDS and w not in META_WORDS and w not in _FEELING_VERBS]
+    telling = [w for w in found if w not in STOP_WORDS and w not in ASKING_WORDS and w not in _FEELING_VERBS]
     return "_".join((telling or found)[:_MAX_KEY_WORDS])[:_MAX_KEY_CHARACTERS].strip("_") or TEMPLATES["unnamed"]
 
 

@@ -10,10 +10,11 @@ from pandora_dagster.contracts.phase_outputs import TurnSummary
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.language.sentences import sentences
+from pandora_dagster.language.stop_words import ASKING_WORDS
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.tool_results import read_results
 from pandora_dagster.runtime.extractive.output_budget import Draft, fit_draft
-from pandora_dagster.runtime.extractive.queries.content_words import META_WORDS, STOP_WORDS, stem, words
+from pandora_dagster.runtime.extractive.queries.content_words import STOP_WORDS, stem, words
 from pandora_dagster.runtime.extractive.queries.query_intent import read_intent
 
 _CITATION = re.compile(r"(?<!\s)\s*\[\d{1,4}\](?![(\[:])")
@@ -83,5 +84,5 @@ def _topic_words(text: str) -> list[str]:
     return [
         w
         for w in words(text)
-        if 2 < len(w) <= _MAX_TOPIC_CHARACTERS and not w.isdigit() and w not in STOP_WORDS and w not in META_WORDS and w.isalnum()
+        if 2 < len(w) <= _MAX_TOPIC_CHARACTERS and not w.isdigit() and w not in STOP_WORDS and w not in ASKING_WORDS and w.isalnum()
     ]

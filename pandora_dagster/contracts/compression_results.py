@@ -44,6 +44,8 @@ class GateVerdict:
     """Why it failed; a passed one may explain itself too."""
     value: float | None = None
     """The measured value, e.g. the confidence; None where the gate measures none."""
+    rows: tuple[Mapping[str, str], ...] = ()
+    """What the gate judged, one row each: the statements of an answer with what they cite."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Literal
 
 from pandora_dagster.compression.verification.comparison import find_differences
 from pandora_dagster.compression.verification.forms import Form, FormKind, forms
@@ -28,6 +29,8 @@ _MIN_COMPARED_WORDS = 2
 _TURNING_REASONS = ("another polarity", "another force", "exchanged with each other", "another sign of its line")
 """Changes of comparison that turn a statement although all its values are in the source."""
 _QUOTATION = re.compile(r"[\"\u201c\u201e\u00ab]([^\"\u201c\u201d\u201e\u00ab\u00bb\n]{12,})[\"\u201d\u201c\u00bb]")
+_MAX_SHOWN_UNITS = 3
+"""Units of a source that are shown beside a statement."""
 _MAX_SHOWN_CHARACTERS = 160
 """Characters of a source that a reason shows."""
 _MAX_LENGTH_RATIO = 1.5
@@ -46,8 +49,20 @@ class ClaimVerdict:
     labels: tuple[str, ...]
     reason: str = ""
     source: str = ""
-    """What the source says instead, "" where nothing is near."""
-    is_verbatim: bool = False
+    """What the source says of it, or says instead; "" where nothing is near."""
+    outcome: Literal["refused", "verbatim", "supported", "not compared"] = "refused"
+
+    @property
+    def row(self) -> dict[str, str]:
+        """The verdict as a row of a table, each text shortened."""
+        cited = ", ".join(f"[{label}]" for label in self.labels)
+        return {
+            "statement": _shorten(self.statement),
+            "cited": cited,
+            "verdict": self.outcome,
+            "reason": _shorten(self.reason),
+            "source": _shorten(self.source),
+        }
 
     def __str__(self) -> str:
         says = f"; the source says: {_shorten(self.source)}" if self.source else ""
@@ -93,12 +108,15 @@ class _Judge:
         if not statement.labels:
             return ClaimVerdict(statement.text, (), "states a fact and cites no source")
         if not labels:
-            return ClaimVerdict(statement.text, statement.labels)
+            return ClaimVerdict(statement.text, statement.labels, outcome="not compared")
         if evidence.quotes(statement.text):
-            return ClaimVerdict(statement.text, statement.labels, is_verbatim=True)
+            return ClaimVerdict(statement.text, statement.labels, outcome="verbatim")
         cited = ", ".join(f"[{label}]" for label in statement.labels)
-        reason, source = next(self._faults(statement, statement_forms, evidence, cited), ("", ""))
-        return ClaimVerdict(statement.text, statement.labels, reason, source)
+        if fault := next(self._faults(statement, statement_forms, evidence, cited), None):
+            return ClaimVerdict(statement.text, statement.labels, *fault)
+        near = evidence.nearest_units(statement_forms)[:_MAX_SHOWN_UNITS]
+        passage = "\n".join(evidence.index.units[order].text for order in sorted(near))
+        return ClaimVerdict(statement.text, statement.labels, source=passage, outcome="supported")
 
     def _evidence(self, labels: tuple[str, ...]) -> SourceEvidence:
         if labels not in self._texts:

@@ -12,7 +12,7 @@ import dagster as dg
 from pandora_dagster.contracts.enums import Mode
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
-from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.documents.redaction.credentials import redact, redact_values
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
@@ -169,11 +169,12 @@ class _Verdict:
     reason: str = ""
     value: float | None = None
     is_error: bool = True
+    rows: tuple[Mapping[str, str], ...] = ()
 
 
 def _verdicts(report: PhaseReport) -> dict[str, _Verdict]:
     """The verdicts of a phase by check; those of compression are one."""
-    verdicts = {v.gate: _Verdict(v.gate, v.passed, v.reason, v.value, v.gate not in WARNING_CHECKS) for v in report.verdicts}
+    verdicts = {v.gate: _Verdict(v.gate, v.passed, v.reason, v.value, v.gate not in WARNING_CHECKS, v.rows) for v in report.verdicts}
     compression = [v for v in report.verdicts if v.gate in COMPRESSION_GATES]
     if compression:
         failed = [v for v in compression if not v.passed]
@@ -196,6 +197,8 @@ def _check_result(report: PhaseReport, check: str, verdict: _Verdict | None) -> 
     documents = [_document_row(row) for row in report.facts.get("compressions", ())]
     if check == COMPRESSION_CHECK and documents:
         metadata["documents"] = dg.MetadataValue.table(documents)
+    if verdict and verdict.rows:
+        metadata["statements"] = dg.MetadataValue.table([dg.TableRecord(redact_values(row)) for row in verdict.rows])
     if verdict and verdict.value is not None:
         metadata["value"] = verdict.value
     if verdict and not verdict.passed:

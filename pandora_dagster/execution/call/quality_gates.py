@@ -35,6 +35,8 @@ _CITATION_OR_QUOTATION = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
 _LABEL = re.compile(r"\[?(\d{1,4})\]?")
 _MAX_SHOWN_CLAIMS = 5
 """Refused statements that a verdict names."""
+_MAX_ROWS = 25
+"""Statements that the table of a verdict has, refused ones first."""
 
 
 def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> GateVerdict:
@@ -92,12 +94,14 @@ def evidence_gate(
         )
     claims = judge_claims(str(parsed), texts or {}, query=query, is_greeting=intent == "greeting") if recipe.output_format.is_prose else ()
     refused = [claim for claim in claims if claim.reason]
+    others = [claim for claim in claims if not claim.reason]
+    rows = tuple(claim.row for claim in (*refused, *others)[:_MAX_ROWS])
     if refused:
         remainder = f"; and {len(refused) - _MAX_SHOWN_CLAIMS} more" if len(refused) > _MAX_SHOWN_CLAIMS else ""
         reasons = "; ".join(map(str, refused[:_MAX_SHOWN_CLAIMS]))
         counts = f"{len(refused)} of {len(claims)} statements of fact"
-        return GateVerdict("evidence_required", False, f"answer: {counts} without support: {reasons}{remainder}", float(len(refused)))
-    return GateVerdict("evidence_required", True, value=float(len(claims) or len(cited)))
+        return GateVerdict("evidence_required", False, f"answer: {counts} without support: {reasons}{remainder}", float(len(refused)), rows)
+    return GateVerdict("evidence_required", True, value=float(len(claims) or len(cited)), rows=rows)
 
 
 def states_only_absence(text: str) -> bool:

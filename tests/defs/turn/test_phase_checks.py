@@ -79,9 +79,18 @@ def test_credentials_are_redacted_in_what_dagster_stores(report):
     """Dagster's storage is derived: a password of the user stays in the documents alone."""
     secret = "sk-ant-api03-" + "Ab1" * 12
     facts = {"notice": f"key {secret}", "rows": [{"text": secret}], "list": [secret, {"inner": secret}]}
-    verdict = GateVerdict("evidence_required", False, f"no source says {secret}")
+    verdict = GateVerdict("evidence_required", False, f"no source says {secret}", rows=({"statement": f"The key is {secret}."},))
     leaky = replace(report, section=f"My key is {secret}.", facts=facts, verdicts=(verdict,), halt=intervention())
     stored = dg.AssetMaterialization("phase", metadata=phase_metadata(leaky, "/t"))
     shown = [*judged_results(leaky, ("evidence_required",)), *check_results(leaky, ("evidence_required",))]
     assert "My key is" in str(stored) and "no source says" in str(shown)
     assert secret not in f"{stored} {shown}"
+
+
+def test_the_statements_of_an_answer_are_a_table(report):
+    """The check `evidence_required` lists each statement with what it cites, the verdict and the reason."""
+    row = {"statement": "It cost 429 euros.", "cited": "[1]", "verdict": "refused", "reason": "value 429 euros: not in [1]", "source": ""}
+    fields = replace(report, verdicts=(GateVerdict("evidence_required", False, "1 of 1", 1.0, (row,)),))
+    (check,) = check_results(fields, ("evidence_required",))
+    table = check.metadata["statements"]
+    assert isinstance(table, dg.TableMetadataValue) and [record.data for record in table.records] == [row]

@@ -83,3 +83,13 @@ def test_an_invented_answer_is_refused_also_without_sources(make_recipe: Any) ->
     recipe = make_recipe(output_format="markdown", output_schema=None).recipe
     verdict = evidence_gate("Your doctor is Dr. Smith. You were born in 1971. It cost $9999.", recipe, ())
     assert not verdict.passed and "3 of 3 statements" in verdict.reason
+
+
+def test_the_verdict_has_a_row_for_each_statement(make_recipe: Any) -> None:
+    """Refused statements first, each with what it cites and what the source says; at most 25 rows."""
+    recipe = make_recipe(output_format="markdown", output_schema=None).recipe
+    answer = f"{DESK} [1] The desk Lofta 140 costs 429 euros [1]. The desk cost 439 euros [1]. " + "Ada likes desks. " * 30
+    rows = evidence_gate(answer, recipe, (Source("1", "turns/turn_000003/context.md"),), texts={"1": DESK}).rows
+    assert len(rows) == 25 and rows[0]["reason"] == "value 439 euros: not in [1]" and "429.00 euros" in rows[0]["source"]
+    kept = evidence_gate(answer.partition(" The desk cost")[0], recipe, (Source("1", "x"),), texts={"1": DESK}).rows
+    assert [row["verdict"] for row in kept] == ["verbatim", "supported"] and kept[1]["cited"] == "[1]"

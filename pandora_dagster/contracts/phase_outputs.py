@@ -173,6 +173,20 @@ class ValidationVerdict(StrictModel):
     reasoning: str = ""
 
 
+class MeaningVerdict(StrictModel):
+    """Whether the statement of pair `number` means what its source says."""
+
+    number: Annotated[int, Field(ge=1)]
+    reason: str
+    verdict: Literal["same", "changed", "unclear"]
+
+
+class MeaningVerdicts(StrictModel):
+    """The answer of `compression/verify_meaning`."""
+
+    verdicts: tuple[MeaningVerdict, ...]
+
+
 class TurnSummary(StrictModel):
     """The summary by which a turn is found (specification 004, section 11.2). The recipe's schema has the same constraints: a faulty
     answer is requested again."""

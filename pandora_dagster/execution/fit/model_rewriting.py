@@ -196,17 +196,18 @@ class MeaningCheck:
         answers: Mapping[int, str] = {}
         if judged:
             self._remaining_calls -= 1
-            documents = (InputDocument("pairs", _statement_pairs(judged)),)
+            pairs = [(" ".join(unit.text for unit in statement.sources), statement.text) for statement in judged]
+            documents = (InputDocument("pairs", statement_pairs(pairs)),)
             result = await self._calls.ask(CallRequest(recipe=self._recipe, query="", site=self._site, documents=documents))
             answers = {entry["number"]: entry["verdict"] for entry in result.parsed["verdicts"]} if result else {}
         return tuple(answers.get(number, "unclear") for number in range(1, len(statements) + 1))
 
 
-def _statement_pairs(statements: Sequence[Statement]) -> str:
+def statement_pairs(pairs: Sequence[tuple[str, str]]) -> str:
     """The document `pairs`: each statement under its source, numbered; further lines are indented, so that no text looks like a pair."""
     return "\n".join(
-        f"[{number}] source: {_indent(' '.join(unit.text for unit in statement.sources))}\n    statement: {_indent(statement.text)}"
-        for number, statement in enumerate(statements, start=1)
+        f"[{number}] source: {_indent(source)}\n    statement: {_indent(statement)}"
+        for number, (source, statement) in enumerate(pairs, start=1)
     )
 
 

@@ -90,18 +90,19 @@ class PhaseContext:
         sources: tuple[Source, ...] = (),
         evidence: Mapping[str, str] | None = None,
         context: ContextDocument | None = None,
+        query: str | None = None,
         is_streamed: bool = False,
     ) -> CallResult:
         """Run `recipe` (for a stem: the one of the turn's mode) over this turn's documents.
 
-        `is_streamed`: the listener receives the answer while it is written.
+        `query`: replaces the user's words in the pack. `is_streamed`: the listener receives the answer while it is written.
         """
         manifest = self.turn.manifest
         context_text = (context or self.context_document).render()
         analysis = self.analysis() if "query_analysis.json" in self.turn.files else None
         request = CallRequest(
             recipe=recipe,
-            query=self.query,
+            query=self.query if query is None else query,
             site=self.site,
             documents=(InputDocument("context.md", context_text), *documents, *self._named_files(recipe, {d.name for d in documents})),
             variables={"mode": self.mode, "session_id": manifest.session_id, "turn_id": manifest.turn_id},

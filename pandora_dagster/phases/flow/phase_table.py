@@ -8,6 +8,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.phase_outputs import (
     ExecutorStep,
     GatheredContext,
+    MeaningVerdicts,
     QueryAnalysis,
     Reflection,
     RetrievalPlan,
@@ -27,6 +28,7 @@ from pandora_dagster.phases.steps import (
     coordination,
     query_analysis,
     session_facts,
+    statement_support,
     task_plan,
     turn_completion,
 )
@@ -38,6 +40,8 @@ _FACTS = (
     PhaseRecipe(session_facts.PROFILE, FactsDiff, ("profile_facts",)),
 )
 _HEADERS = ("turn_summaries", "memory_headers", "research_headers", "visit_headers", "note_headers")
+MEANING_RECIPE = statement_support.MEANING
+"""Judges whether a statement means what its source says (decision 36, docs/decisions/36-form-by-code-meaning-by-a-model.md)."""
 _SOURCES = ("prior_turns", "stored_preferences", "cached_intelligence", "visit_records", "forever_memory")
 
 PHASES: tuple[PhaseSpec, ...] = (
@@ -154,11 +158,15 @@ PHASES: tuple[PhaseSpec, ...] = (
         answer_synthesis.validation,
         "Section 6: the final gate, with bounded revisions.",
         needs=("response",),
-        recipes=(PhaseRecipe(answer_synthesis.VALIDATOR, ValidationVerdict), _SYNTHESIZER),
+        recipes=(
+            PhaseRecipe(answer_synthesis.VALIDATOR, ValidationVerdict),
+            _SYNTHESIZER,
+            PhaseRecipe(MEANING_RECIPE, MeaningVerdicts, ("pairs",)),
+        ),
         section=6,
         files=("validation.json",),
         role=PhaseRole.VALIDATION,
-        revision="2",
+        revision="3",
     ),
     PhaseSpec(
         "saved_turn",
@@ -201,9 +209,6 @@ PHASES: tuple[PhaseSpec, ...] = (
     ),
 )
 """In the order in which they run (decision 10, docs/decisions/10-order-of-the-phases.md)."""
-
-MEANING_RECIPE = "compression/verify_meaning"
-"""Judges whether what a model rewrote means what its source says (decision 36, docs/decisions/36-form-by-code-meaning-by-a-model.md)."""
 
 
 def phase_order() -> tuple[str, ...]:
@@ -251,7 +256,7 @@ def phases_before(name: str) -> tuple[PhaseSpec, ...]:
 
 def recipe_documents() -> Mapping[str, frozenset[str]]:
     """Recipe as the phases name it -> the documents that its calls can load: what the phases offer, and the files of earlier phases."""
-    documents: dict[str, frozenset[str]] = {MEANING_RECIPE: frozenset({"pairs"})}
+    documents: dict[str, frozenset[str]] = {}
     for spec in PHASES:
         files = {"context.md", *(file for before in phases_before(spec.name) for file in before.files)}
         for recipe in spec.recipes:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
+from pandora_dagster.compression.verification.cited_passages import cited_passages
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import CallResult, InputDocument, Item, Source
@@ -11,8 +12,10 @@ from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_row import whole_answer
 from pandora_dagster.errors import HaltError, PandoraError
+from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.steps.coordination import NO_TOOLS
+from pandora_dagster.phases.steps.statement_support import unsupported_statements
 
 SYNTHESIZER = "pipeline/phase5_synthesizer"
 VALIDATOR = "pipeline/phase6_validator"
@@ -32,7 +35,10 @@ async def validation(ctx: PhaseContext) -> PhaseOutput:
     rounds, drafts = list[ValidationVerdict](), list[str]()
     for is_last in (False,) * MAX_REVISIONS + (True,):
         result = await ctx.ask(VALIDATOR, context=context, sources=turn_sources(context))
-        rounds.append(_settled(parsed_answer(result, ValidationVerdict), context.body(5)))
+        verdict = _settled(parsed_answer(result, ValidationVerdict), context.body(5))
+        if verdict.decision == "APPROVE" and result.record.runtime != EMBEDDED:
+            verdict = _with_issues(verdict, await _unsupported(ctx, context))
+        rounds.append(verdict)
         drafts.append(context.body(5))
         ctx.halt_files["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
         if rounds[-1].decision == "APPROVE":
@@ -55,10 +61,25 @@ def _settled(verdict: ValidationVerdict, answer: str) -> ValidationVerdict:
     """An APPROVE that names issues, or did not check every citation of the answer, is a REVISE."""
     checked = {label.strip("[] ") for label in verdict.checked_citations}
     unchecked = [f"[{label}]" for label in cited_labels(answer) if label not in checked]
-    if verdict.decision != "APPROVE" or not (verdict.issues or unchecked):
+    return _with_issues(verdict, [f"citations not checked: {', '.join(unchecked)}"] if unchecked else [])
+
+
+def _with_issues(verdict: ValidationVerdict, issues: Sequence[str]) -> ValidationVerdict:
+    """The verdict with further issues; an APPROVE that has any is a REVISE."""
+    if verdict.decision != "APPROVE" or not (verdict.issues or issues):
         return verdict
-    issues = (*verdict.issues, *([f"citations not checked: {', '.join(unchecked)}"] if unchecked else []))
-    return verdict.model_copy(update={"decision": "REVISE", "issues": issues})
+    return verdict.model_copy(update={"decision": "REVISE", "issues": (*verdict.issues, *issues)})
+
+
+async def _unsupported(ctx: PhaseContext, context: ContextDocument) -> tuple[str, ...]:
+    """The statements of section 5 that a model finds unsupported; none where the answer's recipe needs no evidence."""
+    if not ctx.deps.recipes.get(SYNTHESIZER, ctx.mode).recipe.quality_gates.evidence_required:
+        return ()
+    texts = cited_passages(context, ctx.turn.files.get("toolresults.md", ""))
+    loaded = _loaded_turns(ctx, turn_sources(context))
+    return await unsupported_statements(
+        ctx, context.body(5), texts | {label: f"{texts.get(label, '')}\n\n{text}" for label, text in loaded.items()}
+    )
 
 
 async def _synthesize(ctx: PhaseContext, context: ContextDocument, *, issues: Sequence[str]) -> CallResult:

@@ -13,7 +13,6 @@ _STATUS_OF_HALT = {
     InterventionType.RUNTIME_UNREACHABLE: 503,
     InterventionType.TIMEOUT: 504,
     InterventionType.SCHEMA_VIOLATION: 502,
-    InterventionType.LOW_CONFIDENCE: 502,
     InterventionType.MISSING_EVIDENCE: 502,
     InterventionType.BUDGET_EXCEEDED: 413,
     InterventionType.FACT_LOSS: 413,

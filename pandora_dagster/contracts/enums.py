@@ -74,6 +74,7 @@ class InterventionType(StrEnum):
     CONFIG_ERROR = "config_error"
     SCHEMA_VIOLATION = "schema_violation"
     LOW_CONFIDENCE = "low_confidence"
+    """Only in records of version 0.1.0: a stated confidence halts nothing (decision 38, docs/decisions/38-confidence.md)."""
     MISSING_EVIDENCE = "missing_evidence"
     TIMEOUT = "timeout"
     BUDGET_EXCEEDED = "budget_exceeded"

@@ -123,7 +123,7 @@ def call(phase: str, recipe: str, **changed: object) -> CallRecord:
     return CallRecord.model_validate(values | changed)
 
 
-def intervention(type: InterventionType = InterventionType.LOW_CONFIDENCE) -> Intervention:
+def intervention(type: InterventionType = InterventionType.MISSING_EVIDENCE) -> Intervention:
     return Intervention(
         id="int_0002", type=type, message="confidence 0.42 is under 0.7", hint="Ask more precisely.", created_at="2026-01-04T14:30:00Z"
     )

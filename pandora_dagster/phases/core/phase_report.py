@@ -66,7 +66,6 @@ class TimedReports(list[PhaseReport]):
 _log = logging.getLogger(__name__)
 _GATES_BY_INTERVENTION = {
     InterventionType.SCHEMA_VIOLATION: "schema_validation",
-    InterventionType.LOW_CONFIDENCE: "confidence_threshold",
     InterventionType.MISSING_EVIDENCE: "evidence_required",
     InterventionType.TIMEOUT: "timeout_ms",
     InterventionType.FACT_LOSS: "no_fact_changed",

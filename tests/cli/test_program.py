@@ -239,3 +239,11 @@ def test_a_question_in_another_language_than_the_sources_is_told_so(process: Pan
     result = process("--root", store, "ask", "Was hat der Stuhl für das Büro gekostet?", "--user", "example")
     assert result.stdout.startswith("Ich habe dazu nichts gefunden.")
     assert "the question is in de, the sources are in en" in result.stderr
+    assert "nothing that is stored for example matches the question; without a model, stored text is quoted" in result.stderr
+
+
+def test_an_empty_store_is_named_where_nothing_is_found(process: Pandora, tmp_path: Path) -> None:
+    """Nothing stored reads otherwise than nothing that matches; the answer itself says once that nothing was found."""
+    result = process("--root", str(tmp_path / "store"), "ask", "What did the desk cost?", "--user", "anna")
+    assert result.stdout.strip() == "I found nothing about this."
+    assert "pandora: nothing is stored for anna yet; without a model" in result.stderr

@@ -4,6 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pandora_dagster.cli.output import display_path, print_line, print_note, print_text, replace_note
+from pandora_dagster.language.no_result_phrases import is_no_result
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -89,9 +90,19 @@ def print_when_saved(app: "App", report: "PhaseReport", reports: "list[PhaseRepo
             print_line(f"  [{cited['label']}] {cited['turn_id'] or 'memory'}  {display_path(cited['path'])}")
         for gap in [gap for seen in reports if (gap := seen.facts.get("language_gap"))]:
             print_note(f"pandora: {gap}")
+        if is_no_result(result.response):
+            print_note(f"pandora: {_why_nothing_was_found(reports)}")
         print_note(f"{report.key}  {report.manifest.state}  runtime {report.manifest.runtime}")
     if not printer.is_writing:
         printer.progress.show(f"{report.phase} finished")
+
+
+def _why_nothing_was_found(reports: "list[PhaseReport]") -> str:
+    """Whether nothing is stored or nothing stored matches; with the embedded runtime also what it does not do."""
+    key, runtime = reports[-1].key, reports[-1].manifest.runtime
+    is_empty = any(report.facts.get("nothing_stored") for report in reports)
+    reason = f"nothing is stored for {key.user} yet" if is_empty else f"nothing that is stored for {key.user} matches the question"
+    return reason if runtime != "extractive" else f"{reason}; without a model, stored text is quoted and nothing is written or computed"
 
 
 def print_notices(report: "PhaseReport") -> None:

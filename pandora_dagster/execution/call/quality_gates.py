@@ -35,6 +35,11 @@ _CITATION_OR_QUOTATION = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
 _LABEL = re.compile(r"\[?(\d{1,4})\]?")
 _MAX_SHOWN_CLAIMS = 5
 """Refused statements that a verdict names."""
+_EVIDENCE_HINT = (
+    "Store a source that says what is missing and resolve the intervention with --retry, ask for less, "
+    "or give an answer of your own with --answer: it passes the same checks."
+)
+_SCHEMA_HINT = "Resolve the intervention with --retry, or with --answer and an answer of your own; a larger layer: pandora recipes assign."
 _MAX_ROWS = 25
 """Statements that the table of a verdict has, refused ones first."""
 
@@ -181,7 +186,7 @@ def judge_answer(
     except BadAnswerError as error:
         schema_verdict = GateVerdict("schema_validation", False, str(error))
         return AnswerJudgement(
-            answer.text, None, (schema_verdict, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error))
+            answer.text, None, (schema_verdict, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error), _SCHEMA_HINT)
         )
     verdicts = tuple(_gate_verdicts(parsed, recipe, partial(evidence_gate, sources=sources, intent=intent, query=query, texts=texts)))
     text = parsed if isinstance(parsed, str) and recipe.output_format is not OutputFormat.JSON else answer.text
@@ -210,11 +215,11 @@ def _gate_verdicts(parsed: object, recipe: Recipe, evidence: Callable[[object, R
 def _first_fault(verdicts: Sequence[GateVerdict]) -> CallFault | None:
     for verdict in verdicts:
         if not verdict.passed and verdict.gate == "schema_validation":
-            return _retryable_fault(InterventionType.SCHEMA_VIOLATION, verdict.reason)
+            return _retryable_fault(InterventionType.SCHEMA_VIOLATION, verdict.reason, _SCHEMA_HINT)
         if not verdict.passed and verdict.gate == "evidence_required":
-            return _retryable_fault(InterventionType.MISSING_EVIDENCE, verdict.reason)
+            return _retryable_fault(InterventionType.MISSING_EVIDENCE, verdict.reason, _EVIDENCE_HINT)
     return None
 
 
-def _retryable_fault(type: InterventionType, reason: str) -> CallFault:
-    return CallFault(type, reason, retryable=True, feedback=reason)
+def _retryable_fault(type: InterventionType, reason: str, hint: str) -> CallFault:
+    return CallFault(type, reason, retryable=True, feedback=reason, hint=hint)

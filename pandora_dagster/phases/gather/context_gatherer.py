@@ -65,6 +65,8 @@ async def retrieval_plan(ctx: PhaseContext) -> PhaseOutput:
     listed_sources = sorted(sources, key=lambda s: s.traits.is_supplementary and s.traits.priority)  # turns and memory first
     choices = [choice for source in listed_sources for choice in source.choices(plan)]
     facts: dict[str, Any] = {"sources": len(choices)}
+    if ctx.turn.key.number == 1 and not any(h.document.text or h.document.items for h in headers):
+        facts["nothing_stored"] = True
     for source_headers in headers:
         facts |= source_headers.facts
     facts |= session_history.summary_facts(turns.rows, headers[0].document, result.record.left_out)

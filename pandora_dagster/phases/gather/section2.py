@@ -22,6 +22,8 @@ from pandora_dagster.phases.gather.session_history import TurnInclusion
 from pandora_dagster.phases.gather.source_text import quality_word
 
 GATHERED_FILE = "gathered_context.json"
+NOTHING_FOUND = "nothing was found"
+"""The gap of a section 2 without a source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
     recommendations = [sentence for s in sections for sentence in s.recommendations]
     body = [s.text for s in sorted(sections, key=lambda s: s.position)]
     coverage = query_coverage(loaded.query, "\n\n".join(filter(None, body))) if used else QueryCoverage()
-    gaps = [*unlinked, *stale, *coverage.gaps, *map(_plain, gathered.gaps), *([] if used else ["no relevant source was found"])]
+    gaps = [*unlinked, *stale, *coverage.gaps, *map(_plain, gathered.gaps), *([] if used else [NOTHING_FOUND])]
     gaps += [loaded.language_gap] if loaded.language_gap else []
     gaps += [f"no room for {name}" for name in loaded.left_out if _is_whole_record(name, loaded)]
     confidences = [value for s in sections for value in s.confidences] if used else []
@@ -123,7 +125,7 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
     verdicts = (
         GateVerdict("sources_linked", not unlinked, "; ".join(unlinked)),
         GateVerdict("caches_fresh", not stale, "; ".join((*stale, *recommendations)) if stale else ""),
-        GateVerdict("relevant_source", bool(used), "" if used else "no relevant source was found", float(len(used))),
+        GateVerdict("relevant_source", bool(used), "" if used else NOTHING_FOUND, float(len(used))),
     )
     return Section2("\n\n".join(p for p in parts if p), quality, verdicts)
 

@@ -170,3 +170,10 @@ def test_every_document_that_a_phase_offers_is_known_to_the_check(rig):
     assert len(requests) > 8
     for request in requests:
         assert {d.name for d in request.documents} <= known[request.recipe], request.recipe
+
+
+def test_a_halt_for_evidence_says_what_to_do(rig):
+    """The hint names the ways out: a source, a smaller question, an answer of the user's own."""
+    rig.say(synthesizer="The desk cost 429 euros.")
+    halted = rig.halted(rig.ask())
+    assert halted.type == "missing_evidence" and all(way in halted.hint for way in ("Store a source", "--retry", "--answer"))

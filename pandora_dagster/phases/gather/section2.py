@@ -68,6 +68,7 @@ class Section2:
 
     text: str
     quality: float
+    coverage: QueryCoverage
     verdicts: tuple[GateVerdict, ...] = ()
     """The quality gates of specification 004, section 10."""
     left_out: tuple[OmittedItem, ...] = ()
@@ -82,7 +83,9 @@ def key_fact_budget(gathered: GatheredContext, loaded: LoadedContext, *, budget_
     """Tokens that the key facts of one turn may take in a section 2 of `budget_tokens` tokens that has only that turn."""
     without_facts = tuple(t.model_copy(update={"key_facts": ()}) for t in gathered.prior_turns)
     omission = [OmittedItem("turn 0", "high")]
-    sections = (_section2(gathered.model_copy(update={"prior_turns": (turn,)}), loaded, omission, now) for turn in without_facts)
+    sections = (
+        _section2(gathered.model_copy(update={"prior_turns": (turn,)}), loaded, omission, now, QueryCoverage()) for turn in without_facts
+    )
     return max(1, budget_tokens - max((counter.count(s.text) for s in sections), default=0))
 
 
@@ -99,11 +102,21 @@ def fit_section2(gathered: GatheredContext, loaded: LoadedContext, *, budget_tok
             break
         gathered, omitted_item = drop
         omitted.append(omitted_item)
-        section = _section2(gathered, loaded, omitted, now)
+        section = _section2(gathered, loaded, omitted, now, section.coverage)
+    if omitted:  # what was dropped may be a gap now: compared once, not for every item
+        compared = _section2(gathered, loaded, omitted, now)
+        section = compared if counter.count(compared.text) <= budget_tokens else section
     return replace(section, left_out=tuple(omitted))
 
 
-def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequence[OmittedItem], now: datetime) -> Section2:
+def _section2(
+    gathered: GatheredContext,
+    loaded: LoadedContext,
+    left_out: Sequence[OmittedItem],
+    now: datetime,
+    coverage: QueryCoverage | None = None,
+) -> Section2:
+    """`coverage`: that of the query where it is known; None: it is compared."""
     sections = [s.source.render(gathered, s.records, loaded.cited, now) for s in loaded.sources]
     labels = {label for s in sections for label in s.used_labels}
     used = tuple(s for s in loaded.cited if s.label in labels)
@@ -111,7 +124,7 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
     stale = [sentence for s in sections for sentence in s.stale]
     recommendations = [sentence for s in sections for sentence in s.recommendations]
     body = [s.text for s in sorted(sections, key=lambda s: s.position)]
-    coverage = query_coverage(loaded.query, "\n\n".join(filter(None, body))) if used else QueryCoverage()
+    coverage = coverage or (query_coverage(loaded.query, "\n\n".join(filter(None, body))) if used else QueryCoverage())
     gaps = [*unlinked, *stale, *coverage.gaps, *map(_plain, gathered.gaps), *([] if used else [NOTHING_FOUND])]
     gaps += [loaded.language_gap] if loaded.language_gap else []
     gaps += [f"no room for {name}" for name in loaded.left_out if _is_whole_record(name, loaded)]
@@ -127,7 +140,7 @@ def _section2(gathered: GatheredContext, loaded: LoadedContext, left_out: Sequen
         GateVerdict("caches_fresh", not stale, "; ".join((*stale, *recommendations)) if stale else ""),
         GateVerdict("relevant_source", bool(used), "" if used else NOTHING_FOUND, float(len(used))),
     )
-    return Section2("\n\n".join(p for p in parts if p), quality, verdicts)
+    return Section2("\n\n".join(p for p in parts if p), quality, coverage, verdicts)
 
 
 def _plain(gap: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from pandora_dagster.compression.query_coverage import QueryCoverage, query_coverage
 from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.model_calls import InputDocument, Item, Source
 from pandora_dagster.contracts.phase_outputs import GatheredContext
@@ -17,7 +18,6 @@ from pandora_dagster.contracts.ports.context_source import ContextSource, Omitte
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.citations import escape_citations, reference_list
 from pandora_dagster.documents.meta import meta_block
-from pandora_dagster.phases.gather.query_coverage import QueryCoverage, query_coverage
 from pandora_dagster.phases.gather.session_history import TurnInclusion
 from pandora_dagster.phases.gather.source_text import quality_word
 

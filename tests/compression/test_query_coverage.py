@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.phases.gather.query_coverage import query_coverage
+from pandora_dagster.compression.query_coverage import query_coverage
 
 DESK = "Ordered: the desk Lofta 140, order ORD-77120, 429.00 euros, delivery on 10 September 2026."
 
@@ -26,5 +26,6 @@ def test_what_the_text_does_not_have_is_named(query: str, missing: tuple[str, ..
 
 def test_a_long_list_of_gaps_is_short() -> None:
     """Eight parts are named, the others counted; a long word is shortened."""
-    gap = query_coverage(" ".join(f"CODE-{n}X" for n in range(12)) + " " + "x" * 90, DESK).gaps[0]
+    codes = ", ".join(f"CODE-{n}X" for n in range(12))
+    gap = query_coverage(f"What did we say about the {'x' * 90} and about {codes}?", DESK).gaps[0]
     assert "and 5 more" in gap and len(gap) < 200

@@ -1,4 +1,5 @@
-"""The text of the units that are kept, each on lines of its own: in order, tables under their header, marks where units are left out."""
+"""The text of the units that are kept, each on lines of its own: in order, tables under their header, code in its fence, marks where units
+are left out."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -40,6 +41,8 @@ class _Page:
         """Line -> units left out before it."""
         self._block_start = 0
         """The line with which the last paragraph, list or table begins."""
+        self._verbatim_lines: set[int] = set()
+        """Fences and the code in them: a mark is on a line of its own before these."""
         self._earlier = earlier
         self._uncounted = 0
         """Units left out since the last line."""
@@ -55,18 +58,26 @@ class _Page:
         self._recall(unit.order)
         before = self._before
         self._before = unit
+        is_in_fence = bool(unit.fence and before and before.fence and before.block == unit.block)
+        if not is_in_fence:
+            self._close_fence(before)
         is_in_set = (
             before is not None and unit.kind in _SET_KINDS and before.kind in (unit.kind, UnitKind.HEADER) and before.block == unit.block
         )
         is_gap = self._uncounted > 0 and not unit.is_context and not is_in_set
-        if before and before.message == unit.message and _is_on_one_line(before, unit):
+        first_line = len(self._lines)
+        if unit.fence:
+            self._lines += [unit.text] if is_in_fence else [unit.fence, unit.text]
+            self._verbatim_lines |= set(range(first_line, len(self._lines)))
+        elif before and before.message == unit.message and _is_on_one_line(before, unit):
+            first_line -= 1
             self._lines[-1] += f" {unit.text}"
         else:
             self._lines.append(unit.text)
         if unit.kind is not UnitKind.HEADING and not (before and before.block == unit.block):
-            self._block_start = len(self._lines) - 1
+            self._block_start = first_line
         if is_gap:
-            self._gaps[len(self._lines) - 1] = self._uncounted
+            self._gaps[first_line] = self._uncounted
             self._uncounted = 0
         if unit.kind is UnitKind.HEADER and unit.text.startswith("|") and "\n" not in unit.text:
             self._lines.append("|" + "---|" * (unit.text.strip().strip("|").count("|") + 1))
@@ -75,6 +86,7 @@ class _Page:
         """All lines, an empty one at each gap. A count is of what is left out since the count before it; the last one also counts what
         follows it, and is alone on a line only behind a table of Markdown, which it would break."""
         self._recall(end)
+        self._close_fence(self._before)
         if self._uncounted and not self._gaps and self._lines and not self._lines[self._block_start].startswith("|"):
             self._gaps[self._block_start] = 0
         last_gap = max(self._gaps, default=-1)
@@ -88,7 +100,8 @@ class _Page:
                 to_count += self._gaps[place] + (self._uncounted if place == last_gap else 0)
                 prefix = "\n" if self._gaps[place] and place else ""
                 if written >= _CHARACTERS_BETWEEN_COUNTS or place == last_gap:
-                    prefix += f"{omission_mark(to_count, kind, is_first=is_first)}: "
+                    mark = omission_mark(to_count, kind, is_first=is_first)
+                    prefix += f"{mark}\n" if place in self._verbatim_lines else f"{mark}: "
                     to_count = written = 0
                     is_first = False
             lines.append(prefix + line)
@@ -96,6 +109,11 @@ class _Page:
         if last_gap < 0 and self._uncounted:
             lines.append(omission_mark(self._uncounted, kind, is_first=True))
         return "\n".join(lines)
+
+    def _close_fence(self, last: Unit | None) -> None:
+        """Close the fence in which the last written unit is."""
+        if last and last.fence:
+            self._lines.append(last.fence[: len(last.fence) - len(last.fence.lstrip(last.fence[0]))])
 
     def _leave_out(self, count: int, kind: UnitKind) -> None:
         self._kinds.add(kind)

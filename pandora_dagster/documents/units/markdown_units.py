@@ -121,7 +121,9 @@ class _BlockWalk:
         body = trimmed(lines[1:-1] if len(lines) > 1 and lines[-1].text.strip(" >`~") == "" else lines[1:])
         for stretch in divide_lines(self.builder.source, body):
             if stretch.format is LineFormat.PROSE:
+                self.builder.fence = lines[0].text.strip(" >")
                 self.line_reader.code(stretch.lines)
+                self.builder.fence = ""
             else:
                 self.line_reader.read(stretch)
 

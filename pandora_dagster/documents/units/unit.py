@@ -45,6 +45,8 @@ class Unit:
     """Units of one paragraph, list, table or fence have the same number."""
     level: int
     """Depth of a heading, list item or quote, from 1; 0 for the rest."""
+    fence: str = ""
+    """The line that opens the fence of Markdown around code, such as "```python"; "" outside."""
 
     @property
     def is_context(self) -> bool:

@@ -23,6 +23,8 @@ class UnitBuilder:
         self.layout = LineLayout(self.lines)
         self.units: list[Unit] = []
         self.message, self.speaker, self.block = 0, "", 0
+        self.fence = ""
+        """The line that opens the fence around what is read now; "" outside."""
         self.label: tuple[int, ...] = ()
         """Units of the line that introduces what comes next, such as `Steps:`."""
         self._speaker: int | None = None
@@ -74,7 +76,9 @@ class UnitBuilder:
         order = len(self.units)
         needed = tuple(sorted({*self._context, *needs})) if needs else self._context
         self.units.append(
-            Unit(order, kind, text, start, end, needed, self.message, self.speaker, self.block if block is None else block, level)
+            Unit(
+                order, kind, text, start, end, needed, self.message, self.speaker, self.block if block is None else block, level, self.fence
+            )
         )
         return order
 

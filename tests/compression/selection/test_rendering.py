@@ -17,9 +17,23 @@ TEXTS = {
     "table": "| lamp | price |\n|---|---|\n| A1 | 4 € |\n| B2 | 5 € |\n| C3 | 6 € |\n\nPrices are net.",
     "talk": "Ann: The boat leaves at noon. Bring a coat.\nBob: I will be late.\nAnn: We wait until 7:10.\nBob: Thanks.",
 }
+CODE = """Run the two commands in this order.
+
+```console
+$ pandora import talks.jsonl
+7 turns are due; 0 are not
+```
+
+The first one reads. Then wait a minute.
+
+~~~~
+plain
+
+more of it
+~~~~"""
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+@pytest.mark.parametrize("text", [*TEXTS.values(), CODE], ids=[*TEXTS.keys(), "code"])
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_kept_and_counted_units_are_all_units(text: str, data: st.DataObject) -> None:
@@ -48,6 +62,19 @@ def test_every_line_is_a_whole_unit_behind_its_speaker_or_mark(text: str, data: 
     for line in filter(None, render(units, kept).split("\n")):
         bare = _MARK.sub("", line)
         assert bare in known or (not bare and units[max(kept)].text.startswith("|"))
+
+
+def test_code_stays_in_its_fence() -> None:
+    """With the language that the fence names; a mark is on a line of its own before it; read again, the code is the same unit."""
+    units = read_units(CODE)
+    kept = {u.order for u in units if u.fence}
+    shown = render(units, kept)
+    assert shown.split("\n") == [
+        *("```console", "$ pandora import talks.jsonl", "7 turns are due; 0 are not", "```"),
+        *("", "[3 left out]", "~~~~", "plain", "", "more of it", "~~~~"),
+    ]
+    again = read_units(without_marks(shown)[0])
+    assert [(u.kind, u.text, u.fence) for u in again] == [(u.kind, u.text, u.fence) for u in units if u.fence]
 
 
 def test_an_empty_line_is_at_each_place_where_something_is_left_out() -> None:

@@ -227,25 +227,30 @@ class _ArchiveRun:
             for packed in batch.packed:
                 with stored.collect_fault(packed.due):
                     stored.archived += store_turns([packed], self._ctx)
-        originals = {packed.due.key: packed.turn for packed in batch.packed}
-        self._index_turns([(originals[turn.key], turn) for turn in stored.archived])
+        packed_turns = {packed.due.key: packed for packed in batch.packed}
+        self._index_turns([(packed_turns[turn.key], turn) for turn in stored.archived], stored)
         for due in batch.interrupted:
             with stored.collect_fault(due):
                 self._finish_interrupted(due.key)
                 stored.finished.append(due)
         return stored
 
-    def _index_turns(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
-        """Index pairs of (original, archived) turn by the original texts; a row that was up to date only changes its state."""
+    def _index_turns(self, turns: Sequence[tuple[PackedTurn, Turn]], stored: _StoredBatch) -> None:
+        """Index archived turns by their original texts; a row that was up to date only changes its state.
+
+        A turn whose session record is damaged is archived, and stays without a row until that is mended.
+        """
         # Rows last: a later run skips a turn whose row says archived.
         self._ctx.deps.calls.index_turns([(archived.key, archived.manifest.revision) for _, archived in turns])
-        self._ctx.put_lineage((archived.manifest, original) for original, archived in turns)
+        self._ctx.put_lineage((archived.manifest, packed.turn) for packed, archived in turns)
         indexed: list[Manifest] = []
-        for original, archived in turns:
+        for packed, archived in turns:
+            original = packed.turn
             if TurnActivity(original.key, original.manifest.state, original.manifest.last_activity) in self._indexed:
                 indexed.append(archived.manifest)
             else:
-                self._ctx.index_row(archived.manifest, original)
+                with stored.collect_fault(packed.due):
+                    self._ctx.index_row(archived.manifest, original)
         if indexed:
             self._ctx.deps.index.update_states(indexed)
 

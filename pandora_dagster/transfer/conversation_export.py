@@ -35,7 +35,7 @@ def export_conversations(
     is left out and its error passed to `on_fault`, which raises by default.
     """
     imported: set[tuple[str, str]] = set()
-    for record in sessions.records(user):
+    for record in sessions.records(user, on_fault=on_fault):
         imported.add((record.user_id, record.session_id))
         if record.state == "complete":
             try:

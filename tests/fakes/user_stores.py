@@ -143,7 +143,7 @@ class MemorySessions:
     def save(self, record: SessionRecord) -> None:
         self.stored[record.user_id, record.session_id] = record
 
-    def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
+    def records(self, user: UserId | None = None, *, on_fault: object = None) -> Iterable[SessionRecord]:
         found = (record for record in self.stored.values() if user in (None, record.user_id))
         return sorted(found, key=lambda record: (record.user_id, record.first_turn))
 

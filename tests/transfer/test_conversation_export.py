@@ -37,7 +37,7 @@ class _Store:
     def save(self, record: SessionRecord) -> None:
         self.kept.append(record)
 
-    def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
+    def records(self, user: UserId | None = None, *, on_fault: object = None) -> Iterable[SessionRecord]:
         return [record for record in self.kept if user in (None, record.user_id)]
 
 

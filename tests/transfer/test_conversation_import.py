@@ -60,7 +60,7 @@ class _Disk:
         self._burn()
         self.sessions[record.user_id, record.session_id] = SessionRecord.model_validate_json(record.model_dump_json())
 
-    def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
+    def records(self, user: UserId | None = None, *, on_fault: object = None) -> Iterable[SessionRecord]:
         return sorted((r for r in self.sessions.values() if user in (None, r.user_id)), key=lambda r: (r.user_id, r.first_turn))
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]:

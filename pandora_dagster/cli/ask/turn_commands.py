@@ -22,6 +22,7 @@ from pandora_dagster.cli.output import (
     print_json,
     print_markdown,
     print_note,
+    print_notes,
     print_rows,
 )
 from pandora_dagster.errors import DocumentError, StoreError
@@ -90,7 +91,10 @@ def turns(
     if state and state not in STATES:
         exit_with(EXIT_USAGE, f"--state {state}: expected one of {', '.join(STATES)}")
     with app_of_existing_store(context) as app:
-        rows = [r for r in turn_rows(app.dependencies, user_id(user) if user else None) if not state or r.state == state]
+        faults: list[str] = []
+        listed = turn_rows(app.dependencies, user_id(user) if user else None, lambda fault: faults.append(f"pandora: left out: {fault}"))
+        rows = [row for row in listed if not state or row.state == state]
+    print_notes(faults)
     if as_json:
         fields = ("turn_id", "user_id", "session_id", "state", "created_at", "summary")
         print_json([{name: str(getattr(row, name)) for name in fields} for row in rows])

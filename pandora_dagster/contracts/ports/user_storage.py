@@ -11,6 +11,7 @@ from pandora_dagster.contracts.user.conversations import Continuation, Conversat
 from pandora_dagster.contracts.user.sources import Note, NoteListing, Research, ResearchRow, Visit, VisitRow
 from pandora_dagster.contracts.user.summary_levels import LevelSubject, SessionNarrative, UserDigest
 from pandora_dagster.contracts.user.user_memory import FactChange, FactLedger, MemoryEntry, Profile, SessionFacts
+from pandora_dagster.errors import DocumentError
 
 
 class MemoryStore(Protocol):
@@ -135,8 +136,8 @@ class Sessions(Protocol):
         ...
 
     def save(self, record: SessionRecord) -> None: ...
-    def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
-        """By user, then by first turn."""
+    def records(self, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] | None = None) -> Iterable[SessionRecord]:
+        """By user, then by first turn. A damaged one goes to `on_fault` as a DocumentError, which is raised where there is none."""
         ...
 
 

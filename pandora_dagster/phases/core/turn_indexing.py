@@ -1,5 +1,6 @@
 """The index row of a turn: written when the turn is completed, repaired after a crash. `documents.turn_row` makes the row itself."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -83,10 +84,15 @@ def current_row(deps: PhaseDependencies, row: TurnRow) -> TurnRow:
 # Lists of turns: the index, verified against the documents, which are the truth.
 
 
-def turn_rows(deps: PhaseDependencies, user: UserId | None = None) -> tuple[TurnRow, ...]:
-    """All turns, oldest first, of one user or of all. A turn without a row is read from its manifest."""
+def turn_rows(deps: PhaseDependencies, user: UserId | None, on_fault: Callable[[DocumentError], None]) -> tuple[TurnRow, ...]:
+    """All turns, oldest first, of one user or of all. A turn without a row is read from its manifest; a damaged one goes to `on_fault`."""
     indexed = {TurnKey(UserId(row.user_id), row.number): row for row in deps.index.rows(user)}
-    rows = [_listed_row(deps, key, indexed.get(key)) for key in deps.turns.keys(user)]
+    rows: list[TurnRow] = []
+    for key in deps.turns.keys(user):
+        try:
+            rows.append(_listed_row(deps, key, indexed.get(key)))
+        except DocumentError as error:
+            on_fault(error)
     return tuple(sorted(rows, key=lambda r: (r.created_at, r.user_id, r.number)))
 
 

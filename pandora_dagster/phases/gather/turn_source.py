@@ -69,20 +69,24 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         return cls(ctx, session_history.session_turns(ctx), retrieval_scope.named_days(ctx))
 
     def headers(self, query: SourceQuery) -> SourceHeaders:
-        """Summaries of the turns that the index finds and of the session's newest turns; an unfinished turn has none."""
+        """Summaries of the turns that the index finds and of the session's newest turns; an unfinished turn has none.
+
+        A turn that cannot be read is not offered and becomes a notice.
+        """
         candidates, facts = retrieval_scope.candidate_turns(self.ctx, f"{query.resolved} {' '.join(query.entities)}")
         best_score = max((c.score for c in candidates), default=0.0) or 1.0
         scores = {c.row.number: c.score / best_score for c in candidates}
         protected = protected_turns(self.ctx, self.rows)
         rows = {c.row.number: c.row for c in candidates} | {row.number: row for row in self.rows if row.number in protected}
+        faults = {number: fault for number in rows if (fault := self._fault(number))}
         document = session_history.summaries_document(
-            (row for row in rows.values() if row.summary),
+            (row for row in rows.values() if row.summary and row.number not in faults),
             session=self.ctx.turn.manifest.session_id,
             scores=scores,
             protected=protected,
             days=self.days,
         )
-        return SourceHeaders(document, facts=facts)
+        return SourceHeaders(document, facts=facts, notices=tuple(faults.values()))
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
         chosen = [(n, plan.turn_relevance.get(str(n))) for n in plan.relevant_turns]
@@ -138,6 +142,14 @@ class PriorTurnSource(ContextSource[RankedTurn]):
         else:
             return None
         return gathered.model_copy(update={"prior_turns": tuple(turns)}), omitted
+
+    def _fault(self, number: int) -> str:
+        """Why a turn of the index cannot be read; "" for a sound one."""
+        try:
+            self.ctx.deps.turns.load(TurnKey(self.ctx.turn.key.user, number), only=ROW_FILES)
+        except (DocumentError, UnknownTurnError) as error:
+            return str(error)
+        return ""
 
     def _load_turn(self, key: TurnKey) -> Turn:
         """An earlier turn by its number; this turn and later turns are no history."""

@@ -1,7 +1,7 @@
 """`RecordFiles`: the records of one type, each as a JSON file whose path is made from the record's key."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -91,10 +91,20 @@ class RecordFiles(Generic[M]):
             if match := self._path_expression.fullmatch(blob.key):
                 yield match.groups()
 
-    def all(self, *start: str) -> Iterator[M]:
-        """The records whose keys begin with `start`, in the order of the paths; raises DocumentError for a damaged one."""
+    def all(self, *start: str, on_fault: Callable[[DocumentError], None] | None = None) -> Iterator[M]:
+        """The records whose keys begin with `start`, in the order of the paths.
+
+        A damaged one goes to `on_fault` as a DocumentError, which is raised where there is none.
+        """
         for key in self.list_keys(*start):
-            if record := self.find(*key):
+            try:
+                record = self.find(*key)
+            except DocumentError as error:
+                if on_fault is None:
+                    raise
+                on_fault(error)
+                continue
+            if record:
                 yield record
 
     def erase(self, user: str) -> int:

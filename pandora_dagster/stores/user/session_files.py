@@ -60,9 +60,9 @@ class SessionFiles:
         """
         self._files.put(record, record.user_id, session_folder(record.session_id), durable=record.state != "complete")
 
-    def records(self, user: UserId | None = None) -> Iterator[SessionRecord]:
-        """The records, by user and first turn; raises DocumentError for a damaged one."""
-        records = self._files.all(user) if user else self._files.all()
+    def records(self, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] | None = None) -> Iterator[SessionRecord]:
+        """The records, by user and first turn; a damaged one goes to `on_fault`, or is raised."""
+        records = self._files.all(*([user] if user else []), on_fault=on_fault)
         yield from sorted(records, key=lambda record: (record.user_id, record.first_turn, record.created_at, record.session_id))
 
 

@@ -92,7 +92,8 @@ def turns(
         exit_with(EXIT_USAGE, f"--state {state}: expected one of {', '.join(STATES)}")
     with app_of_existing_store(context) as app:
         faults: list[str] = []
-        listed = turn_rows(app.dependencies, user_id(user) if user else None, lambda fault: faults.append(f"pandora: left out: {fault}"))
+        shown_user = user_id(user) if user else None
+        listed = turn_rows(app.dependencies, shown_user, on_fault=lambda fault: faults.append(f"pandora: left out: {fault}"))
         rows = [row for row in listed if not state or row.state == state]
     print_notes(faults)
     if as_json:

@@ -84,14 +84,21 @@ def current_row(deps: PhaseDependencies, row: TurnRow) -> TurnRow:
 # Lists of turns: the index, verified against the documents, which are the truth.
 
 
-def turn_rows(deps: PhaseDependencies, user: UserId | None, on_fault: Callable[[DocumentError], None]) -> tuple[TurnRow, ...]:
-    """All turns, oldest first, of one user or of all. A turn without a row is read from its manifest; a damaged one goes to `on_fault`."""
+def turn_rows(
+    deps: PhaseDependencies, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] | None = None
+) -> tuple[TurnRow, ...]:
+    """All turns, oldest first, of one user or of all. A turn without a row is read from its manifest.
+
+    A damaged one goes to `on_fault` as a DocumentError, which is raised where there is none.
+    """
     indexed = {TurnKey(UserId(row.user_id), row.number): row for row in deps.index.rows(user)}
     rows: list[TurnRow] = []
     for key in deps.turns.keys(user):
         try:
             rows.append(_listed_row(deps, key, indexed.get(key)))
         except DocumentError as error:
+            if on_fault is None:
+                raise
             on_fault(error)
     return tuple(sorted(rows, key=lambda r: (r.created_at, r.user_id, r.number)))
 

@@ -238,7 +238,7 @@ class _ArchiveRun:
     def _index_turns(self, turns: Sequence[tuple[PackedTurn, Turn]], stored: _StoredBatch) -> None:
         """Index archived turns by their original texts; a row that was up to date only changes its state.
 
-        A turn whose session record is damaged is archived, and stays without a row until that is mended.
+        A turn whose session record is damaged is archived, and stays without a row until that is repaired.
         """
         # Rows last: a later run skips a turn whose row says archived.
         self._ctx.deps.calls.index_turns([(archived.key, archived.manifest.revision) for _, archived in turns])

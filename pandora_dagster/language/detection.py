@@ -45,22 +45,31 @@ def _telltale_words(language: str) -> frozenset[str]:
 def language_of(text: str) -> str:
     """ISO 639-1 code of the language that most of `text` is in; "" where no language is known by its script or stop words."""
     sample = text[:_SAMPLE_CHARACTERS]
-    return _by_script(sample) or _by_stop_words(sample, _LATIN_LANGUAGES)
+    return script_language(sample) or _by_stop_words(sample, _LATIN_LANGUAGES)
 
 
 def short_text_language(text: str) -> str:
+    """As `language_of`, for a passage or a heading; English where no language is known, or where as many words are English stop words."""
+    language = language_of(text)
+    if language in ("", "en") or any(ch.isalpha() and not ch.isascii() for ch in text):
+        return language or "en"
+    words = frozenset(word.lower() for word in _WORD.findall(text))
+    return language if len(words & stop_words(language)) > len(words & stop_words("en")) else "en"
+
+
+def question_language(text: str) -> str:
     """As `clear_language`; English where no language is clear."""
     return clear_language(text) or "en"
 
 
 def clear_language(text: str) -> str:
-    """ISO 639-1 code of the language of a question, a heading or a passage; "" where none is clearly more probable than the others.
+    """ISO 639-1 code of the language of a question; "" where none is clearly more probable than the others.
 
     A few words have too few stop words to count, so the model of py3langid decides by their letters. It is loaded for the first text whose
     stop words do not show English, because that takes 0.5 s.
     """
     sample = text[:_SAMPLE_CHARACTERS]
-    if language := _by_script(sample):
+    if language := script_language(sample):
         return language
     if _by_stop_words(sample, _LATIN_LANGUAGES) == "en":
         return "en"
@@ -80,8 +89,9 @@ def _load_identifier() -> Callable[[str], Sequence[tuple[str, float]]]:
     return identifier.rank
 
 
-def _by_script(sample: str) -> str:
-    """The language of a text in another script than Latin; "" for one in Latin script."""
+def script_language(text: str) -> str:
+    """ISO 639-1 code of the language of a text in another script than Latin; "" for one in Latin script."""
+    sample = text[:_SAMPLE_CHARACTERS]
     letters = sum(map(str.isalpha, sample))
     for script, languages in _SCRIPTS:
         if letters and len(script.findall(sample)) > _MIN_SHARE * letters:

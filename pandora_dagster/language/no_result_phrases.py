@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pandora_dagster.language.cues import negations
-from pandora_dagster.language.detection import short_text_language
+from pandora_dagster.language.detection import question_language
 
 _SUBJECT = r"(?:\"[^\"]*\"|[^\".,;:\n\d])*"
 """What was looked for: no figure, no second clause."""
@@ -59,7 +59,7 @@ def states_absence(text: str) -> bool:
 
 def no_result(question: str) -> str:
     """What an answer to `question` says where nothing was found: in its language, in English where that has no phrase here."""
-    return NO_RESULT.get(short_text_language(question), NO_RESULT["en"])
+    return NO_RESULT.get(question_language(question), NO_RESULT["en"])
 
 
 def is_no_result(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.language.detection import language_of, short_text_language
+from pandora_dagster.language.detection import language_of, question_language, short_text_language
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,12 @@ def test_the_language_of_a_text(text: str, language: str) -> None:
 )
 def test_english_where_nothing_else_is_surer(text: str, language: str) -> None:
     """Few words have few stop words, and `has` is one of Spanish too; names and numbers are of no language."""
+    assert question_language(text) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "language"), [("Ella's swimming has moved to Tuesday.", "en"), ("Was kostet das Dach?", "de"), ("LOQ 15", "en")]
+)
+def test_a_passage_is_english_where_its_stop_words_say_nothing_else(text: str, language: str) -> None:
+    """Names and records have letters of any language: only stop words count."""
     assert short_text_language(text) == language

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.language.dates import query_date_terms
-from pandora_dagster.language.detection import short_text_language
+from pandora_dagster.language.detection import question_language
 from pandora_dagster.language.quantities import WANTED_VALUES, is_time, quantities
 from pandora_dagster.language.relative_days import refers_to_past, strip_days
 from pandora_dagster.runtime.extractive.queries.content_words import content_keys
@@ -25,7 +25,7 @@ class Question:
 
     @property
     def language(self) -> str:
-        return short_text_language(self.text)
+        return question_language(self.text)
 
     @property
     def dayless_text(self) -> str:

@@ -152,3 +152,17 @@ def ends_as_question(text: str) -> bool:
 def negations(text: str) -> int:
     """How many negations occur in `text`, in any of the languages."""
     return len(_pattern(Cue.NEGATION, "").findall(text))
+
+
+_PERSONS = re.compile(
+    r"\b(?:i|me|my|we|us|our|you|your|yours|ich|mir|mich|mein\w*|wir|uns|unser\w*|du|dir|dich|dein\w*|sie|ihnen|ihr\w*"
+    r"|je|j|moi|mon|ma|mes|nous|notre|nos|tu|toi|te|vous|votre|vos|yo|mi|mí|nosotr[oa]s|nuestr[oa]s?|tú|ti|usted(?:es)?|vosotr[oa]s"
+    r"|io|noi|voi|nostr[oaei]|vostr[oaei]|ik|mij|mijn|wij|ons|onze|jij|jou|jouw|uw|eu|nós|vocês?|ja|mnie|nas|ciebie|wy|jag|mig|vi|oss|dig)\b",
+    re.IGNORECASE,
+)
+"""Personal pronouns of the first and second person, and of politeness."""
+
+
+def addresses_reader(text: str) -> bool:
+    """Whether a sentence speaks of its writer or to its reader, in any of the languages."""
+    return _PERSONS.search(text) is not None

@@ -1,7 +1,9 @@
 """Compares each statement of an answer with the text of the sources that it cites (specification 000, section 14).
 
-Compares forms: values with units, dates, names, codes, links, quotations, force and negation. Whether other words say the same is for a
-model; an answer in another language than its source is compared by its values, names and codes alone.
+Compares forms: values with units, dates, names, codes, links, quotations, force and negation. A statement is refused where it cites
+nothing, where a form is in none of its sources, and where another source says it: code can tell that. It is doubtful where the forms are
+there and the words beside them differ, where the source is in another script than the answer, or where it cites nothing, has no form and
+is negated or speaks to the reader, as an absence or an offer does. Whether the source says it is then for a model.
 """
 
 import re
@@ -14,9 +16,9 @@ from pandora_dagster.compression.verification.comparison import find_differences
 from pandora_dagster.compression.verification.forms import Form, FormKind, forms
 from pandora_dagster.compression.verification.source_evidence import MIN_POLARITY_WORDS, SourceEvidence, clauses, numbers_of
 from pandora_dagster.compression.verification.statements import Statement, StatementKind, read_statements
-from pandora_dagster.language.cues import ends_as_question, negations
+from pandora_dagster.language.cues import addresses_reader, ends_as_question, negations
 from pandora_dagster.language.dates import days, times
-from pandora_dagster.language.detection import language_of
+from pandora_dagster.language.detection import language_of, script_language
 from pandora_dagster.language.quantities import quantities
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.language.stop_words import stop_words
@@ -24,6 +26,8 @@ from pandora_dagster.language.tokens import all_words, numeral_value
 
 _MIN_COVERED_SHARE = 0.5
 """Share of a statement's content words, those of the query apart, that its sources have at least."""
+_MIN_SAID_SHARE = 0.8
+"""Share of them that another source has, which then is the one to cite."""
 _MIN_COMPARED_WORDS = 2
 """Content words below which a share says nothing."""
 _TURNING_REASONS = ("another polarity", "another force", "exchanged with each other", "another sign of its line")
@@ -39,18 +43,24 @@ MIN_CLAUSE_WORDS = 2
 """Content words with which a clause can be compared by itself."""
 _TOLERANCE = 0.006
 """How far a computed value may be from its result: it is rounded to two places."""
+_NO_EVIDENCE = SourceEvidence("")
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimVerdict:
-    """A statement of fact, the labels that it cites, and why it is refused; "" where its sources support it."""
+    """A statement of fact, the labels that it cites, and why it is refused or doubtful; "" where its sources support it."""
 
     statement: str
     labels: tuple[str, ...]
     reason: str = ""
     source: str = ""
     """What the source says of it, or says instead; "" where nothing is near."""
-    outcome: Literal["refused", "verbatim", "supported", "not compared"] = "refused"
+    outcome: Literal["refused", "doubtful", "verbatim", "supported", "not compared"] = "refused"
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model has to say if the cited source says it: code found no fault, and it is not verbatim there."""
+        return self.outcome in ("supported", "doubtful") and bool(self.labels)
 
     @property
     def row(self) -> dict[str, str]:
@@ -76,7 +86,7 @@ def judge_claims(answer: str, sources: Mapping[str, str], *, query: str = "", is
     only values, names and codes are claims. A statement that cites a source whose text is not given is not compared.
     """
     language = _language_among(answer, [*map(language_of, sources.values()), language_of(query), language_of(answer)])
-    judge = _Judge(sources, query, language, is_greeting=is_greeting)
+    judge = _Judge(answer, sources, query, language, is_greeting=is_greeting)
     return tuple(verdict for statement in read_statements(answer, language) if (verdict := judge.verdict(statement)) is not None)
 
 
@@ -87,8 +97,9 @@ def _language_among(answer: str, languages: Sequence[str]) -> str:
 
 
 class _Judge:
-    def __init__(self, sources: Mapping[str, str], query: str, language: str, *, is_greeting: bool) -> None:
+    def __init__(self, answer: str, sources: Mapping[str, str], query: str, language: str, *, is_greeting: bool) -> None:
         self._sources, self._language, self._is_greeting = sources, language, is_greeting
+        self._script = script_language(answer)
         self._query = SourceEvidence(query)
         self._stated = SourceEvidence(" ".join(s for s in sentences(query, language) if not ends_as_question(s)))
         self._texts: dict[tuple[str, ...], SourceEvidence] = {}
@@ -106,14 +117,22 @@ class _Judge:
         if not any(f.is_content for f in statement_forms) or (not statement.labels and self._repeats_user(statement_forms)):
             return None
         if not statement.labels:
-            return ClaimVerdict(statement.text, (), "states a fact and cites no source")
+            may_claim_nothing = negations(statement.text) > 0 or addresses_reader(statement.text)
+            has_forms = self._unknown_values(statement, statement_forms, _NO_EVIDENCE)
+            outcome = "doubtful" if may_claim_nothing and not has_forms else "refused"
+            return ClaimVerdict(statement.text, (), "states a fact and cites no source", outcome=outcome)
         if not labels:
             return ClaimVerdict(statement.text, statement.labels, outcome="not compared")
         if evidence.quotes(statement.text):
             return ClaimVerdict(statement.text, statement.labels, outcome="verbatim")
         cited = ", ".join(f"[{label}]" for label in statement.labels)
-        if fault := next(self._faults(statement, statement_forms, evidence, cited), None):
-            return ClaimVerdict(statement.text, statement.labels, *fault)
+        if fault := next(self._missing_forms(statement, statement_forms, evidence, cited), None):
+            return ClaimVerdict(statement.text, statement.labels, *fault, "refused" if evidence.script == self._script else "doubtful")
+        if right_label := self._source_that_says(statement, statement_forms, evidence):
+            reason = f"{cited} does not say this, [{right_label}] does"
+            return ClaimVerdict(statement.text, statement.labels, reason, self._sources_text(right_label, statement_forms))
+        if doubt := next(self._doubts(statement, statement_forms, evidence, cited), None):
+            return ClaimVerdict(statement.text, statement.labels, *doubt, "doubtful")
         near = evidence.nearest_units(statement_forms)[:_MAX_SHOWN_UNITS]
         passage = "\n".join(evidence.index.units[order].text for order in sorted(near))
         return ClaimVerdict(statement.text, statement.labels, source=passage, outcome="supported")
@@ -138,6 +157,8 @@ class _Judge:
         other_forms = [
             f for f in statement_forms if f.is_hard and f.text != "I" and not any(m.start < f.end and f.start < m.end for m in moments)
         ]
+        if not evidence.is_comparable_in(self._language):
+            other_forms = [f for f in other_forms if f.kind is not FormKind.NAME]
         missing = [f for f in other_forms if not evidence.has(f, self._language) and not self._query.has(f, self._language)]
         unknown_forms = [
             f for f in missing if not _is_counted(f, statement) and not _is_computed(f, statement_forms, missing, self._language)
@@ -147,18 +168,41 @@ class _Judge:
         }
         return [unknown_at[start] for start in sorted(unknown_at)]
 
-    def _faults(
+    def _missing_forms(
         self, statement: Statement, statement_forms: Sequence[Form], evidence: SourceEvidence, cited: str
     ) -> Iterator[tuple[str, str]]:
+        """What the cited sources do not have: values, dates, names, codes, quotations; and the nearest text."""
         near = evidence.nearest_units(statement_forms)
         if unknown := self._unknown_values(statement, statement_forms, evidence):
             yield f"{', '.join(unknown)}: not in {cited}", evidence.nearest_text(near)
         for quotation in _QUOTATION.findall(statement.text):
             if not evidence.quotes(quotation) and not self._query.quotes(quotation):
                 yield f'the quotation "{_shorten(quotation)}" is not in {cited}', evidence.nearest_text(near)
+
+    def _source_that_says(self, statement: Statement, statement_forms: Sequence[Form], evidence: SourceEvidence) -> str:
+        """The label of another source that has nearly all of a statement's words, where the cited ones lack half of them; "" for none."""
+        words = self._own_words(statement_forms)
+        if len(words) < _MIN_COMPARED_WORDS or _covered_share(words, evidence) >= _MIN_COVERED_SHARE:
+            return ""
+        others = {label: _covered_share(words, self._evidence((label,))) for label in self._sources if label not in statement.labels}
+        return next((label for label, share in others.items() if share >= _MIN_SAID_SHARE), "")
+
+    def _own_words(self, statement_forms: Sequence[Form]) -> list[Form]:
+        """The words and names of a statement that the query does not have."""
+        return [f for f in statement_forms if f.kind in (FormKind.WORD, FormKind.NAME) and not self._query.has_word(f)]
+
+    def _sources_text(self, label: str, statement_forms: Sequence[Form]) -> str:
+        evidence = self._evidence((label,))
+        return evidence.nearest_text(evidence.nearest_units(statement_forms))
+
+    def _doubts(
+        self, statement: Statement, statement_forms: Sequence[Form], evidence: SourceEvidence, cited: str
+    ) -> Iterator[tuple[str, str]]:
+        """What differs beside the forms that the sources have: most words, what a value is of, negation or force."""
         if not evidence.is_comparable_in(self._language):
             return
-        words = [f for f in statement_forms if f.kind in (FormKind.WORD, FormKind.NAME) and not self._query.has_word(f)]
+        near = evidence.nearest_units(statement_forms)
+        words = self._own_words(statement_forms)
         missing_words = [f for f in words if not evidence.has_word(f)]
         if len(words) >= _MIN_COMPARED_WORDS and len(missing_words) > (1 - _MIN_COVERED_SHARE) * len(words):
             yield f"{cited} has nothing of: {', '.join(f.text for f in missing_words)}", evidence.nearest_text(near)
@@ -217,6 +261,10 @@ def _misplaced_values(
         rival = evidence.rival_value(form, statement_forms, words, holders)
         if rival is not None:
             yield f"value {form.text}: the source has {rival[0]} in its place", rival[1]
+
+
+def _covered_share(words: Sequence[Form], evidence: SourceEvidence) -> float:
+    return sum(map(evidence.has_word, words)) / len(words)
 
 
 def _is_counted(form: Form, statement: Statement) -> bool:

@@ -11,7 +11,7 @@ from pandora_dagster.compression.verification.unit_index import UnitIndex
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.cues import negations
 from pandora_dagster.language.dates import Moment, days, month_number, times
-from pandora_dagster.language.detection import language_of
+from pandora_dagster.language.detection import language_of, script_language
 from pandora_dagster.language.quantities import Quantity, is_currency, quantities, spellings
 from pandora_dagster.language.tokens import numeral_value
 
@@ -42,6 +42,11 @@ class SourceEvidence:
         self.text, self.language = text, language_of(text)
         self.lower = text.casefold()
         self._clauses: dict[int, list[tuple[str, tuple[Form, ...]]]] = {}
+
+    @cached_property
+    def script(self) -> str:
+        """The language of a text in another script than Latin; "" for Latin."""
+        return script_language(self.text)
 
     @cached_property
     def index(self) -> UnitIndex:

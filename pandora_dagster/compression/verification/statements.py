@@ -6,9 +6,10 @@ introduces it, and an introduction that cites nothing those of the lines that it
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 
 from pandora_dagster.documents.citations import citation_spans, cited_labels
 from pandora_dagster.documents.units.unit import Unit, UnitKind
@@ -58,7 +59,7 @@ def read_statements(answer: str, language: str) -> tuple[Statement, ...]:
     cited_by_unit = {unit.order: cited_labels(unit.text) for unit in units if unit.kind not in _SILENT}
     _join_bare_citations(units, cited_by_unit)
     _cite_stretches(units, cited_by_unit)
-    introduced = {u.order: [o.order for o in units if u.order in o.needs and o.kind in _LISTED] for u in units if _is_introduction(u)}
+    introduced = {u.order: _introduced_lines(u, units) for u in units if _is_introduction(u)}
     labels_by_unit = dict(cited_by_unit)
     for order, lines in introduced.items():
         if cited_by_unit[order]:
@@ -123,6 +124,14 @@ def without_citations(text: str) -> str:
         parts.append(text[at:start].rstrip())
         at = end
     return "".join((*parts, text[at:])).strip()
+
+
+def _introduced_lines(introduction: Unit, units: Sequence[Unit]) -> list[int]:
+    """The lines that need an introduction, or else those of the list or table that follows it, by their order."""
+    if needing := [unit.order for unit in units if introduction.order in unit.needs and unit.kind in _LISTED]:
+        return needing
+    following = takewhile(lambda unit: unit.kind in _LISTED or unit.kind is UnitKind.HEADER, units[introduction.order + 1 :])
+    return [unit.order for unit in following if unit.kind in _LISTED]
 
 
 def _is_introduction(unit: Unit) -> bool:

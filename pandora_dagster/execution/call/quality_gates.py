@@ -86,7 +86,8 @@ def confidence_gate(parsed: object, threshold: float) -> GateVerdict:
 def evidence_gate(
     parsed: object, recipe: Recipe, sources: Iterable[Source], *, intent: str = "", query: str = "", texts: Mapping[str, str] | None = None
 ) -> GateVerdict:
-    """Whether every citation names a source of the call, and in a prose answer every statement of fact cites one that supports it.
+    """Whether every citation names a source of the call, and each value, date, name, code and quotation of a prose answer is cited and in
+    the source that it cites. Doubtful statements pass: validation judges them.
 
     `texts` is the text under each label; a label that it does not have is not compared.
     """
@@ -98,8 +99,8 @@ def evidence_gate(
             "evidence_required", False, f"answer: cites {_format_labels(unknown_labels)}: expected only what was given: {expected}"
         )
     claims = judge_claims(str(parsed), texts or {}, query=query, is_greeting=intent == "greeting") if recipe.output_format.is_prose else ()
-    refused = [claim for claim in claims if claim.reason]
-    others = [claim for claim in claims if not claim.reason]
+    refused = [claim for claim in claims if claim.outcome == "refused"]
+    others = [claim for claim in claims if claim.outcome != "refused"]
     rows = tuple(claim.row for claim in (*refused, *others)[:_MAX_ROWS])
     if refused:
         remainder = f"; and {len(refused) - _MAX_SHOWN_CLAIMS} more" if len(refused) > _MAX_SHOWN_CLAIMS else ""

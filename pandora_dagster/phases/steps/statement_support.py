@@ -1,7 +1,7 @@
 """Whether the sources say what an answer says, by a model: each statement beside the passage that it cites (specification 000, section 14).
 
-Code compared values, names, dates, quotations and negation before (`judge_claims`). A statement that is verbatim in its source needs no
-model.
+Code compared values, names, dates, quotations and negation before (`judge_claims`): what it refuses never comes here, what it finds
+doubtful does. A statement that is verbatim in its source needs no model.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ async def unsupported_statements(ctx: PhaseContext, answer: str, sources: Mappin
     """
     claims = judge_claims(answer, sources, query=ctx.query, is_greeting=ctx.analysis().intent == "greeting")
     issues: list[str] = []
-    for batch in _batches(ctx, [claim for claim in claims if claim.outcome == "supported" and claim.source]):
+    for batch in _batches(ctx, [claim for claim in claims if claim.needs_model]):
         pairs = InputDocument("pairs", statement_pairs([(claim.source, claim.statement) for claim in batch]))
         try:
             result = await ctx.ask(MEANING, (pairs,), query="")

@@ -49,7 +49,6 @@ STRUCTURE = {
     "session_facts.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
     "session_history.py": {"t.form == 'rolled up'"},
     "size_limits.py": {"text.endswith(_ANSWER_LINK)", "name != 'total'"},
-    "statement_support.py": {"claim.outcome == 'supported'"},
     "tool_findings.py": {"shape.fullmatch(name)"},
     "visit_source.py": {"'title' in chosen", "cited_path.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
 }

@@ -68,7 +68,7 @@ class TokenUsage:
 
 
 def token_usage(calls: Sequence[CallRecord]) -> TokenUsage:
-    prompt = sum(call.spent.prompt or call.tokens.prompt + call.tokens.input for call in calls)
+    prompt = sum(call.spent.prompt or (call.tokens.prompt + call.tokens.input) for call in calls)
     output = sum(call.spent.output or call.tokens.output for call in calls)
     return TokenUsage(prompt, output, sum(call.spent.cached for call in calls))
 

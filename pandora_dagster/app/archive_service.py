@@ -13,12 +13,12 @@ from pandora_dagster.archive.archive_selection import ArchiveSelection, last_due
 from pandora_dagster.archive.day_verification import MAX_ROWS, archived_turns
 from pandora_dagster.archive.day_verification import verify_days as verify_archived_days
 from pandora_dagster.archive.level_runs import LevelContext, LevelRules
-from pandora_dagster.archive.level_runs import OnRow as OnLevel
+from pandora_dagster.archive.level_runs import OnRow as OnLevelRow
 from pandora_dagster.archive.original_retention import OnTurn, prune
 from pandora_dagster.archive.session_narratives import PHASE as SESSIONS
-from pandora_dagster.archive.session_narratives import missing_turns, summarize_sessions, user_sessions
+from pandora_dagster.archive.session_narratives import narrative_faults, summarize_sessions, user_sessions
 from pandora_dagster.archive.turn_archival import ArchiveContext, ArchiveRules
-from pandora_dagster.archive.user_digests import digest_users, missing_narratives
+from pandora_dagster.archive.user_digests import digest_faults, digest_users
 from pandora_dagster.contracts.archive_records import ArchivedDay, ArchiveReport
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
@@ -30,7 +30,7 @@ from pandora_dagster.settings import process_environment
 
 
 def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") -> LevelContext:
-    """The context of the summary levels; `quiet_days` replaces PANDORA_ARCHIVE_AFTER_DAYS, `run_id` is the Dagster run."""
+    """The context of the summary levels; `quiet_days` without activity replace PANDORA_ARCHIVE_AFTER_DAYS, `run_id` is the Dagster run."""
     settings = app.settings
     days = settings.archive_after_days if quiet_days is None else quiet_days
     rules = LevelRules(zone=settings.zone, quiet_days=days, concurrency=settings.archive_concurrency)
@@ -40,7 +40,7 @@ def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") ->
 _MIN_TURNS_FOR_WORKERS = 256
 """For fewer turns the start of worker processes takes longer than they save."""
 _MIN_TOKENS_FOR_WORKERS = 10_000
-"""In a run of fewer turns, only texts from this size on, of some seconds and more, have a worker process and so a time limit."""
+"""In a smaller run, texts from this size on go to a worker, which has a time limit; shorter ones take only seconds in this process."""
 
 
 def open_archive(app: App, *, after_days: int | None = None, run_id: str = "") -> ArchiveContext:
@@ -90,15 +90,15 @@ class ArchiveService:
     def archive(self, selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow) -> ArchiveReport:
         """Archive the selected turns. Raises StoreError.
 
-        Worker processes compress the texts, unless a model does: from 256 turns on all of them, else those of 10,000 tokens and more. There
-        is one per spare processor, at most PANDORA_ARCHIVE_CONCURRENCY. A text that takes longer than ten minutes stays whole."""
-        work = archive_turns(selected, ctx, on_row=on_row)
+        Worker processes compress the texts, unless a model does: from 256 turns on all of them, if a processor is spare, else those of
+        10,000 tokens and more. There is one per spare processor, at least one and at most PANDORA_ARCHIVE_CONCURRENCY. A text that takes a
+        worker longer than ten minutes stays whole."""
         spare = min(spare_processor_count(), ctx.rules.concurrency)
         min_tokens = 0 if spare and len(selected.due) >= _MIN_TURNS_FOR_WORKERS else _MIN_TOKENS_FOR_WORKERS
         pool = CompressionWorkerPool(max(spare, 1), ctx.deps.counter, print_notice, process_environment(), min_tokens=min_tokens)
         try:
             with self.app.compression.engine.using_compressor(pool):
-                return self.app.run(work)
+                return self.app.run(archive_turns(selected, ctx, on_row=on_row))
         finally:
             pool.close()
 
@@ -117,20 +117,21 @@ class ArchiveService:
         return f"http://127.0.0.1:{port}/lineage/{quote(document, safe=':/')}" if port else ""
 
     def subjects(self, days: Collection[date], *, by_user: bool) -> dict[date, frozenset[LevelSubject]]:
-        """The sessions, or with `by_user` the users, with turns archived on these days, or whose last turn is of one of these days: their
-        day is over, whether or not that turn is archived."""
+        """Day -> the sessions, or with `by_user` the users, that have an archived turn of that day. A session that has archived turns also
+        counts on the day of its last turn, archived or not."""
         requested_days = set(days)
         by_day: dict[date, set[LevelSubject]] = {}
         for user in self.app.turns.users():
             for session, turns in self.app.dependencies.index.sessions(user).items():
-                archived = {self._day(turn.last_activity) for turn in turns if turn.state == TurnState.ARCHIVED}
-                last = {max(day for turn in turns if (day := self._day(turn.last_activity)))} if archived - {None} else set[date]()
-                for day in archived | last:
-                    if day and day in requested_days:
-                        by_day.setdefault(day, set()).add(LevelSubject(user, "" if by_user else session))
+                dated_turns = [(day, turn) for turn in turns if (day := self._day(turn.last_activity))]
+                session_days = {day for day, turn in dated_turns if turn.state == TurnState.ARCHIVED}
+                if session_days:
+                    session_days.add(max(day for day, _ in dated_turns))
+                for day in session_days & requested_days:
+                    by_day.setdefault(day, set()).add(LevelSubject(user, "" if by_user else session))
         return {day: frozenset(subjects) for day, subjects in by_day.items()}
 
-    def update_level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevel) -> LevelReport:
+    def update_level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevelRow) -> LevelReport:
         """Bring `session_summaries` or `user_digests` of these subjects up to date. Raises StoreError."""
         ctx = open_levels(self.app, run_id=run_id)
         ordered = sorted(subjects, key=lambda subject: (subject.user, subject.session))
@@ -145,9 +146,9 @@ class ArchiveService:
         for subject in sorted(subjects, key=lambda subject: (subject.user, subject.session)):
             try:
                 if subject.session:
-                    faults = missing_turns(ctx, subject, sessions(subject.user).get(subject.session, ()))
+                    faults = narrative_faults(ctx, subject, sessions(subject.user).get(subject.session, ()))
                 else:
-                    faults = missing_narratives(ctx, subject.user)
+                    faults = digest_faults(ctx, subject.user)
             except DocumentError as error:
                 faults = (str(error),)
             yield from (f"{subject}: {fault}" for fault in faults)

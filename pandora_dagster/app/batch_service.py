@@ -36,7 +36,7 @@ class BatchService:
     app: App
 
     @property
-    def inbox(self) -> QueryFiles:
+    def query_files(self) -> QueryFiles:
         return self.app.records.query_files
 
     @property
@@ -53,33 +53,34 @@ class BatchService:
         Raises InputError for an unreadable file, StoreError, ConfigurationError where a server has another model.
         """
         batch, rows = self._run(path, day, on_begin, on_row)
-        return BatchRun(batch, rows, self.inbox.keep_rejected(path, batch.rejected))
+        return BatchRun(batch, rows, self.query_files.keep_rejected(path, batch.rejected))
 
     def run_waiting(self, name: str, day: str, *, on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
         """Run a file of the inbox and move it to `done/<day>/`, its rejected lines beside it; a batch begun before keeps its day."""
-        batch, rows = self._run(self.inbox.path(name), day, on_begin, on_row)
-        return BatchRun(batch, rows, self.inbox.finish(name, batch.day, batch.digest, batch.rejected))
+        batch, rows = self._run(self.query_files.path(name), day, on_begin, on_row)
+        return BatchRun(batch, rows, self.query_files.finish(name, batch.day, batch.digest, batch.rejected))
 
-    def identity(self, name: str) -> tuple[str, str]:
+    def digest_and_day(self, name: str) -> tuple[str, str]:
         """The digest of a file of the inbox, and its day: the day on which its batch began, else today."""
-        digest = query_file_digest(self.inbox.read(self.inbox.path(name)))
+        digest = query_file_digest(self.query_files.read(self.query_files.path(name)))
         begun_batch = self._batches.find(digest)
         return digest, begun_batch.day if begun_batch else self.today()
 
     def waiting(self, day: str) -> tuple[str, ...]:
         """The files of the inbox that belong to this day."""
-        return tuple(file.name for file in self.inbox.files() if self.identity(file.name)[1] == day)
+        return tuple(file.name for file in self.query_files.files() if self.digest_and_day(file.name)[1] == day)
 
     def of_day(self, day: str) -> tuple[tuple[Batch, tuple[BatchRow, ...]], ...]:
         """The batches that began on this day, and the states of their lines."""
         return tuple((batch, batch_rows(batch, self.app.dependencies)) for batch in self._batches.of_day(day))
 
     def _run(self, path: Path, day: str, on_begin: OnBegin, on_row: OnRow) -> tuple[Batch, tuple[BatchRow, ...]]:
-        data = self.inbox.read(path)
+        data = self.query_files.read(path)
         self.app.verify_models()
-        batch = open_batch(self._context(), data, digest=query_file_digest(data), file=path.name, day=day or self.today())
+        context = self._context()
+        batch = open_batch(context, data, digest=query_file_digest(data), file=path.name, day=day or self.today())
         on_begin(batch)
-        return batch, self.app.run(run_batch(batch, self._context(), on_row=on_row))
+        return batch, self.app.run(run_batch(batch, context, on_row=on_row))
 
     def _context(self) -> BatchContext:
         runtime = self.app.runtime

@@ -40,9 +40,10 @@ _OUTCOME_ORDER = (
     Outcome.MUTATED,
     Outcome.INVENTED,
 )
+"""The order of the verdicts in an answer, which clients may rely on."""
 _FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str, "original": str}
 _OPTIONAL = frozenset({"type", "query", "original"})
-_JSON_START = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[{\[\"])")
+_JSON_START = re.compile(r"\s*(?=\{\s*[\"}]|\[\s*[{\[\"])")
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 _BINARY_TEST_BYTES = 8_192
 """Bytes that are searched for a zero byte, the mark of a binary file."""
@@ -64,7 +65,7 @@ class CompressionTask:
     """The document's name: determines its type, and is the target of references to the whole text."""
 
     def request(self) -> CompressionRequest:
-        """The compression; raises InputError for an unknown type."""
+        """The request to compress it; raises InputError for an unknown type."""
         kind = content_type_named(self.type)
         return CompressionRequest(self.text, self.name, kind, self.original, self.query, target=self.target_tokens)
 
@@ -87,10 +88,10 @@ def compress_text(
 
     `type` is a content type of specification 000, section 22, detected where it is empty. Where `text` is a compression already, `original`
     is what was compressed first: verdicts are about its facts, over any number of generations, and critical ones that `text` lost are put
-    back. The answer has `id`, `text` (None where no sound text fits),
-    `tokens`, `facts` (`total` and a number for each verdict), `kept` (the kept facts), `missing` (the statements that hold a lost fact),
-    `changed` (the mutated or invented ones), `left_out` (the units of the text that are not in the result) and `halted` (None, or the
-    reason).
+    back. The answer has `id`, `text` (None where no sound text fits), `tokens`, `facts` (`total` and a number for each verdict), `kept`
+    (the kept facts), `missing` (the statements that hold a lost fact), `changed` (the mutated or invented ones), `left_out` (the units of
+    the text that are not in the result) and `halted` (None, or the reason).
+
     Raises InputError for a target under 1 or an unknown type, HaltError where a configured model cannot be reached.
     """
     with open_compressor(settings or load_settings(process_environment())) as compress_task:
@@ -112,7 +113,7 @@ def open_compressor(settings: Settings) -> Generator[Compressor]:
 
 def answer_lines(lines: bytes, compress_task: Compressor, *, where: str) -> Generator[dict[str, Any]]:
     """One answer for each line, in order. An invalid line has one too: its number as `line`, no text, no facts, and the error as
-    `halted`. Raises InputError, before the first answer, where `lines` is not text."""
+    `halted`. Raises InputError, before the first answer, where `lines` looks binary."""
     if b"\0" in lines[:_BINARY_TEST_BYTES]:
         raise InputError(f"{where}: a binary file: expected UTF-8 text with one JSON object a line")
     rows = lines.removeprefix(codecs.BOM_UTF8).split(b"\n")
@@ -183,7 +184,7 @@ def _refusal(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
     return {"id": answer.pop("id"), "line": number, **answer}
 
 
-def count_tokens(text: str, settings: Settings) -> int:
+def count_tokens(text: str) -> int:
     """Tokens of a text, as targets count them."""
     return open_counter().count(text)
 
@@ -193,7 +194,7 @@ def broken_json_line(text: str) -> int | None:
     position = 0
     while start := _JSON_START.match(text, position):
         try:
-            _, position = _DECODER.raw_decode(text, start.end() - len(start.group().lstrip()))
+            _, position = _DECODER.raw_decode(text, start.end())
         except json.JSONDecodeError as error:
             return text.count("\n", 0, error.pos) + 1
         except (ValueError, RecursionError):

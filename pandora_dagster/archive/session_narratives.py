@@ -58,7 +58,7 @@ def user_sessions(ctx: LevelContext) -> Callable[[str], Mapping[str, tuple[TurnA
     return lru_cache(maxsize=1)(ctx.deps.index.sessions)
 
 
-def missing_turns(ctx: LevelContext, subject: LevelSubject, turns: Sequence[TurnActivity]) -> tuple[str, ...]:
+def narrative_faults(ctx: LevelContext, subject: LevelSubject, turns: Sequence[TurnActivity]) -> tuple[str, ...]:
     """Faults of the check `sources_linked` at this level, a sentence each: archived turns without a link, links to missing or changed
     entries.
 

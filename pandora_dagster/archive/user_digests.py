@@ -74,7 +74,7 @@ async def digest_users(ctx: LevelContext, users: Iterable[UserId] | None = None,
     return await run_subjects(subjects, lambda subject: _digest_user(subject, ctx), ctx, phase=PHASE, on_row=on_row)
 
 
-def missing_narratives(ctx: LevelContext, user: UserId) -> tuple[str, ...]:
+def digest_faults(ctx: LevelContext, user: UserId) -> tuple[str, ...]:
     """Faults of the check `sources_linked` at this level, a sentence each: parts that the digest lacks, links that are out of date.
 
     Parts that wait for the trigger of specification 003 are not reported. Raises DocumentError.

@@ -102,13 +102,13 @@ class CompressionReport:
     tokens_before: int
     tokens_after: int
     counts: Mapping[str, int]
-    """`total`, and a number for each outcome of a fact."""
+    """`total`, and a number for each verdict on a fact."""
     facts: tuple[Mapping[str, str], ...]
     """Rows `outcome`, `rank`, `kind`, `fact`, `reason`; facts that were not kept first."""
     before: str
     after: str
     verdicts: tuple[GateVerdict, ...]
-    """The three checks: `no_fact_changed`, `within_budget`, `is_a_summary`."""
+    """The three checks: `no_fact_changed`, `within_budget`, `is_a_summary`. The verdicts on facts are `outcome` in `facts`."""
     deferred: str = ""
     """Why a model did not compress every part that it would have compressed (decision 7, docs/decisions/07-levels-link-every-fact.md)."""
     recipe_version: str = ""
@@ -125,9 +125,9 @@ class CompressionReport:
 
 @dataclass(frozen=True, slots=True)
 class CompressionResult:
-    """A text within its budget; unchanged where `report` is None and `halted` empty.
+    """What became of a text: it fitted and is unchanged (`report` None, `halted` empty), it was compressed (`report`), or it is too large.
 
-    `halted` says why a text that is too large is returned unchanged: no sound text fits the budget. No fact is lost then.
+    In the last case `halted` says why: no sound text fits the budget. The text is returned unchanged, so that no fact is lost.
     """
 
     text: str

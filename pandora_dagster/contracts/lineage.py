@@ -132,7 +132,7 @@ class LineageEdge(StrictModel):
     """One row of the table: `child` was made from `parent`."""
 
     user_id: str
-    """The owner of both documents."""
+    """The user of both documents."""
     parent: str
     child: str
     relation: Relation

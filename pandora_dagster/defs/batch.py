@@ -163,7 +163,7 @@ def _run_requests(names: list[str], instance: dg.DagsterInstance, night: BatchRe
     if instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNFINISHED_STATUSES)):
         return
     for name in names:
-        digest, day = night.open().identity(name)
+        digest, day = night.open().digest_and_day(name)
         earlier_runs = instance.get_runs_count(dg.RunsFilter(tags={"pandora/batch": digest}))
         if earlier_runs < _MAX_RUNS_PER_FILE:
             key = f"{digest}:{earlier_runs + 1}" if earlier_runs else digest

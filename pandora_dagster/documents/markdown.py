@@ -30,10 +30,10 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 _PACK_LINE = re.compile(
-    rf"^(?=={{5}}|[^\S\n]*[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): |Speakers: |\[\d{{1,4}}\] Turn \d+ \()", re.MULTILINE
+    rf"^(?=[=]{{5}}|[^\S\n]*[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): |Speakers: |\[\d{{1,4}}\] Turn \d+ \()", re.MULTILINE
 )
-"""The beginnings of lines that a prompt pack writes itself: source headers, section leads of a turn, the speakers' line, the first line of
-a quoted turn."""
+"""The beginnings of lines that a prompt pack writes itself: source headers, number and title before a quoted section, the speakers'
+line, the first line of a quoted turn."""
 
 
 def escape_pack_lines(text: str) -> str:

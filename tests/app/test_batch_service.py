@@ -44,9 +44,9 @@ def test_rejected_lines_survive_a_kill_before_the_file_is_moved(batching, tmp_pa
         batching.run_waiting("q.jsonl", DAY)
     (rejected,) = done.glob("*.rejected.jsonl")
     before = rejected.read_bytes()
-    assert [waiting.name for waiting in batching.inbox.files()] == ["q.jsonl"]
+    assert [waiting.name for waiting in batching.query_files.files()] == ["q.jsonl"]
     ran = batching.run_waiting("q.jsonl", DAY)
     assert ran.rejected == rejected and rejected.read_bytes() == before and json.loads(before)["line"] == 2
-    assert not batching.inbox.files() and len(list(done.iterdir())) == 2 + others
+    assert not batching.query_files.files() and len(list(done.iterdir())) == 2 + others
     assert rejected.with_name(rejected.name.replace(".rejected", "")).read_text().endswith('{"query": 7}\n')
     assert len(list((tmp_path / "users" / "me" / "turns").glob("turn_*"))) == 1

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pandora_dagster.app import open_levels
-from pandora_dagster.archive.session_narratives import missing_turns, summarize_sessions
-from pandora_dagster.archive.user_digests import digest_users, missing_narratives
+from pandora_dagster.archive.session_narratives import narrative_faults, summarize_sessions
+from pandora_dagster.archive.user_digests import digest_faults, digest_users
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
 from pandora_dagster.contracts.ids import SessionId, user_id
 from pandora_dagster.contracts.user.summary_levels import LevelSubject
@@ -58,4 +58,4 @@ def proved(app, ctx):
     """Everything that speaks against sources_linked."""
     users = app.turns.users()
     sessions = [(LevelSubject(user, s), stands) for user in users for s, stands in app.dependencies.index.sessions(user).items()]
-    return [f for one in sessions for f in missing_turns(ctx, *one)] + [f for user in users for f in missing_narratives(ctx, user)]
+    return [f for one in sessions for f in narrative_faults(ctx, *one)] + [f for user in users for f in digest_faults(ctx, user)]

@@ -65,7 +65,7 @@ def tick(graph, batches, instance, cursor):
 def test_a_days_queries_become_turns(graph, batches, instance, tmp_path):
     """The run takes what waits for its day; table, counts and the check tell of every line; the file moves under its day."""
     put(tmp_path, "q.jsonl", QUERIES, "not a query\n")
-    today = batches.open().identity("q.jsonl")[1]
+    today = batches.open().digest_and_day("q.jsonl")[1]
     result = run(graph, instance, today)
     assert result.success
     (made,) = result.asset_materializations_for_node(ASSET)
@@ -90,7 +90,7 @@ def test_a_days_queries_become_turns(graph, batches, instance, tmp_path):
 def test_a_second_run_of_the_day_tells_the_same_and_asks_nothing(graph, batches, instance, tmp_path):
     """The day's table stays whole when another file of the day has come."""
     put(tmp_path, "q.jsonl", QUERIES[:1])
-    today = batches.open().identity("q.jsonl")[1]
+    today = batches.open().digest_and_day("q.jsonl")[1]
     run(graph, instance, today)
     put(tmp_path, "r.jsonl", QUERIES[1:])
     put(tmp_path, "q.jsonl", QUERIES[:1])
@@ -120,7 +120,7 @@ def test_a_file_that_does_not_wait_fails_with_a_sentence(graph, batches, instanc
 def test_the_check_fails_where_a_line_has_no_end(graph, batches, instance, tmp_path):
     """A turn whose documents are damaged is neither answered nor halted with an intervention."""
     put(tmp_path, "q.jsonl", QUERIES)
-    today = batches.open().identity("q.jsonl")[1]
+    today = batches.open().digest_and_day("q.jsonl")[1]
     run(graph, instance, today)
     (tmp_path / "users" / "ann" / "turns" / "turn_000002" / "turn.json").write_text("{")
     result = run(graph, instance, today)
@@ -137,7 +137,7 @@ def test_a_file_begins_when_two_ticks_find_it_alike(graph, batches, instance, tm
     requests, cursor = tick(graph, batches, instance, cursor)
     assert requests == []
     requests, _ = tick(graph, batches, instance, cursor)
-    digest, today = batches.open().identity("q.jsonl")
+    digest, today = batches.open().digest_and_day("q.jsonl")
     (request,) = requests
     assert (request.run_key, request.partition_key) == (digest, today)
     assert request.run_config["ops"] == {ASSET: {"config": {"file": "q.jsonl"}}}
@@ -160,7 +160,7 @@ def test_files_begin_one_after_the_other(graph, batches, instance, tmp_path):
 def test_a_file_whose_run_was_killed_is_taken_up_again_but_not_for_ever(graph, batches, instance, tmp_path):
     """Dagster starts nothing twice under one key: each try has its own, and after three a user has to look."""
     put(tmp_path, "q.jsonl", QUERIES)
-    digest, _ = batches.open().identity("q.jsonl")
+    digest, _ = batches.open().digest_and_day("q.jsonl")
     _, cursor = tick(graph, batches, instance, None)
     keys = []
     for number in range(4):
@@ -183,7 +183,7 @@ def test_days_follow_the_settings():
 def test_the_turns_of_a_batch_are_turns_like_others(graph, batches, instance, tmp_path):
     """They can be shown, resumed and searched as any other."""
     put(tmp_path, "q.jsonl", QUERIES)
-    run(graph, instance, batches.open().identity("q.jsonl")[1])
+    run(graph, instance, batches.open().digest_and_day("q.jsonl")[1])
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
     assert app.turns.manifest(TurnKey.parse("ann:turn_000001")).state is TurnState.SAVED
     assert app.search.messages("oak desk", user="ann", budget_tokens=500).results

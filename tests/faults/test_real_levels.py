@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.app import open_app, open_levels
-from pandora_dagster.archive.session_narratives import missing_turns, summarize_sessions
-from pandora_dagster.archive.user_digests import digest_users, missing_narratives
+from pandora_dagster.archive.session_narratives import narrative_faults, summarize_sessions
+from pandora_dagster.archive.user_digests import digest_faults, digest_users
 from pandora_dagster.contracts.user.summary_levels import LevelSubject
 from pandora_dagster.settings import load_settings
 from tests.archive.archived_store import archived
@@ -28,11 +28,11 @@ def test_real_conversations_are_all_in_narratives_and_digests(tmp_path):
     second = asyncio.run(digest_users(ctx, on_row=rows.append))
     assert not first.failed and not second.failed and not first.stopped and not second.stopped
     for user in app.turns.users():
-        assert missing_narratives(ctx, user) == ()
+        assert digest_faults(ctx, user) == ()
         assert [
             fault
             for s, stands in app.dependencies.index.sessions(user).items()
-            for fault in missing_turns(ctx, LevelSubject(user, s), stands)
+            for fault in narrative_faults(ctx, LevelSubject(user, s), stands)
         ] == []
     assert all(part.tokens <= 200 for user in app.turns.users() for n in ctx.levels.narratives(user) for part in n.parts)
     narrated = [row for row in rows if row.subject.session]

@@ -76,7 +76,7 @@ def _compress_file(
         print_line(answer["text"])
     if broken := broken_json_line(task.text):
         print_note(f"pandora: {file}: broken JSON from line {broken} on: read as text")
-    print_note(_summary(answer, count_tokens(task.text, settings)))
+    print_note(_summary(answer, count_tokens(task.text)))
     for name in ("changed", "missing") if answer["text"] is not None else ():
         if shown := [shorten_line(fact, _MAX_CHARACTERS) for fact in answer[name][:_MAX_FACTS]]:
             more = len(answer[name]) - len(shown)

@@ -1,15 +1,13 @@
 """How much a reader needs each unit: a linear model over general features, fitted by `benchmarks/fit_salience.py`."""
 
 import math
-from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
 from pydantic import BaseModel
 
-from pandora_dagster.compression.salience.text_reading import TextReading, tokenized
+from pandora_dagster.compression.salience.text_reading import TextReading
 from pandora_dagster.compression.salience.unit_features import unit_features
-from pandora_dagster.documents.units.unit import Unit
 
 _MIN_SCORE = 0.02
 
@@ -26,7 +24,7 @@ class LinearModel(BaseModel, frozen=True):
 
 
 class SalienceTable(BaseModel, frozen=True):
-    """Two models: a unit is needed at one third, and a unit is needed at one sixth as well."""
+    """Two models: a unit is needed in a text shortened to one third; a unit is also needed in one shortened to one sixth."""
 
     needed: LinearModel
     needed_most: LinearModel
@@ -40,13 +38,8 @@ def shipped_table() -> SalienceTable:
     return SalienceTable.model_validate_json(files("pandora_dagster.compression.salience").joinpath("salience_table.json").read_bytes())
 
 
-def salience(units: Sequence[Unit], language: str) -> list[float]:
-    """A score for each unit, 1 on average over the units that are no context."""
-    return reading_salience(tokenized(tuple(units), language))
-
-
 def reading_salience(reading: TextReading, table: SalienceTable | None = None) -> list[float]:
-    """As `salience`, of units with their tokens; `table` is the shipped one where none is given."""
+    """A score for each unit, 1 on average over the units that are no context; `table` is the shipped one where none is given."""
     table = table or shipped_table()
     scores: list[float] = []
     for features in unit_features(reading):

@@ -24,7 +24,7 @@ _MIN_TABLE_ROWS = 4
 _END_DECAY = 8
 """How fast `start` and `end` fall off: to a third after an eighth of the units."""
 _MAX_ANSWER_UNITS = 2
-"""Units at the end of a message whose question the first units of the next one answer."""
+"""A question among so many last units of a message is answered by as many first units of the next."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PIECE = re.compile(r"\w+|[^\w\s]")
 Features = dict[str, float]
@@ -80,24 +80,26 @@ def _document(reading: TextReading, orders: list[int]) -> _Document:
         for key in {t.key for t in unit_tokens}:
             holders[key].append(i)
     rarity = {key: math.log((len(units) + 1) / len(where)) for key, where in holders.items()}
-    vectors = [_unit_vector({k: n * rarity[k] for k, n in Counter(t.key for t in unit_tokens).items()}) for unit_tokens in tokens]
+    vectors = [_normalized({k: n * rarity[k] for k, n in Counter(t.key for t in unit_tokens).items()}) for unit_tokens in tokens]
     centre: dict[str, float] = defaultdict(float)
     for key, value in chain.from_iterable(vector.items() for vector in vectors):
         centre[key] += value
+    message_starts = _span_starts(units, lambda a, b: a.message != b.message or a.speaker != b.speaker)
+    run_starts = _span_starts(units, lambda a, b: a.message != b.message or a.kind != b.kind or b.kind is UnitKind.HEADING)
     return _Document(
-        units,
-        tokens,
-        sum(map(len, tokens)) / len(tokens),
-        tuple(cues(u.text, reading.language) for u in units),
-        holders,
-        vectors,
-        _unit_vector(centre),
-        next((i for i, u in enumerate(units) if u.kind is UnitKind.HEADING), 0),
-        _row_rarity(units, tokens),
-        message_starts := _span_starts(units, lambda a, b: a.message != b.message or a.speaker != b.speaker),
-        Counter(message_starts),
-        run_starts := _span_starts(units, lambda a, b: a.message != b.message or a.kind != b.kind or b.kind is UnitKind.HEADING),
-        Counter(run_starts),
+        units=units,
+        tokens=tokens,
+        mean_tokens=sum(map(len, tokens)) / len(tokens),
+        cues=tuple(cues(u.text, reading.language) for u in units),
+        holders=holders,
+        vectors=vectors,
+        centre=_normalized(centre),
+        title=next((i for i, u in enumerate(units) if u.kind is UnitKind.HEADING), 0),
+        row_rarity=_row_rarity(units, tokens),
+        message_starts=message_starts,
+        message_sizes=Counter(message_starts),
+        run_starts=run_starts,
+        run_sizes=Counter(run_starts),
     )
 
 
@@ -117,7 +119,7 @@ def _row_rarity(units: Sequence[Unit], tokens: Sequence[Sequence[Token]]) -> dic
     return rarity
 
 
-def _unit_vector(values: dict[str, float]) -> dict[str, float]:
+def _normalized(values: dict[str, float]) -> dict[str, float]:
     norm = math.sqrt(sum(v * v for v in values.values())) or 1.0
     return {k: v / norm for k, v in values.items()}
 
@@ -189,7 +191,7 @@ def _asks(d: _Document, i: int) -> bool:
 
 
 def _similarity(d: _Document, i: int) -> Features:
-    """Likeness to title, text and the most similar unit before and after, and the number of units with a rare key in common."""
+    """Likeness to title, text and the most similar unit before and after, and how many units, itself included, have a rare key of it."""
     alike: dict[int, float] = defaultdict(float)
     for key, value in d.vectors[i].items():
         if len(d.holders[key]) <= _MAX_ALIKE_HOLDERS:

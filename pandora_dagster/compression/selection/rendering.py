@@ -17,13 +17,16 @@ def render(units: Sequence[Unit], kept: Collection[int], earlier: Mapping[int, S
     """The kept units as text. `earlier`: what earlier compressions left out before each unit."""
     page = _Page(earlier or {})
     for unit in table_order(units):
-        page.write(unit) if unit.order in kept else page.skip(unit)
+        if unit.order in kept:
+            page.write(unit)
+        else:
+            page.skip(unit)
     return page.text(len(units))
 
 
 def table_order(units: Sequence[Unit]) -> list[Unit]:
     """The units in order, but the rows of a table follow its header, wherever they were."""
-    first_of_table: dict[int, int] = {}
+    first_of_table: dict[int, int] = {}  # the key is computed in order: the first unit of a table gives the place of all
     return sorted(units, key=lambda u: first_of_table.setdefault(u.block, u.order) if u.kind in _TABLE_KINDS else u.order)
 
 
@@ -82,12 +85,16 @@ class _Page:
         if unit.kind is UnitKind.HEADER and unit.text.startswith("|") and "\n" not in unit.text:
             self._lines.append("|" + "---|" * (unit.text.strip().strip("|").count("|") + 1))
 
-    def text(self, end: int) -> str:
+    def text(self, unit_count: int) -> str:
         """All lines, an empty one at each gap. A count is of what is left out since the count before it; the last one also counts what
-        follows it, and is alone on a line only behind a table of Markdown, which it would break."""
-        self._recall(end)
+        follows it, and is alone on a line only behind a table of Markdown, which it would break.
+
+        `unit_count`: where earlier omissions after the last unit are listed.
+        """
+        self._recall(unit_count)
         self._close_fence(self._before)
         if self._uncounted and not self._gaps and self._lines and not self._lines[self._block_start].startswith("|"):
+            # only units after the last line are left out: their count goes before the last block, without an empty line, as a gap of 0 says
             self._gaps[self._block_start] = 0
         last_gap = max(self._gaps, default=-1)
         to_count = written = 0

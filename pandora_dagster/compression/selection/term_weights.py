@@ -1,8 +1,8 @@
 """What the units of a text say, as terms with weights, and which terms a talk has to keep before others.
 
 A term is a kind and a key: `(VALUE, "9 €")`, `(WORD, "ferri")`. Its weight depends on its kind and on how many units have it: a word that
-is said often is what the text is about, an exact value that is everywhere distinguishes nothing. In a record of a talk, such as the
-result of a tool, a term counts less where no message mentions it.
+is said often is what the text is about, an exact value that is everywhere distinguishes nothing. In a row of a talk, such as the result
+of a tool, a term counts more where a message mentions it, and less where none does.
 """
 
 import math
@@ -18,13 +18,13 @@ RECORD_KINDS = frozenset((UnitKind.ROW, UnitKind.LOG, UnitKind.CODE, UnitKind.HU
 EXACT_KINDS = frozenset((TokenKind.VALUE, TokenKind.CODE))
 """Kinds of tokens that are only right letter by letter."""
 _BASE_WEIGHTS = {TokenKind.WORD: 0.5, TokenKind.NAME: 1.0, TokenKind.VALUE: 6.0, TokenKind.CODE: 2.0}
-"""Compared on labelled documents: shares of the needed units that a text of one sixth and one third holds."""
+"""Chosen on labelled documents: by the share of the needed units in texts shortened to a sixth and to a third."""
 _FREQUENCY_GAIN = 0.5
 """What a word or name gains, as a share of its weight, for each e-fold of the units that have it."""
 _FREQUENCY_LOSS = 0.15
-"""What a value or code loses in the same way for each further unit."""
+"""By how much each further unit raises the divisor of the weight of a value or code."""
 _MENTIONED_SHARE = 0.8
-"""Share of the weight of a record in a talk that depends on a mention."""
+"""What a term of a row in a talk loses of its weight without a mention; the newest mention adds twice that share."""
 _HALF_LIFE_MESSAGES = 6
 """Messages after which a mention weighs half: the record that is in hand comes before those of earlier requests."""
 _OLDEST_MENTION, _ASSISTANT_MENTION = 0.05, 0.7
@@ -41,6 +41,7 @@ def weighted_terms(reading: TextReading) -> list[dict[Term, float]]:
     for unit, terms in zip(reading.units, weighted, strict=True):
         if unit.message and unit.kind is UnitKind.ROW:
             terms |= {(kind, key): weight * _mention_factor(key, mentioned) for (kind, key), weight in terms.items()}
+            # no weight of its own: `mandatory_terms` gives it one
             terms |= {_row_scoped_term(term, unit): 0.0 for term in list(terms) if term[0] is TokenKind.CODE}
     return weighted
 
@@ -57,7 +58,7 @@ def _weight(term: Term, holders: int) -> float:
 
 
 def mentions(reading: TextReading) -> dict[str, float]:
-    """The keys that people and calls mention, each with the weight of its newest mention, up to 1; tools mention nothing."""
+    """The keys that people and calls mention, each with the weight of its newest mention, up to 1; tools and records mention nothing."""
     newest: dict[str, float] = {}
     last_message = max((u.message for u in reading.units), default=0)
     for unit, tokens in zip(reading.units, reading.tokens, strict=True):
@@ -76,8 +77,9 @@ def _recency(unit: Unit, last_message: int) -> float:
 def mandatory_terms(reading: TextReading) -> dict[Term, float]:
     """What a talk keeps before anything else, with its weight; {} for other texts.
 
-    With tools: the values and codes of calls and results that people or calls mention, which the next call needs, those of the newest
-    results that are no table (`833.0`, an error), and what a user says exactly. Without tools: all values, codes and names.
+    With results of tools: the values and codes of calls and results that people or calls mention, which the next call needs; those of
+    results that are no table (`833.0`, an error), newer ones with more weight; and the values, codes and names that a user says. Where
+    that gives no term of a tool: all values, codes and names of the talk.
     """
     last_message = max((u.message for u in reading.units), default=0)
     if not last_message:
@@ -91,8 +93,9 @@ def mandatory_terms(reading: TextReading) -> dict[Term, float]:
     for unit, tokens in zip(reading.units, reading.tokens, strict=True):
         terms = [(t.kind, t.key) for t in tokens if t.kind is not TokenKind.WORD and t.key not in speakers]
         of_conversation |= dict.fromkeys(terms, 1.0)
-        if unit.kind in (UnitKind.ROW, UnitKind.CALL) or is_tool(unit):
-            own_weight = 0.0 if unit.kind in (UnitKind.ROW, UnitKind.CALL) else _recency(unit, last_message)
+        is_row_or_call = unit.kind in (UnitKind.ROW, UnitKind.CALL)
+        if is_row_or_call or is_tool(unit):
+            own_weight = 0.0 if is_row_or_call else _recency(unit, last_message)
             weights = {t: max(own_weight, mentioned.get(t[1], 0.0)) for t in terms if t[0] in EXACT_KINDS}
             needed = {t: weight for t, weight in weights.items() if weight}
             of_tools |= needed

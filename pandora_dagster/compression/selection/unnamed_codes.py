@@ -25,7 +25,7 @@ class UnnamedCode:
 
 
 def unnamed_codes(reading: TextReading, kept: Collection[int], mandatory: Mapping[Term, float]) -> list[UnnamedCode]:
-    """The codes with digits of the units that are left out, those of most mandatory weight first."""
+    """The codes with digits of the units that are left out; first those of most weight in `mandatory`, the terms to keep first."""
     kept_keys = {t.key for order in kept for t in reading.tokens[order]}
     codes: dict[str, tuple[float, UnnamedCode]] = {}
     for unit, tokens in zip(reading.units, reading.tokens, strict=True):

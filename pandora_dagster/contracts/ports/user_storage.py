@@ -1,4 +1,4 @@
-"""Ports of the stores of one user: memory, sources, facts, sessions and summaries. `stores.user` implements them."""
+"""Ports of what is stored of one user, implemented in `stores.user`, and of its erasure, implemented mostly in `stores.erasure`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -97,7 +97,7 @@ class FactStore(Protocol):
         ...
 
     def consent(self, user: UserId, *, at: str, after_turn: int) -> Profile:
-        """Create an empty profile, or return the existing one."""
+        """Create an empty profile, to which facts up to `after_turn` are never added, or return the existing one."""
         ...
 
     def erase_profile(self, user: UserId, *, after_turn: int) -> int:
@@ -132,7 +132,7 @@ class Sessions(Protocol):
 
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None: ...
     def begin(self, record: SessionRecord) -> SessionRecord:
-        """Writes the record unless one is stored; returns what is stored now (two imports at once share its numbers)."""
+        """Writes the record unless one is stored; returns what is stored now (two imports at once share its turn numbers)."""
         ...
 
     def save(self, record: SessionRecord) -> None: ...
@@ -144,11 +144,11 @@ class Sessions(Protocol):
 class Continuations(Protocol):
     """The places at which clients that name no session continue, by the hash of the conversation so far."""
 
-    def offer(self, user: UserId, conversation: str, continuation: Continuation) -> None:
-        """A request that begins with `conversation` may go on at `continuation`. Raises StoreError."""
+    def offer(self, user: UserId, conversation_hash: str, continuation: Continuation) -> None:
+        """A request whose conversation so far has this hash may go on at `continuation`. Raises StoreError."""
         ...
 
-    def claim(self, user: UserId, conversation: str) -> Iterator[Continuation]:
+    def claim(self, user: UserId, conversation_hash: str) -> Iterator[Continuation]:
         """The places that were offered. Each is given once, also where several processes claim; a damaged one is dropped."""
         ...
 
@@ -187,9 +187,17 @@ class TraceScrubber(Protocol):
 
     @property
     def user(self) -> str: ...
-    def found_in(self, data: bytes) -> bool: ...
-    def scrub(self, text: str) -> str: ...
-    def names_user(self, text: str) -> bool: ...
+    def found_in(self, data: bytes) -> bool:
+        """Whether the data contains a trace, in any case."""
+        ...
+
+    def scrub(self, text: str) -> str:
+        """The text with a mark in place of each trace."""
+        ...
+
+    def names_user(self, text: str) -> bool:
+        """Whether the text contains the user's id; other traces do not count."""
+        ...
 
 
 class Eraser(Protocol):
@@ -205,9 +213,9 @@ class Eraser(Protocol):
         ...
 
     def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
-        """Erase what is the user's alone, and every trace in what belongs to several users; returns notices for the others.
+        """Erase what is the user's alone, and every trace in what belongs to several users.
 
-        A second call completes an interrupted one. Raises StoreError.
+        Returns what other users have to know, a sentence each. A second call completes an interrupted one. Raises StoreError.
         """
         ...
 
@@ -271,11 +279,11 @@ class RecordFolder(Protocol):
         ...
 
     def erase_rows(self, traces: TraceScrubber) -> None:
-        """Delete the user's rows from all tables; in all others every trace is replaced."""
+        """Delete the user's rows from all tables; in the remaining rows every trace is replaced."""
         ...
 
     def erase_texts(self, traces: TraceScrubber) -> None:
-        """Delete lines with a trace from captured output and any other file."""
+        """Delete lines with a trace from captured output and any other file that is no database, and files whose name has one."""
         ...
 
     def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:

@@ -61,12 +61,12 @@ def archive_asset() -> dg.AssetsDefinition:
     def archived_turns(
         context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:
-        keys = sorted(date.fromisoformat(key) for key in context.partition_keys)
+        dates = sorted(date.fromisoformat(key) for key in context.partition_keys)
         service = archive.open()
         try:
-            report = service.run(keys, run_id=context.run.run_id, on_row=_Progress(context))
-            remove_turn_partitions(context.instance, service.archived(keys))
-            days = list(_day_results(context, service, keys))
+            report = service.run(dates, run_id=context.run.run_id, on_row=_Progress(context))
+            remove_turn_partitions(context.instance, service.archived(dates))
+            days = list(_day_results(context, service, dates))
         except PandoraError as error:
             raise failure(ASSET, error) from error
         if report.stopped:
@@ -90,9 +90,9 @@ class _Progress:
             self._context.log.info(f"{self._finished_turns} turns finished")
 
 
-def _day_results(context: dg.AssetExecutionContext, service: ArchiveService, keys: Sequence[date]) -> Iterator[ArchivedDay]:
+def _day_results(context: dg.AssetExecutionContext, service: ArchiveService, dates: Sequence[date]) -> Iterator[ArchivedDay]:
     """Yield each day after adding its metadata to the run; only its sums and verdicts stay in memory."""
-    for day in service.verify_days(keys):
+    for day in service.verify_days(dates):
         context.add_asset_metadata(day_metadata(day, service), asset_key=ASSET, partition_key=day.day.isoformat())
         yield day
 

@@ -92,7 +92,9 @@ PHASE_CHECKS = {
     "relevant_source": "At least one relevant source was found; without one the turn goes on with an empty context.",
     "no_fact_changed": "The session's summary changed and invented no fact, and links every turn that it covers.",
 }
-"""The checks that phases judge themselves."""
+"""The checks that phases judge themselves. `no_fact_changed` is also a gate of compressions: no phase may have both."""
+_UNUSED = {COMPRESSION_CHECK: "nothing was compressed", **dict.fromkeys(PHASE_CHECKS, "nothing to judge")}
+"""What a check says that had nothing to judge."""
 WARNING_CHECKS = frozenset({"confidence_threshold", "sources_linked", "caches_fresh", "relevant_source"})
 """Checks that never stop a turn; the others are blocking."""
 
@@ -104,7 +106,8 @@ def check_names(spec: PhaseSpec, recipes: PhaseRecipes) -> tuple[str, ...]:
 
 
 def _can_compress(spec: PhaseSpec, recipes: PhaseRecipes) -> bool:
-    """Whether the phase writes or reads sections that grow, as the section that it writes or its recipes' inputs say (000, section 25).
+    """Whether the phase writes or reads sections that grow, as the section that it writes or its recipes' inputs say (specification 000,
+    section 25).
 
     The phases before them read the query and bounded lists of headers.
     """
@@ -185,9 +188,9 @@ def _verdicts(report: PhaseReport) -> dict[str, _Verdict]:
 
 
 def _description(check: str, recipes: PhaseRecipes) -> str:
-    thresholds = sorted({t for r in recipes.main if (t := r.recipe.quality_gates.confidence_threshold) is not None})
     if check != "confidence_threshold":
         return ({COMPRESSION_CHECK: _COMPRESSION_DESCRIPTION} | GATE_DESCRIPTIONS | PHASE_CHECKS)[check]
+    thresholds = sorted({t for r in recipes.main if (t := r.recipe.quality_gates.confidence_threshold) is not None})
     return f"{GATE_DESCRIPTIONS[check]} Threshold: {' or '.join(f'{t:g}' for t in thresholds)}."
 
 
@@ -214,10 +217,6 @@ def _check_result(report: PhaseReport, check: str, verdict: _Verdict | None) -> 
         severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
         metadata=metadata,
     )
-
-
-_UNUSED = {COMPRESSION_CHECK: "nothing was compressed", **dict.fromkeys(PHASE_CHECKS, "nothing to judge")}
-"""What a check says that had nothing to judge."""
 
 
 def _document_row(row: Mapping[str, Any]) -> dg.TableRecord:

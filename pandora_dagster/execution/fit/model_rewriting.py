@@ -51,7 +51,7 @@ class Chunk:
 class ModelRewriting:
     """Rewrites one text by calls of a compression recipe.
 
-    `call`: the request that all its calls share; `meaning`: the recipe that judges what they wrote.
+    `call`: the request that all its rewriting calls share; `meaning`: the recipe that judges what they wrote.
     """
 
     def __init__(self, calls: CompressionCalls, call: CallRequest, loaded: LoadedRecipe, counter: TokenMeasure, meaning: str) -> None:
@@ -75,14 +75,14 @@ class ModelRewriting:
         return PieceTexts(text, methods.count("model"), methods.count("structure"), unchecked)
 
     def _chunks(self, contract: CompressionContract) -> Sequence[Chunk]:
-        """Chunks for one call each; none where the text would take too many calls."""
+        """Chunks for one call each; none where the text is so large that it would take too many calls."""
         budget, text = self._loaded.recipe.token_budget, contract.request.text
-        hint_tokens = self._counter.count("; ".join(contract.request.preserve))
-        input_tokens = budget.input - FRAME_TOKENS - hint_tokens - self._counter.count(self._call.query)
+        preserve_tokens = self._counter.count("; ".join(contract.request.preserve))
+        input_tokens = budget.input - FRAME_TOKENS - preserve_tokens - self._counter.count(self._call.query)
         tokens = self._counter.count(text)
         share = contract.request.target / max(1, tokens)
         size = max(_MIN_CHUNK_TOKENS, min(input_tokens, int(budget.output * _OUTPUT_SHARE / share)))
-        if tokens > 2 * MAX_CALLS * size:
+        if tokens > 2 * MAX_CALLS * size:  # then half of the text alone takes more than MAX_CALLS calls
             return ()
         return split_text(text, size=size, count=self._counter.count, target=contract.request.target)
 
@@ -125,7 +125,8 @@ class ModelRewriting:
 
 
 def split_text(text: str, *, size: int, count: TokenCountFunction, target: int = 0) -> tuple[Chunk, ...]:
-    """`text` in chunks of at most `size` tokens where it has borders; each verbatim stretch for `target` is a chunk of its own."""
+    """`text` in chunks of at most `size` tokens where it has borders; each stretch that stays verbatim is a chunk of
+    its own (`target` decides whether the newest section is one)."""
     chunks: list[Chunk] = []
     for stretch in stretches_within(text, target, count):
         if stretch.is_fixed:
@@ -136,7 +137,7 @@ def split_text(text: str, *, size: int, count: TokenCountFunction, target: int =
 
 
 def _split_at_borders(text: str, size: int, count: TokenCountFunction) -> Iterator[str]:
-    """Paragraphs and whole fences; paragraphs over `size` as lines, lines over `size` as sentences."""
+    """Paragraphs and whole fences; paragraphs over `size` as lines, lines over `size` as sentences unless they are JSON."""
     for paragraph in _paragraphs(text):
         if count(paragraph) <= size or paragraph.lstrip().startswith(("```", "~~~")):
             yield paragraph
@@ -178,14 +179,15 @@ def _text_chunk(text: str, tokens: int, size: int) -> Chunk:
 
 MAX_STATEMENTS = 8
 """Statements in one call; each rewritten chunk has one call, and its further statements stay unchecked."""
-MAX_CALLS_PER_TEXT = 12
+MAX_MEANING_CALLS = 12
+"""Calls of one text that judge meaning; `MAX_CALLS` bounds those that rewrite."""
 
 
 class MeaningCheck:
-    """Asks a model for verdicts on rewritten statements, at most `MAX_CALLS_PER_TEXT` times."""
+    """Asks a model for verdicts on rewritten statements, at most `MAX_MEANING_CALLS` times."""
 
     def __init__(self, calls: CompressionCalls, recipe: str, site: CallSite) -> None:
-        self._calls, self._recipe, self._site, self._remaining_calls = calls, recipe, site, MAX_CALLS_PER_TEXT
+        self._calls, self._recipe, self._site, self._remaining_calls = calls, recipe, site, MAX_MEANING_CALLS
 
     async def verdicts(self, statements: Sequence[Statement]) -> tuple[str, ...]:
         """`same`, `changed` or `unclear` for each statement, in order; `unclear` also where no model judged it.

@@ -20,7 +20,7 @@ from pandora_dagster.phases.core.halt_interventions import open_intervention
 
 Answer = TypeVar("Answer", bound=BaseModel)
 _LINE_END = re.compile("[\x85\u2028\u2029]")
-"""Line separators beside the control characters, which JSON escapes."""
+"""Line separators that JSON does not escape: NEL, LINE SEPARATOR and PARAGRAPH SEPARATOR."""
 _SCHEMA_HINT = "compare the recipe's output_schema with the shipped one: it accepts an answer that the phase cannot read"
 
 
@@ -93,7 +93,7 @@ class PhaseContext:
         query: str | None = None,
         is_streamed: bool = False,
     ) -> CallResult:
-        """Run `recipe` (for a stem: the one of the turn's mode) over this turn's documents.
+        """Run `recipe`, in its variant for the turn's mode where it has one, over this turn's documents.
 
         `query`: replaces the user's words in the pack. `is_streamed`: the listener receives the answer while it is written.
         """
@@ -170,7 +170,7 @@ class PhaseContext:
         return InputDocument("query_analysis.json", as_json(analysis.model_dump(mode="json", exclude=repeated)))
 
     def halt(self, kind: InterventionType, message: str, *, hint: str) -> HaltError:
-        """The HALT of a phase that rejects its last call's answer; its intervention is stored."""
+        """The HALT to raise in a phase that rejects its last call's answer; its intervention is stored."""
         call = self.results[-1].record if self.results else None
         intervention = open_intervention(self.deps, self.phase, self.turn.manifest, kind, message, hint=hint, call=call)
         return HaltError(message, intervention_id=intervention.id, hint=hint)

@@ -1,4 +1,4 @@
-"""Knowledge notes as a source (specification 004, section 13). A long note is compressed for the query."""
+"""The user's notes as a source: the "forever memory" of specification 004, section 13. A long note is compressed for the query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ from pandora_dagster.phases.gather.source_text import (
 )
 
 NOTE_HEADER_TOKENS = 400
-"""Tokens of the headers. Specification 004, section 7.1, sets none for notes: they take what the turn headers leave of the prompt."""
+"""Tokens of the headers, at most. Specification 004, section 7.1, sets none for notes; the turn headers leave so many of the prompt."""
 NOTE_TOKENS = 800
 """Tokens of one note as SYNTHESIS reads it."""
 _LINK_SHARE = 0.3
@@ -58,7 +58,7 @@ class NoteSource(ContextSource[Note]):
         answer_field="forever_knowledge",
         document="forever_memory",
         heading="===== FOREVER MEMORY (Persistent Knowledge) =====",
-        priority=1e9,
+        priority=1e9,  # after memory, research and visits
     )
 
     def headers(self, query: SourceQuery) -> SourceHeaders:
@@ -68,8 +68,9 @@ class NoteSource(ContextSource[Note]):
         matches = {match.name: match for match in listing.matches}
         link_scores: dict[str, float] = {}
         for header in listing.headers:
-            for link in header.links if header.name in matches else ():
-                link_scores[_link_name(link)] = max(link_scores.get(_link_name(link), 0.0), _LINK_SHARE * matches[header.name].score)
+            if match := matches.get(header.name):
+                for name in map(_link_name, header.links):
+                    link_scores[name] = max(link_scores.get(name, 0.0), _LINK_SHARE * match.score)
         offered: list[Header] = []
         for header in listing.headers:
             match = matches.get(header.name)

@@ -74,8 +74,8 @@ class ExtractiveRuntime:
         return self._prompt_tokens(pack)
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
-        """The answer for `pack.role`; raises ModelRejectedError for a role it does not know. Takes milliseconds, so no time-out is kept,
-        and the answer is sent in one piece."""
+        """The answer for `pack.role`; raises ModelRejectedError for an unknown role and for a pack with images. It takes milliseconds:
+        `timeout_s` is ignored, and the answer is sent in one piece."""
         role = ROLES.get(pack.role)
         if role is None:
             raise ModelRejectedError(

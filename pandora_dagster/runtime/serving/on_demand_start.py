@@ -40,7 +40,7 @@ class OnDemandStart:
                 return
             self._request_start(endpoint)  # requested again, since a start may have failed in between
 
-    def _check_statuses(self, endpoint: Endpoint, statuses: "dict[str, ServerStatus] | None") -> None:
+    def _check_statuses(self, endpoint: Endpoint, statuses: dict[str, ServerStatus] | None) -> None:
         """Raise RuntimeUnreachableError where no `pandora serve` runs for the server, or starts it no more."""
         if statuses is None or endpoint.name not in statuses:
             raise RuntimeUnreachableError(

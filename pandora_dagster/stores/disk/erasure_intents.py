@@ -31,14 +31,14 @@ class ErasureIntents:
         self._files = RecordFiles(root, f"{FOLDER}/{{user}}.json", ErasureIntent, expected="an erasure's intent")
 
     @contextmanager
-    def beginning(self, user: UserId) -> Generator[None]:
+    def keeping_erasure_out(self, user: UserId) -> Generator[None]:
         """Hold the shared lock while a new turn or record of a user is written; raises StoreError while the user is being erased."""
         user_id(user)  # a bad id is refused before anything is written
         with self._hold_start_lock(fcntl.LOCK_SH):
-            self.refuse(user)
+            self.refuse_erased_user(user)
             yield
 
-    def refuse(self, user: UserId) -> None:
+    def refuse_erased_user(self, user: UserId) -> None:
         """Raises StoreError while the user is being erased."""
         if self.has_intent(user):
             raise StoreError(f"user {user}: is being erased: expected a user who is not", hint=f"finish it with: pandora forget {user}")
@@ -86,12 +86,12 @@ class ErasureIntents:
             make_folder(self.folder)
             descriptor = os.open(self.folder / _START_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            self._wait(descriptor, mode)
+            self._acquire(descriptor, mode)
             yield
         finally:
             os.close(descriptor)
 
-    def _wait(self, descriptor: int, mode: int) -> None:
+    def _acquire(self, descriptor: int, mode: int) -> None:
         """Lock the open file, LOCK_SH or LOCK_EX; raises StoreError after `wait_s` seconds."""
         deadline = time.monotonic() + self._wait_s
         while True:

@@ -16,7 +16,7 @@ _POLL_S = 0.01
 
 @contextmanager
 def file_lock(path: Path, *, what: str, seconds: float) -> Generator[None]:
-    """Hold the lock file at `path`; raises StoreError where another process holds it longer than `seconds`."""
+    """Hold the lock file at `path`; raises StoreError where another holder keeps it longer than `seconds`."""
     lock = FileLock(path, timeout=seconds, poll_interval=_POLL_S)
     with disk_errors(path, "cannot lock"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,13 +48,13 @@ class _FileLease:
     """A held lock. Its fencing number, one more for each lease that asks for it, is stored beside the lock file in `<lock>.number`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path.with_name(f"{path.name}.number")
+        self._number_file = path.with_name(f"{path.name}.number")
         self._number = 0
 
     def number(self) -> int:
         if not self._number:
-            with disk_errors(self._path, "cannot read"):
-                text = self._path.read_text() if self._path.exists() else "0"
+            with disk_errors(self._number_file, "cannot read"):
+                text = self._number_file.read_text() if self._number_file.exists() else "0"
             self._number = int(text) + 1
-            write_atomic(self._path, f"{self._number}\n".encode())
+            write_atomic(self._number_file, f"{self._number}\n".encode())
         return self._number

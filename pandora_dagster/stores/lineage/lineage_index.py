@@ -1,7 +1,8 @@
 """The lineage index: which document was made from which, as rows in one DuckDB file.
 
-A row is an edge from a parent document to its child, such as from an original to its compressed document. An archival run writes rows in
-batches. Only the search for the rows to replace grows with the index: it scans one column.
+A row is an edge from a parent document to its child, such as from an original to its compressed document. The owner of a row is the turn,
+narrative or digest that its child belongs to. An archival run writes rows in batches. Only the search for the rows to replace grows with
+the index: it scans one column.
 """
 
 import json
@@ -127,7 +128,8 @@ class LineageIndexWriter:
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
         """Replace the rows of these turns in one transaction; what is not written is added by the next rebuild.
 
-        False where the index was locked too long or the disk refused.
+        False where a later attempt may succeed: the index was locked too long, or the disk refused. True does not say that
+        rows were written.
         """
         with self._reporting_once() as errors:
             texts = self._texts()

@@ -1,7 +1,7 @@
 """The lineage rows of one turn: what its documents were made from. Pure.
 
 The rows are derived from the turn as it was written, which is in its folder while it is active and in its cold object once it is archived:
-the same documents give the same rows. A recorded turn was made elsewhere, and has rows only of its archival.
+the same documents give the same rows. A recorded turn was made elsewhere: it has rows only once it is archived, and none of citations.
 """
 
 import re
@@ -36,6 +36,7 @@ Span = tuple[int, int]
 def claims_of(body: str, labels: Iterable[str]) -> tuple[str, ...]:
     """The sentences and table cells in lines that cite one of `labels`, without the list of references."""
     cited = set(labels)
+    # the space: `[n]:` at the start of a line, which `cited_labels` reads as no citation, cites here
     lines = (line for line in body.split(f"### {REFERENCES_TITLE}")[0].split("\n") if cited & set(cited_labels(f" {line}")))
     claims = (_LINE_PREFIX.sub("", _CITATION.sub("", claim).strip()) for line in lines for claim in _CLAIM_BORDER.split(line) if claim)
     return tuple(dict.fromkeys(claim.replace("\\|", "|") for claim in claims if len(claim) >= _MIN_CLAIM_CHARACTERS))
@@ -74,7 +75,8 @@ def _words(text: str) -> Iterator[str]:
 TOOL_RESULTS = "toolresults.md"
 _LINKED_STATES = (TurnState.SAVED, TurnState.CLARIFY, TurnState.ARCHIVED)
 _VERDICTS = ("kept", "equal", "recoverable", "dropped_by_rule", "mutated", "missing", "invented")
-_CITING_SECTIONS = (2, 4, ANSWER_SECTION)
+_TOOL_SECTION = 4
+_CITING_SECTIONS = (2, _TOOL_SECTION, ANSWER_SECTION)
 TokenCounter = Callable[[str], int]
 DocumentReader = Callable[[DocumentId, str], str | None]
 """`(document, at)` -> the text of a turn's document as it was at that time; None where it cannot be read."""
@@ -167,8 +169,9 @@ class _TurnEdges:
         for phase in self.manifest.phases:
             for row in _report_rows(phase, "facts", "compressions"):
                 rows.setdefault(str(row.get("document", "")), []).append(row)
-        for number, section in ((s.number, s) for s in self.document.sections):
-            document_names = {4: (TOOL_RESULTS,), ANSWER_SECTION: (RESPONSE_FILE,)}.get(number, ())
+        for section in self.document.sections:
+            number = section.number
+            document_names = {_TOOL_SECTION: (TOOL_RESULTS,), ANSWER_SECTION: (RESPONSE_FILE,)}.get(number, ())
             for name in (*document_names, f"section_{number}_whole.md"):
                 if name in rows and (text := self.original.files.get(name)) is not None:
                     yield self._edge(
@@ -201,17 +204,18 @@ class _TurnEdges:
         """The rows from cited sources to sections, with the passages where they can be identified."""
         if self.manifest.recorded:
             return
-        sources = {s.label: s.path for number in (4, 2) for s in source_references(self.document.body(number))}
+        # section 2 decides where both list a label
+        sources = {s.label: s.path for number in (_TOOL_SECTION, 2) for s in source_references(self.document.body(number))}
         for number in _CITING_SECTIONS:
             section, body = self.document.section(number), self.document.body(number)
-            labels_by_source: dict[str, list[str]] = {}
-            for label in cited_labels(body) if section else ():
+            if section is None:
+                continue
+            labels_by_source: dict[DocumentId, list[str]] = {}
+            for label in cited_labels(body):
                 if (source := DocumentId.of_source(self.manifest.user_id, sources.get(label, ""))) is not None:
-                    labels_by_source.setdefault(str(source), []).append(label)
+                    labels_by_source.setdefault(source, []).append(label)
             for parent, labels in labels_by_source.items():
-                yield from self._citation_edges(
-                    DocumentId.parse(parent), number, sha(section.text if section else ""), claims_of(body, labels)
-                )
+                yield from self._citation_edges(parent, number, sha(section.text), claims_of(body, labels))
 
     def _citation_edges(self, parent: DocumentId, number: int, child_sha: str, claims: tuple[str, ...]) -> Iterator[LineageEdge]:
         text = self.read_document(parent, self.written_at) if parent.turn else None
@@ -226,7 +230,7 @@ class _TurnEdges:
                 span=span,
             )
 
-    def _edge(self, relation: Relation, **fields: Any) -> LineageEdge:  # fields of an Edge: str, int, a span, verdicts
+    def _edge(self, relation: Relation, **fields: Any) -> LineageEdge:  # fields of a LineageEdge: str, int, a span, verdicts
         return LineageEdge.model_validate({"user_id": self.manifest.user_id, "relation": relation, "at": self.written_at, **fields})
 
 

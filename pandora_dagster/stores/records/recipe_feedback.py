@@ -41,7 +41,7 @@ class CorrectionFiles:
             said=redact(text),
             at=iso(now),
         )
-        with ErasureIntents(self._root).beginning(key.user):
+        with ErasureIntents(self._root).keeping_erasure_out(key.user):
             if not path_inside(self._root, Layout(self._root).turn(key)).is_dir():
                 raise UnknownTurnError(f"{key}: the turn was deleted: expected a turn that `pandora turns` lists")
             return self._files.put(correction, key.user, correction_id)
@@ -62,7 +62,7 @@ class RecipeTestFiles:
     def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
         """Store a test and return its path; raises StoreError, also while the user is erased, InputError for a deleted user."""
         key = user, *recipe_key(recipe), sha256(self._files.encode(test)).hexdigest()
-        with ErasureIntents(self._root).beginning(user):
+        with ErasureIntents(self._root).keeping_erasure_out(user):
             if not path_inside(self._root, Layout(self._root).user(user)).is_dir():
                 raise InputError(f"user {user}: was deleted: expected a user who has turns")
             if not self._files.exists(*key):

@@ -89,7 +89,7 @@ class TurnFiles:
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode[:40]!r}: expected chat or code")
         session, context = session_id(session), _query_document(query)
-        with self._erasures.beginning(user):
+        with self._erasures.keeping_erasure_out(user):
             remove_strays(path_inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
             key = TurnKey(user, number or self.allocate(user, 1)[0])
             manifest = Manifest(
@@ -108,7 +108,7 @@ class TurnFiles:
     def allocate(self, user: UserId, count: int) -> range:
         """`count` new turn numbers, which no other caller gets."""
         path_inside(self._layout.root, self._layout.turns(user))
-        with self._erasures.beginning(user):
+        with self._erasures.keeping_erasure_out(user):
             return allocate_numbers(self._layout, user, count, seconds=self._lock_seconds)
 
     def place_many(self, turns: Iterable[TurnPlacement]) -> tuple[Turn, ...]:
@@ -119,7 +119,7 @@ class TurnFiles:
         recorded = tuple(folder_placement.recorded_turn(item, counter=self._counter) for item in turns)
         with ExitStack() as locks:
             for user in sorted({turn.key.user for turn in recorded}):
-                locks.enter_context(self._erasures.beginning(user))
+                locks.enter_context(self._erasures.keeping_erasure_out(user))
             folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn) for turn in recorded])
         return recorded
 

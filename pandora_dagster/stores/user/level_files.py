@@ -90,7 +90,7 @@ class LevelFiles:
         else:
             lease = self._digests.lock(subject.user, what=f"the digest of {subject}", wait_s=wait_s)
         with lease:
-            self._erasures.refuse(subject.user)  # an erasure writes its intent before it waits for this lock
+            self._erasures.refuse_erased_user(subject.user)  # an erasure writes its intent before it waits for this lock
             yield
 
     def _read_narrative(self, user: UserId, folder: str) -> SessionNarrative | None:

@@ -73,13 +73,15 @@ class ContinuationFiles:
         pattern, names = "users/{user}/continuations/{part}/{conversation}.{session}.json", {"conversation": "[0-9a-f]+"}
         self._files = RecordFiles(storage, pattern, Continuation, expected="a continuation", names=names)
 
-    def offer(self, user: UserId, conversation: str, continuation: Continuation) -> None:
+    def offer(self, user: UserId, conversation_hash: str, continuation: Continuation) -> None:
         """Store a place to continue; raises StoreError. It does not wait for the disk: where it is lost, the client gets a new session."""
-        self._files.put(continuation, user, conversation[:2], conversation, session_folder(continuation.session_id), durable=False)
+        self._files.put(
+            continuation, user, conversation_hash[:2], conversation_hash, session_folder(continuation.session_id), durable=False
+        )
 
-    def claim(self, user: UserId, conversation: str) -> Iterator[Continuation]:
+    def claim(self, user: UserId, conversation_hash: str) -> Iterator[Continuation]:
         """The offered places, each to one claimant; raises StoreError."""
-        for key in list(self._files.list_keys(user, conversation[:2], conversation)):
+        for key in list(self._files.list_keys(user, conversation_hash[:2], conversation_hash)):
             try:
                 continuation = self._files.find(*key)
             except DocumentError:

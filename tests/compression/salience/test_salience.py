@@ -1,6 +1,6 @@
 """The shipped table and the features fit together; scores are relative to a text and do not depend on its subject."""
 
-from pandora_dagster.compression.salience.salience import reading_salience, salience, shipped_table
+from pandora_dagster.compression.salience.salience import reading_salience, shipped_table
 from pandora_dagster.compression.salience.text_reading import read_text
 from pandora_dagster.compression.salience.unit_features import LENGTH_FEATURES, unit_features
 
@@ -21,7 +21,7 @@ def test_the_table_has_a_weight_for_each_feature() -> None:
 def test_scores_are_one_on_average() -> None:
     """Headings aside; one score for each unit."""
     reading = read_text(TEXT)
-    scores = salience(reading.units, reading.language)
+    scores = reading_salience(reading)
     own = [s for s, u in zip(scores, reading.units, strict=True) if not u.is_context]
     assert len(scores) == len(reading.units) and abs(sum(own) / len(own) - 1) < 1e-9
 

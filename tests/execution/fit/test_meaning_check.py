@@ -7,7 +7,7 @@ from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.execution.call_faults import CallFault
 from pandora_dagster.execution.fit.compression_calls import CompressionCalls
-from pandora_dagster.execution.fit.model_rewriting import MAX_CALLS_PER_TEXT, MAX_STATEMENTS, MeaningCheck
+from pandora_dagster.execution.fit.model_rewriting import MAX_MEANING_CALLS, MAX_STATEMENTS, MeaningCheck
 from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
 from tests.execution.conftest import FakeModel
 
@@ -60,11 +60,11 @@ def test_the_calls_of_one_text_are_bounded():
 
     async def work():
         await one.verdicts([])
-        for _ in range(MAX_CALLS_PER_TEXT + 3):
+        for _ in range(MAX_MEANING_CALLS + 3):
             await one.verdicts([SAME])
 
     asyncio.run(work())
-    assert len(model.asked) == MAX_CALLS_PER_TEXT
+    assert len(model.asked) == MAX_MEANING_CALLS
 
 
 def test_a_text_cannot_look_like_a_pair():

@@ -12,14 +12,14 @@ OUTDATED_MARK = f", {TEMPLATES['no_longer']}"
 """Follows the day of what no longer holds."""
 _TOOL_PREFIX = "tool "
 """Precedes the name of a tool, in the place of a speaker."""
-_DAY_PREFIX = rf"\((\d{{4}}-\d{{2}}-\d{{2}}(?:{OUTDATED_MARK})?)\) "
-_QUOTE_FORM = re.compile(rf"{_DAY_PREFIX}(?:([^\W\d_][\w .'-]{{0,30}}): )?(?=\S)")
-_QUOTE_SEPARATOR = re.compile(rf"; (?=\(\d{{4}}-\d{{2}}-\d{{2}}(?:{OUTDATED_MARK})?\) )")
+_DAY = rf"\d{{4}}-\d{{2}}-\d{{2}}(?:{re.escape(OUTDATED_MARK)})?"
+_QUOTE_FORM = re.compile(rf"\(({_DAY})\) (?:([^\W\d_][\w .'-]{{0,30}}): )?(?=\S)")
+_QUOTE_SEPARATOR = re.compile(rf"; (?=\({_DAY}\) )")
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quote that was read; `speaker` and `tool` are "" where none is named."""
+    """A quote that was read. `date`: its day, perhaps with OUTDATED_MARK; `speaker` and `tool` are "" where none is named."""
 
     date: str
     speaker: str
@@ -36,7 +36,7 @@ def format_quote(text: str, *, date: str = "", speaker: str = "", tool: str = ""
 
 
 def read_quote(text: str) -> Quote | None:
-    """Undo `quote`; None where `text` has no date."""
+    """Undo `format_quote`; None where `text` has no date."""
     found = _QUOTE_FORM.match(text)
     if found is None:
         return None

@@ -1,7 +1,7 @@
 """Search in the stored messages of one user, within a token budget."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import UserId, user_id
@@ -26,7 +26,10 @@ class SearchService:
     """Tokens of a text."""
 
     def messages(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
-        """The user's messages about `query`, within `budget_tokens`. An empty filter is ignored. Raises InputError."""
+        """The user's messages about `query`, within `budget_tokens`. `filters`: fields of SearchFilters; an empty one is ignored.
+
+        Raises InputError.
+        """
         fetched = self.index.messages(self._owner(user), query, limit=max_fetched_messages(budget_tokens), filters=_filters(filters))
         relevant = self.index.relevant(query, fetched)
         return search_results(query, relevant, budget=budget_tokens, count=self.count, neighbours=self.index.neighbours(fetched, relevant))
@@ -47,7 +50,10 @@ def max_fetched_messages(budget_tokens: int) -> int:
 
 
 def _filters(values: Mapping[str, str]) -> SearchFilters:
-    """Parse the filters of a command. Raises InputError for an invalid time or state."""
+    """Parse the filters of a command. Raises InputError for an unknown filter, an invalid time or state."""
+    names = [field.name for field in fields(SearchFilters)]
+    if unknown := [name for name in values if name not in names]:
+        raise InputError(f"{unknown[0][:40]!r}: no filter of a search: expected one of {', '.join(names)}")
     state = values.get("state")
     if state and state not in set(TurnState):
         raise InputError(f"state {state[:40]!r}: expected one of {', '.join(TurnState)}")

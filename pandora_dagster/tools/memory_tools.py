@@ -60,8 +60,13 @@ class MemoryQuery:
         shown = self._fit_budget(entries)
         files = sorted({_FILE_OF_KIND[e.kind] for e in shown})
         lines = [f"{_render_entry(e)} [source {files.index(_FILE_OF_KIND[e.kind]) + 1}]" for e in shown]
-        if len(shown) < len(entries):
-            lines.append(f"{len(entries) - len(shown)} more entries are not shown; ask for them by their words.")
+        if hidden := len(entries) - len(shown):
+            what = (
+                "1 more entry is not shown; ask for it by its"
+                if hidden == 1
+                else f"{hidden} more entries are not shown; ask for them by their"
+            )
+            lines.append(f"{what} words.")
         raw = json.dumps([{"key": e.key, "value": e.value, "kind": e.kind} for e in entries], ensure_ascii=False)
         return ToolOutcome(True, "\n".join(lines), raw, tuple(Source("", f, "Stored memory") for f in files))
 
@@ -87,7 +92,12 @@ class MemoryQuery:
 
 
 def _render_entry(entry: MemoryEntry) -> str:
-    return f"- {entry.key}: {escape_source_marks(cell(entry.value))}"
+    return f"- {_statement(entry)}"
+
+
+def _statement(entry: MemoryEntry) -> str:
+    """Key and value on one line, without marks of sources."""
+    return f"{entry.key}: {escape_source_marks(cell(entry.value))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +122,7 @@ class MemoryCreate:
         file = _FILE_OF_KIND[entry.kind]
         return ToolOutcome(
             True,
-            f"Stored {entry.kind} {entry.key}: {escape_source_marks(entry.value)} [source 1]",
+            f"Stored {entry.kind} {_statement(entry)} [source 1]",
             json.dumps(dict(arguments)),
             (Source("", file, "Stored memory"),),
         )

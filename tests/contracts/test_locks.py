@@ -57,3 +57,9 @@ def test_holders_at_once_come_one_after_the_other(locks: Locks) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(add, range(80)))
     assert count == [80]
+
+
+def test_a_damaged_number_is_a_store_error(tmp_path) -> None:
+    (tmp_path / "x.lock.number").write_bytes(b"\xff")
+    with FileLocks(tmp_path).lease("x.lock", what="x", wait_s=1.0) as lease, pytest.raises(StoreError, match="expected a whole number"):
+        lease.number()

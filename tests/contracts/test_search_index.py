@@ -164,3 +164,5 @@ def test_the_search_service_needs_the_port_alone(index: SearchIndex) -> None:
     )
     with pytest.raises(InputError, match="state 'gone': expected one of"):
         search.messages("oak desk", budget_tokens=200, state="gone")
+    with pytest.raises(InputError, match="'sesion': no filter of a search"):
+        search.messages("oak desk", budget_tokens=200, sesion="s1")

@@ -177,12 +177,12 @@ def _cues(d: _Document, i: int) -> Features:
 def _talk(d: _Document, i: int) -> Features:
     start = d.message_starts[i]
     is_answer = _asks(d, i - 1) or (i - start < _MAX_ANSWER_UNITS and any(_asks(d, n) for n in range(start - _MAX_ANSWER_UNITS, start)))
-    role = d.units[i].speaker.lower()
+    role = d.units[i].role
     return {
         "answer": is_answer and not _asks(d, i),
-        "by_user": role.startswith(("user", "customer", "human", "patient", "caller")),
-        "by_assistant": role.startswith(("assistant", "agent", "ai", "doctor", "support")),
-        "by_tool": role.startswith(("tool", "system", "function")),
+        "by_user": role in ("user", "customer", "human", "patient", "caller"),
+        "by_assistant": role in ("assistant", "agent", "ai", "doctor", "support"),
+        "by_tool": role in ("tool", "system", "function"),
     }
 
 

@@ -1,6 +1,7 @@
 """The text of the units that are kept, each on lines of its own: in order, tables under their header, code in its fence, marks where units
 are left out."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from pandora_dagster.compression.selection.omission_marks import Omission, omission_mark
@@ -9,6 +10,8 @@ from pandora_dagster.documents.units.unit import Unit, UnitKind
 _TABLE_KINDS = (UnitKind.ROW, UnitKind.HEADER)
 _SET_KINDS = (UnitKind.ROW, UnitKind.ITEM)
 """Kinds whose units do not follow from each other: what is left out of a table or list is marked after the last of them."""
+_BAR = re.compile(r"(?<!\\)\|")
+"""A bar between two cells; an escaped one belongs to its cell."""
 _CHARACTERS_BETWEEN_COUNTS = 1_000
 """Characters from one count to the next, so that counts take about a fiftieth of a text."""
 
@@ -83,7 +86,7 @@ class _Page:
             self._gaps[first_line] = self._uncounted
             self._uncounted = 0
         if unit.kind is UnitKind.HEADER and unit.text.startswith("|") and "\n" not in unit.text:
-            self._lines.append("|" + "---|" * (unit.text.strip().strip("|").count("|") + 1))
+            self._lines.append("|" + "---|" * (len(_BAR.findall(unit.text.strip().strip("|"))) + 1))
 
     def text(self, unit_count: int) -> str:
         """All lines, an empty one at each gap. A count is of what is left out since the count before it; the last one also counts what

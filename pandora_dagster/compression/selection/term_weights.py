@@ -123,12 +123,12 @@ def _row_counts(reading: TextReading) -> dict[Term, int]:
 
 def is_tool(unit: Unit) -> bool:
     """Whether a unit is the result of a tool."""
-    return unit.speaker.lower().startswith(("tool", "action", "function"))
+    return unit.role in ("tool", "action", "function")
 
 
 def is_assistant(unit: Unit) -> bool:
     """Whether an assistant says a unit."""
-    return unit.speaker.lower().startswith(("assistant", "agent", "ai"))
+    return unit.role in ("assistant", "agent", "ai")
 
 
 def has_tools(reading: TextReading) -> bool:

@@ -1,5 +1,6 @@
 """A unit of a text: what is kept whole or left out."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,6 +22,7 @@ class UnitKind(StrEnum):
     ERROR = "error"
 
 
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
 _CONTEXT = frozenset({UnitKind.HEADING, UnitKind.SPEAKER, UnitKind.HEADER})
 
 
@@ -52,3 +54,9 @@ class Unit:
     def is_context(self) -> bool:
         """Whether the unit says whose or what the units are that need it, and little by itself."""
         return self.kind in _CONTEXT
+
+    @property
+    def role(self) -> str:
+        """The first word of the speaker in lower case, such as `tool` of "tool get_user"; "" where there is none."""
+        word = _FIRST_WORD.match(self.speaker)
+        return word.group().lower() if word else ""

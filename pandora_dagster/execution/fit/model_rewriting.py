@@ -143,7 +143,7 @@ def _split_at_borders(text: str, size: int, count: TokenCountFunction) -> Iterat
             yield paragraph
             continue
         for line in _LINE.findall(paragraph):
-            yield from [line] if count(line) <= size or line.lstrip()[:1] in "{[" else _SENTENCE.findall(line)
+            yield from [line] if count(line) <= size or line.lstrip().startswith(("{", "[")) else _SENTENCE.findall(line)
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -54,7 +54,10 @@ class _FileLease:
     def number(self) -> int:
         if not self._number:
             with disk_errors(self._number_file, "cannot read"):
-                text = self._number_file.read_text() if self._number_file.exists() else "0"
-            self._number = int(text) + 1
+                data = self._number_file.read_bytes() if self._number_file.exists() else b"0"
+            try:
+                self._number = int(data) + 1
+            except ValueError as error:
+                raise StoreError(f"{self._number_file}: damaged: expected a whole number") from error
             write_atomic(self._number_file, f"{self._number}\n".encode())
         return self._number

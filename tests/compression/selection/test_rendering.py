@@ -1,6 +1,7 @@
 """What is kept, in order and under what it needs; the counts are right to the number."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -114,3 +115,9 @@ def test_a_speaker_is_before_his_first_unit() -> None:
     units = read_units(TEXTS["talk"])
     last = next(u for u in units if u.text.startswith("We wait"))
     assert render(units, {last.order, *last.needs}) == "[4 left out]: Ann: We wait until 7:10."
+
+
+def test_an_escaped_bar_in_a_header_begins_no_cell() -> None:
+    header, row = read_units("| a | c |\n|---|---|\n| 1 | 2 |")
+    lines = render([replace(header, text="| a \\| b | c |"), row], {header.order, row.order}).splitlines()
+    assert lines[:2] == ["| a \\| b | c |", "|---|---|"]

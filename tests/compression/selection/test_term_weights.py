@@ -1,9 +1,10 @@
 """The rows of records that a talk is about come first."""
 
 import json
+from dataclasses import replace
 
 from pandora_dagster.compression.salience.text_reading import read_text
-from pandora_dagster.compression.selection.term_weights import mandatory_terms, mentions, weighted_terms
+from pandora_dagster.compression.selection.term_weights import is_assistant, is_tool, mandatory_terms, mentions, weighted_terms
 
 _PARTS = [{"part": f"P-{n}01", "order": order, "price": 10.5 + n} for order in ("K-771", "K-882") for n in range(4)]
 _TALK = "\n".join(
@@ -37,3 +38,10 @@ def test_equal_rows_are_one() -> None:
     twice = _TALK.replace("user: And", f"tool list_parts: {json.dumps(_PARTS)}\nuser: And")
     first = mandatory_terms(read_text(twice))
     assert sum(" in " in term[1] and term[1].startswith("k-882") for term in first) == 4
+
+
+def test_a_name_that_begins_as_a_role_is_a_person() -> None:
+    unit = read_text("The key is K-771.").units[0]
+    said = {name: replace(unit, speaker=name) for name in ("Aidan", "Toolan", "Agent 2", "tool get_key")}
+    assert [name for name, u in said.items() if is_assistant(u)] == ["Agent 2"]
+    assert [name for name, u in said.items() if is_tool(u)] == ["tool get_key"]

@@ -147,6 +147,7 @@ def _connection(server: Server, secret: str, *, keep_alive: bool) -> Connection:
         timeout=Timeout(None, connect=_CONNECT_TIMEOUT_S),
         http_client=http,
     )
+    client.organization = client.project = None  # it takes them from the environment, which no setting of ours names
     return Connection(client, http, secret)
 
 

@@ -67,6 +67,15 @@ def test_every_server_answers(name: str) -> None:
     assert not server.aborted
 
 
+def test_no_account_of_the_environment_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenAI's client would send these names to every server."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-another-program")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-of-another-program")
+    server = ollama()
+    answer_of(server)
+    assert server.headers and not any("of-another-program" in value for headers in server.headers for value in headers.values())
+
+
 def test_what_a_server_refuses_is_asked_for_once(caplog: pytest.LogCaptureFixture) -> None:
     """Each refused field costs one request of the process, is replaced or left out, and is reported; the sent bodies show it."""
     server = cloud()

@@ -4,6 +4,7 @@ A fence is a function from sources to faults: the package has none, and each fen
 """
 
 import ast
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -27,7 +28,11 @@ class Source:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text, self.name)
+        gc.disable()  # before Python 3.11.8 a collection while parsing, with another thread that parses, is a SystemError (gh-106905)
+        try:
+            return ast.parse(self.text, self.name)
+        finally:
+            gc.enable()
 
     @property
     def lines(self) -> list[str]:

@@ -13,7 +13,7 @@ from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.defs.archival import archival_schedule, archive_assets
-from pandora_dagster.defs.archival.archival_schedule import ALARM, CHECK
+from pandora_dagster.defs.archival.archival_schedule import ALARM, CHECK, AlarmCursor
 from pandora_dagster.defs.archival.archive_assets import ASSET
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES
 from pandora_dagster.defs.instance import add_turn_partitions
@@ -25,8 +25,8 @@ from tests.defs.archival.test_archive_assets import CHECKS, checks, definitions,
 RUN = (ASSET, NARRATIVES, DIGESTS)
 TURNS = [TurnKey(ANN, 1), TurnKey(ANN, 2), TurnKey(UserId("ben"), 1)]
 AT = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
-FIRST, LAST, LATER, NEWEST = (str(AT.date() - timedelta(days=31 + back)) for back in (40, 36, 33, 0))
-"""Days of turns, before the month of which each must have had its night; the last is the one that became due."""
+FIRST, LAST, LATER = (str(AT.date() - timedelta(days=31 + back)) for back in (40, 36, 33))
+"""Days of turns that are due; the last one has its turns later."""
 
 
 @pytest.fixture
@@ -72,8 +72,9 @@ def look(app, instance, cursor=""):
     """What the alarm of missed archival runs says now: its evaluation, or None where it is silent."""
     graph = definitions(app)
     with set_defs_state_storage(instance.defs_state_storage):
-        found = graph.resolve_sensor_def(ALARM)(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph))
-    return None if isinstance(found, dg.SkipReason) else found.asset_events[0]
+        context = dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph, resources=graph.resources)
+        found = graph.resolve_sensor_def(ALARM)(context)
+    return next(iter(found.asset_events or ()), None)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def look(app, instance, cursor=""):
 )
 def test_an_archival_run_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, step):
     """The turns are archived, what follows from it is missing: the alarm names the days, one tick asks for all of them in one run, then
-    keys, tables, checks, narratives and digests are as if nothing had happened, and the next tick asks for its own day alone."""
+    keys, tables, checks, narratives and digests are as if nothing had happened, and the next tick asks for nothing."""
     cut_off(app, instance, monkeypatch, owner=owner, step=step)
     assert all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in TURNS)
     assert not made(instance)[DIGESTS]
@@ -91,7 +92,7 @@ def test_an_archival_run_that_was_cut_off_is_made_up(app, instance, monkeypatch,
     assert not alarm.passed and alarm.check_name == CHECK and f"from {FIRST} to " in alarm.description
 
     ((first, last),) = tick(definitions(app), instance, AT)
-    assert (first, last) == (FIRST, NEWEST)
+    assert (first, last) == (FIRST, LAST)
     result = run(definitions(app), instance, first, last)
     assert result.success
     assert instance.get_dynamic_partitions("turns") == ["ann:turn_000009"]
@@ -105,32 +106,33 @@ def test_an_archival_run_that_was_cut_off_is_made_up(app, instance, monkeypatch,
     users = app.settings.root / "users"
     assert len(list(users.glob("*/sessions/*/narrative.json"))) == 3 and len(list(users.glob("*/digest.json"))) == 2
 
-    assert look(app, instance, cursor="as before").passed and look(app, instance) is None
-    assert tick(definitions(app), instance, AT) == [NEWEST]
+    alarmed = AlarmCursor(missed=(date.fromisoformat(FIRST), date.fromisoformat(LAST))).encode()
+    assert look(app, instance, cursor=alarmed).passed and look(app, instance) is None
+    assert tick(definitions(app), instance, AT) == []
 
 
 def test_a_day_that_had_its_night_before_is_made_up_too(app, instance, monkeypatch):
     """Turns came late to a day that is materialised, and the run that archived them was cut off: the older table hides nothing."""
-    assert run(definitions(app), instance, FIRST, NEWEST).success
+    assert run(definitions(app), instance, FIRST, LAST).success
     imported(app, conversation_at("late", f"{LATER}T10:00:00Z"))
     late = TurnKey(ANN, 3)
     add_turn_partitions(instance, [late])
-    assert tick(definitions(app), instance, AT) == [LATER, NEWEST]
+    assert tick(definitions(app), instance, AT) == [LATER]
     cut_off(app, instance, monkeypatch, LATER, LATER, owner=archive_assets, step="remove_turn_partitions")
     assert app.turns.manifest(late).state is TurnState.ARCHIVED
     assert f"{LATER}: " in look(app, instance).description
-    assert tick(definitions(app), instance, AT) == [LATER, NEWEST]
+    assert tick(definitions(app), instance, AT) == [LATER]
     assert run(definitions(app), instance, LATER).success
     assert instance.get_dynamic_partitions("turns") == ["ann:turn_000009"] and look(app, instance) is None
-    assert tick(definitions(app), instance, AT) == [NEWEST]
+    assert tick(definitions(app), instance, AT) == []
 
 
 def test_an_empty_day_that_was_cut_off_is_made_up(app, instance, monkeypatch):
-    """It holds no turn, and its run is no less missing: the store says nothing of it, Dagster's records do."""
-    assert run(definitions(app), instance, FIRST, NEWEST).success
+    """Somebody added it and ran it. It holds no turn, and its run is no less missing: Dagster's records say so, the store does not."""
+    assert run(definitions(app), instance, FIRST, LAST).success
     empty = str(date.fromisoformat(LATER) + timedelta(days=1))
     cut_off(app, instance, monkeypatch, LATER, empty, step="update_level")
-    assert tick(definitions(app), instance, AT) == [(LATER, empty), NEWEST]
+    assert tick(definitions(app), instance, AT) == [(LATER, empty)]
 
 
 def test_days_archived_by_hand_are_reported_once(app, instance):
@@ -140,21 +142,22 @@ def test_days_archived_by_hand_are_reported_once(app, instance):
     assert all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in TURNS)
     assert look(app, instance) is None
     asked = tick(definitions(app), instance, AT)
-    assert asked == [(FIRST, NEWEST)]
+    assert asked == [(FIRST, LAST)]
     assert run(definitions(app), instance, *asked[0]).success
     assert instance.get_dynamic_partitions("turns") == ["ann:turn_000009"]
-    assert tick(definitions(app), instance, AT) == [NEWEST]
+    assert tick(definitions(app), instance, AT) == []
 
 
 def test_a_day_lacks_its_levels_alone(app, instance):
     """Its turns were reported by themselves; the archival run asks for the day until its users were, too."""
     graph = definitions(app)
+    assert tick(graph, instance, AT) == [(FIRST, LAST)]
     job = graph.resolve_implicit_global_asset_job_def()
     assert job.execute_in_process(instance=instance, partition_key=FIRST, asset_selection=[dg.AssetKey(ASSET)]).success
     assert run(graph, instance, LAST).success and made(instance)[NARRATIVES] == {LAST}
-    assert tick(graph, instance, AT)[0] == FIRST
+    assert tick(graph, instance, AT) == [FIRST]
     assert run(graph, instance, FIRST).success
-    assert FIRST not in str(tick(graph, instance, AT))
+    assert tick(graph, instance, AT) == []
 
 
 def test_a_run_under_way_raises_no_alarm_until_it_takes_too_long(app, instance, monkeypatch):
@@ -171,5 +174,5 @@ def test_a_run_under_way_raises_no_alarm_until_it_takes_too_long(app, instance, 
 
     with monkeypatch.context() as patch:
         patch.setattr(ArchiveService, "update_level", looked)
-        assert run(definitions(app), instance, LAST, NEWEST).success
+        assert run(definitions(app), instance, LAST).success
     assert [one and one.passed for one in seen[:2]] == [None, False] and LAST in seen[1].metadata["days"].value

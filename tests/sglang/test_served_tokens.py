@@ -14,7 +14,7 @@ from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallSite, InputDocument, Item, Part
 from pandora_dagster.errors import HaltError
-from pandora_dagster.execution.fit.call_budget import TEMPLATE_TOKENS, TokenRatioEstimator
+from pandora_dagster.execution.fit.call_budget import TEMPLATE_TOKENS, TokenRatioEstimator, served_budget
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
@@ -23,9 +23,10 @@ from tests.runtime.sglang_packs import endpoints, pack
 from tests.sglang.real_servers import CONTEXT, RealSglang
 
 RECIPE = "pipeline/phase0_query_analyzer"
-BUDGET = open_recipes().load(RECIPE).recipe.token_budget
 NARROW = 1_150
 """A context that the recipe's input alone would fill, in tokens of a model that needs more of them than cl100k."""
+BUDGET = served_budget(open_recipes().load(RECIPE).recipe.token_budget, NARROW)
+"""The recipe's budget on that context, which shortens the answer."""
 ROOM = NARROW - BUDGET.output - BUDGET.response_reserve
 _CALLS = itertools.count(1)
 ODD = st.sampled_from(

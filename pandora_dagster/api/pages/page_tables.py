@@ -66,6 +66,8 @@ class Tables:
             else:
                 mixed += pairs
         yield from self._groups(mixed)
+        if len(rows) > MAX_ROWS:
+            yield RowGroup(_omission(len(rows), "rows"), ())
 
     def _groups(self, pairs: Sequence[tuple[int, ComparedRow]]) -> Iterator[RowGroup[ComparedRow]]:
         for begin in range(0, len(pairs), _ROWS_PER_GROUP):
@@ -80,6 +82,8 @@ class Tables:
             for begin in range(0, len(rows), _ROWS_PER_GROUP):
                 part = rows[begin : begin + _ROWS_PER_GROUP]
                 yield RowGroup(f"{label}: {begin + 1} to {begin + len(part)} of {len(rows)}", part)
+        if len(verdicts) > MAX_ROWS:
+            yield RowGroup(_omission(len(verdicts), "facts"), ())
 
     def tree(self, lines: Sequence[TreeLine]) -> Iterator[tuple[TreeLine, bool, bool]]:
         """Each line of a tree, whether it is shown, and whether the lines below it are: those with the text and the lines above them; all
@@ -98,6 +102,11 @@ class Tables:
         is_open = self.open_rows + rows <= _MAX_OPEN_ROWS
         self.open_rows += rows if is_open else 0
         return is_open
+
+
+def _omission(count: int, noun: str) -> str:
+    """What a page says of the rows beyond its limit."""
+    return f"{count - MAX_ROWS} more {noun} are neither shown nor searched: a page has at most {MAX_ROWS}"
 
 
 @dataclass(frozen=True, slots=True)

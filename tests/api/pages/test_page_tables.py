@@ -25,6 +25,14 @@ def test_long_runs_are_folded() -> None:
     ]  # fmt: skip
 
 
+def test_what_is_beyond_the_limit_is_named() -> None:
+    """A page of 5,000 rows says how many more there are, and that a search does not see them."""
+    *_, last = Tables(PageFilter()).compared(rows(*[REWORDED] * 5_003))
+    assert last.summary == "3 more rows are neither shown nor searched: a page has at most 5000" and not last.rows
+    *_, last = Tables(PageFilter(text="unit 5002")).compared(rows(*[REWORDED] * 5_003))
+    assert last.summary.startswith("3 more rows")
+
+
 def test_a_page_opens_200_rows_at_most() -> None:
     """However many there are."""
     tables = Tables(PageFilter())

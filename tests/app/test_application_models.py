@@ -1,7 +1,5 @@
 """The model names of the runtime file, compared with the servers when a run starts."""
 
-import asyncio
-import threading
 from contextlib import contextmanager
 
 import pytest
@@ -11,6 +9,7 @@ from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
 from tests.runtime.fake_sglang import FakeSglang
+from tests.runtime.openai_servers import on_a_thread
 from tests.runtime.serving_environment import free_port
 from tests.runtime.sglang_packs import endpoints
 
@@ -18,17 +17,8 @@ from tests.runtime.sglang_packs import endpoints
 @contextmanager
 def serving(**options):
     """A server with the model `tiny`, on a thread and loop of its own."""
-    loop, server = asyncio.new_event_loop(), FakeSglang(**options)
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
-    try:
+    with on_a_thread(FakeSglang(**options)) as server:
         yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 @pytest.fixture

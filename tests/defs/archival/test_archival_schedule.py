@@ -2,21 +2,25 @@
 
 import json
 import os
-from datetime import date
+from datetime import date, datetime, timedelta
+from functools import partial
 
 import dagster as dg
 import pytest
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from pandora_dagster.app import open_app, open_archive
 from pandora_dagster.archive.turn_restoration import pin
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.user.summary_levels import LevelSubject
-from pandora_dagster.defs.archival.archival_schedule import SCHEDULE
+from pandora_dagster.defs.archival import archival_schedule as archival_schedule_module
+from pandora_dagster.defs.archival.archival_schedule import ALARM, CHECK, SCHEDULE, AlarmCursor
 from pandora_dagster.defs.archival.archive_assets import ASSET
 from pandora_dagster.defs.archival.level_assets import NARRATIVES
+from pandora_dagster.defs.instance import ARCHIVAL_DAYS
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
-from tests.defs.archival.test_archive_assets import checks, definitions, run
+from tests.defs.archival.test_archive_assets import NIGHT, checks, days_of, definitions, run, tick
 
 ANN = UserId("ann")
 
@@ -95,3 +99,62 @@ def test_a_session_is_reported_once_its_last_day_is_over_though_that_turn_stays(
         (made,) = result.asset_materializations_for_node(NARRATIVES)
         assert {r.data["of"] for r in made.metadata["levels"].records} == {"ann, session first", "ben, session other"}
         assert path.exists() and auckland.turns.manifest(last).state == "saved"
+
+
+def alarm_at(graph, instance, monkeypatch, moment, cursor):
+    """What the sensor reports at this moment, and its cursor."""
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return moment
+
+    monkeypatch.setattr(archival_schedule_module, "datetime", Clock)
+    with set_defs_state_storage(instance.defs_state_storage):
+        sensor = graph.resolve_sensor_def(ALARM)
+        found = sensor(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph, resources=graph.resources))
+    return list(found.asset_events or ()), found.cursor
+
+
+def test_a_missed_archival_run_raises_an_alarm_until_it_is_made_up(graph, app, instance, monkeypatch):
+    """What is due when the schedule ticks and six hours later fails the check, once; what was imported since then does not; the sensor adds
+    the days; a run that archives them passes the check again."""
+    days = days_of(app)
+    look = partial(alarm_at, graph, instance, monkeypatch)
+    events, cursor = look(NIGHT - timedelta(hours=4), None)
+    assert not events and set(instance.get_dynamic_partitions(ARCHIVAL_DAYS.name)) == set(days)
+    events, cursor = look(NIGHT + timedelta(hours=5), cursor)
+    assert not events, "a run may take six hours"
+    (report,), cursor = look(NIGHT + timedelta(hours=7), cursor)
+    assert not report.passed and report.check_name == CHECK and min(days) in report.description
+    events, cursor = look(NIGHT + timedelta(hours=8), cursor)
+    assert not events
+    result = run(graph, instance, min(days), max(days))
+    assert result.success and checks(result)[CHECK].passed
+    (report,), cursor = look(NIGHT + timedelta(hours=9), cursor)
+    assert report.passed
+    imported(app, conversation_at("old", "2023-05-08T10:00:00Z"))
+    events, cursor = look(NIGHT + timedelta(hours=10), cursor)
+    assert not events and instance.get_dynamic_partitions(ARCHIVAL_DAYS.name)[-1] == "2023-05-08"
+    (report,), cursor = look(NIGHT + timedelta(days=1, hours=7), cursor)
+    assert not report.passed and "2023-05-08: not archived" in report.description
+
+
+def test_a_daemon_that_was_down_at_the_time_of_the_schedule_reports_it(app, instance, monkeypatch):
+    """The day became due at midnight and its run was missed at 02:00; the sensor, which comes up at 09:00, says so."""
+    midnight = NIGHT.replace(hour=0)
+    imported(app, conversation_at("due", (midnight - timedelta(days=31) + timedelta(hours=9)).isoformat()))
+    graph = definitions(app)
+    ((first, last),) = tick(graph, instance, midnight - timedelta(hours=22))
+    assert run(graph, instance, first, last).success
+    look = partial(alarm_at, graph, instance, monkeypatch)
+    events, cursor = look(midnight - timedelta(hours=3), None)
+    assert not events
+    (report,), _ = look(midnight + timedelta(hours=9), cursor)
+    assert not report.passed and (midnight - timedelta(days=31)).date().isoformat() in report.description
+
+
+def test_a_cursor_of_an_older_version_is_no_error(graph, instance, monkeypatch):
+    """It held the missed days, with commas."""
+    events, cursor = alarm_at(graph, instance, monkeypatch, NIGHT, "2026-01-03,2026-01-04")
+    assert not events and AlarmCursor.parse(cursor).evaluated == NIGHT

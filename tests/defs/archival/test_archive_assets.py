@@ -1,29 +1,23 @@
 """The archival runs in Dagster: assets over a real house, the schedule and the sensor called as their daemon calls them."""
 
 import json
-import os
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import dagster as dg
-import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
-from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.app import open_archive
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.archive.turn_restoration import pin, restore, unpin
 from pandora_dagster.contracts.archive_records import Hold
 from pandora_dagster.contracts.enums import Priority, TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.user.summary_levels import LevelSubject
-from pandora_dagster.defs.archival import archival_schedule as archival_schedule_module
 from pandora_dagster.defs.archival.archival_schedule import (
-    ALARM,
     ARCHIVAL_JOB,
     CHECK,
     SCHEDULE,
-    AlarmCursor,
     archival_schedule,
     missed_archival_check,
     missed_archival_sensor,
@@ -32,35 +26,11 @@ from pandora_dagster.defs.archival.archive_assets import ASSET, archive_asset
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES, level_assets
 from pandora_dagster.defs.instance import ARCHIVAL_DAYS, TURNS, add_archival_days, add_turn_partitions
 from pandora_dagster.defs.resources import ArchiveResource
-from pandora_dagster.settings import load_settings
 
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 NIGHT = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
 """The time of the schedule, today."""
 CHECKS = ("no_fact_changed", "originals_restorable", "within_target", "index_agrees", "nothing_left_behind")
-
-
-@pytest.fixture
-def app(tmp_path, monkeypatch):
-    """The shipped example: recorded turns of last January."""
-    for name in [name for name in os.environ if name.startswith(("PANDORA_", "DAGSTER_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PANDORA_ROOT", str(tmp_path))
-    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
-    opened.transfer.import_example()
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def instance():
-    with dg.instance_for_test() as opened:
-        yield opened
-
-
-@pytest.fixture
-def graph(app):
-    return definitions(app)
 
 
 def definitions(app, archive=ArchiveResource):
@@ -234,7 +204,7 @@ def test_a_day_that_is_not_due_is_refused(graph, app, instance):
 
 
 def test_the_archival_run_takes_what_is_due_and_what_is_left(graph, app, instance):
-    """The first run makes up all that waits; a night on which nothing is due starts none; a turn that is free again brings its day."""
+    """The first run archives all that is due; a tick without due turns starts none; a turn whose hold ended brings its day."""
     days = days_of(app)
     held = days[min(days)][0]
     pin(held, open_archive(app))
@@ -252,76 +222,12 @@ def test_the_archival_run_takes_what_is_due_and_what_is_left(graph, app, instanc
     assert tick(graph, instance, NIGHT) == sorted([min(days), max(days)])
 
 
-def alarm_at(graph, instance, monkeypatch, moment, cursor):
-    """What the sensor reports at this moment, and its cursor."""
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return moment
-
-    monkeypatch.setattr(archival_schedule_module, "datetime", Clock)
-    with set_defs_state_storage(instance.defs_state_storage):
-        sensor = graph.resolve_sensor_def(ALARM)
-        found = sensor(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph, resources=graph.resources))
-    return list(found.asset_events or ()), found.cursor
-
-
-def test_a_missed_archival_run_raises_an_alarm_until_it_is_made_up(graph, app, instance, monkeypatch):
-    """What is due when the schedule ticks and six hours later fails the check, once; what was imported since then does not; the sensor adds
-    the days; a run that archives them passes the check again."""
-    days = days_of(app)
-    look = partial(alarm_at, graph, instance, monkeypatch)
-    events, cursor = look(NIGHT - timedelta(hours=4), None)
-    assert not events and set(instance.get_dynamic_partitions(ARCHIVAL_DAYS.name)) == set(days)
-    events, cursor = look(NIGHT + timedelta(hours=5), cursor)
-    assert not events, "a run may take six hours"
-    (report,), cursor = look(NIGHT + timedelta(hours=7), cursor)
-    assert not report.passed and report.check_name == CHECK and min(days) in report.description
-    events, cursor = look(NIGHT + timedelta(hours=8), cursor)
-    assert not events
-    result = run(graph, instance, min(days), max(days))
-    assert result.success and checks(result)[CHECK].passed
-    (report,), cursor = look(NIGHT + timedelta(hours=9), cursor)
-    assert report.passed
-    imported(app, "2023-05-08T10:00:00Z")
-    events, cursor = look(NIGHT + timedelta(hours=10), cursor)
-    assert not events and instance.get_dynamic_partitions(ARCHIVAL_DAYS.name)[-1] == "2023-05-08"
-    (report,), cursor = look(NIGHT + timedelta(days=1, hours=7), cursor)
-    assert not report.passed and "2023-05-08: not archived" in report.description
-
-
-def test_a_daemon_that_was_down_at_the_time_of_the_schedule_reports_it(app, instance, monkeypatch):
-    """The day became due at midnight and its run was missed at 02:00; the sensor, which comes up at 09:00, says so."""
-    midnight = NIGHT.replace(hour=0)
-    imported(app, (midnight - timedelta(days=31) + timedelta(hours=9)).isoformat())
-    graph = definitions(app)
-    ((first, last),) = tick(graph, instance, midnight - timedelta(hours=22))
-    assert run(graph, instance, first, last).success
-    look = partial(alarm_at, graph, instance, monkeypatch)
-    events, cursor = look(midnight - timedelta(hours=3), None)
-    assert not events
-    (report,), _ = look(midnight + timedelta(hours=9), cursor)
-    assert not report.passed and (midnight - timedelta(days=31)).date().isoformat() in report.description
-
-
-def test_a_cursor_of_an_older_version_is_no_error(graph, instance, monkeypatch):
-    """It held the missed days, with commas."""
-    events, cursor = alarm_at(graph, instance, monkeypatch, NIGHT, "2026-01-03,2026-01-04")
-    assert not events and AlarmCursor.parse(cursor).evaluated == NIGHT
-
-
-def imported(app, at, user="ann"):
-    """One turn of this moment, imported."""
-    line = {"id": at, "user_id": user, "created_at": at, "messages": [{"role": "user", "content": "Hello there."}]}
-    assert not app.transfer.import_conversations([json.dumps(line).encode()], where="old.jsonl").faults
-
-
 def test_an_import_while_the_definitions_are_loaded_is_archived_the_next_night(graph, app, instance):
     """Its day becomes a partition of the graph that was loaded before; days between have none."""
     days = days_of(app)
     assert tick(graph, instance, NIGHT) == [(min(days), max(days))] and run(graph, instance, min(days), max(days)).success
-    imported(app, "2023-05-08T10:00:00Z")
+    line = {"id": "old", "user_id": "ann", "created_at": "2023-05-08T10:00:00Z", "messages": [{"role": "user", "content": "Hello there."}]}
+    assert not app.transfer.import_conversations([json.dumps(line).encode()], where="old.jsonl").faults
     assert tick(graph, instance, NIGHT) == ["2023-05-08"]
     assert run(graph, instance, "2023-05-08").success and tick(graph, instance, NIGHT) == []
 

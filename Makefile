@@ -114,7 +114,7 @@ wheel: setup $(BIN)/.locked-dev  ## build the wheel into dist/
 
 lock: $(BIN)/.locked-dev         ## resolve the locked dependencies again
 	$(BIN)/uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock pyproject.toml build-requirements.in
-	$(BIN)/uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --constraint requirements.lock --output-file requirements-dev.lock --extra test --extra dev pyproject.toml
+	$(BIN)/uv pip compile --universal --strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --constraint requirements.lock --output-file requirements-dev.lock --extra test --extra dev --extra web pyproject.toml
 	$(BIN)/uv pip compile --no-deps --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file tests/sglang/server/requirements.lock tests/sglang/server/requirements.in
 
 clean:            ## remove what was built

@@ -23,6 +23,9 @@
     │   ├── ModelTimeoutError          over the recipe's `timeout_ms`           (retryable)
     │   ├── ModelRejectedError         400: prompt too long, bad schema, auth   (never retried)
     │   └── BadAnswerError             truncated, empty, refused, not parseable, against the schema (retryable)
+    ├── FetchError                 a page of the web was not read
+    │   ├── FetchRefusedError          a rule forbids it: address, robots.txt, content, budget (never retried)
+    │   └── FetchFailedError           the server or the network failed         (retryable where `retryable`)
     ├── DeferredError              a summarization call over its session's limits: later (retryable)
     └── HaltError                  the turn stops; an intervention has been written (exit code 1)
 
@@ -167,6 +170,26 @@ class BadAnswerError(ModelError):
     """The model answered, but not in the format that its recipe requires."""
 
     retryable = True
+
+
+class FetchError(PandoraError):
+    """A page of the web was not read; the message names the address."""
+
+
+class FetchRefusedError(FetchError):
+    """A rule of this program forbids the request, or what the server sends; `rule` names it in one or two words."""
+
+    def __init__(self, message: str, *, rule: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.rule = rule
+
+
+class FetchFailedError(FetchError):
+    """The server or the network did not deliver a page."""
+
+    def __init__(self, message: str, *, retryable: bool = False, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.retryable = retryable
 
 
 class DeferredError(PandoraError):

@@ -1,0 +1,1 @@
+"""Pages of the web: as they were fetched, and as they were read."""

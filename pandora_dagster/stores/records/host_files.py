@@ -1,0 +1,51 @@
+"""The HostRecords port: one small file and one lock for each host, named by a digest of the host."""
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pandora_dagster.contracts.web.fetched import HostRecord
+from pandora_dagster.errors import DocumentError, FetchFailedError, StoreError
+from pandora_dagster.stores.disk.file_locks import file_lock
+from pandora_dagster.stores.disk.files import read_bytes, sha, write_atomic
+
+_MAX_RECORD_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class _HostHold:
+    record: HostRecord
+
+
+@dataclass(frozen=True, slots=True)
+class HostFiles:
+    """The hosts that the processes of one store send requests to, in `<root>/web/hosts`."""
+
+    root: Path
+
+    @contextmanager
+    def hold(self, host: str, *, wait_s: float) -> Generator[_HostHold]:
+        path = self.root / "web" / "hosts" / f"{sha(host)[:24]}.json"
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(file_lock(path.with_suffix(".lock"), what=f"requests to {host}", seconds=wait_s))
+            except StoreError as error:
+                raise FetchFailedError(f"{host}: {error}", retryable=True) from error
+            held = _HostHold(_read(path))
+            before = held.record
+            try:
+                yield held
+            finally:
+                if held.record != before:
+                    write_atomic(path, held.record.model_dump_json().encode(), durable=False)
+
+
+def _read(path: Path) -> HostRecord:
+    """The stored record; an empty one where there is none or a damaged one."""
+    try:
+        return HostRecord.model_validate_json(read_bytes(path, limit=_MAX_RECORD_BYTES))
+    except (DocumentError, ValidationError):
+        return HostRecord()

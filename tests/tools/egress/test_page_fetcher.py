@@ -1,0 +1,313 @@
+"""Pages come whole, or there is one reason why not; a server cannot make the fetcher wait, fill memory or reach inside."""
+
+import gzip
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler
+from itertools import pairwise
+
+import pytest
+
+from pandora_dagster.errors import FetchError, FetchFailedError, FetchRefusedError
+from pandora_dagster.tools.egress import page_fetcher
+from tests.tools.egress.conftest import FetcherOf, Web
+
+PAGE = b"<p>text</p>"
+
+
+def refused(fetch: Callable[[], object]) -> str:
+    with pytest.raises(FetchRefusedError) as error:
+        fetch()
+    return error.value.rule
+
+
+def drips(first: bytes, drop: bytes, pause_s: float = 0.05, count: int = 400) -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(first)
+        for _ in range(count):
+            handler.wfile.write(drop)
+            handler.wfile.flush()
+            time.sleep(pause_s)
+
+    return answer
+
+
+def test_a_page_comes_with_its_headers_and_nothing_of_the_user_is_sent(web: Web, fetcher_of: FetcherOf) -> None:
+    web.page("/x?q=1", ETag='"1"', Set_Cookie="id=7")
+    fetcher = fetcher_of()
+    page = fetcher.fetch("http://a.test/x?q=1#part", deadline_s=10)
+    assert (page.url, page.final_url, page.status, page.body) == ("http://a.test/x?q=1", "http://a.test/x?q=1", 200, PAGE)
+    assert (page.headers["etag"], page.hops, page.notices) == ('"1"', ("http://a.test/x?q=1",), ())
+    assert page.fetched_at.tzinfo is not None
+    fetcher.fetch("http://a.test/x?q=1", deadline_s=10)
+    assert {name.lower() for name in web.headers} == {"host", "user-agent", "accept", "accept-encoding", "connection"}
+    assert (web.headers["Host"], web.headers["User-Agent"]) == ("a.test", "pandora-dagster/test")
+
+
+@pytest.mark.parametrize(
+    ("coding", "encode"),
+    [
+        ("gzip", gzip.compress),
+        ("GZIP", lambda body: gzip.compress(body[:3]) + gzip.compress(body[3:])),
+        ("gzip", lambda body: gzip.compress(body) + b"\0" * 100),
+        ("deflate", zlib.compress),
+        ("deflate", lambda body: zlib.compress(body, wbits=-15)),
+        ("identity", bytes),
+    ],
+)
+def test_a_body_is_unpacked(web: Web, fetcher_of: FetcherOf, coding: str, encode: Callable[[bytes], bytes]) -> None:
+    body = b"<p>" + b"word " * 50_000
+    web.page("/", encode(body), Content_Encoding=coding)
+    assert fetcher_of().fetch("http://a.test/", deadline_s=10).body == body
+
+
+@pytest.mark.parametrize(("coding", "body"), [("gzip", PAGE), ("gzip", gzip.compress(PAGE * 99)[:-9]), ("deflate", b"\xff" * 50)])
+def test_a_damaged_body_is_a_failure(web: Web, fetcher_of: FetcherOf, coding: str, body: bytes) -> None:
+    web.page("/", body, Content_Encoding=coding)
+    with pytest.raises(FetchFailedError, match=r"http://a\.test/: (damaged|the gzip body ends)"):
+        fetcher_of().fetch("http://a.test/", deadline_s=10)
+
+
+def test_what_was_not_asked_for_is_not_unpacked(web: Web, fetcher_of: FetcherOf) -> None:
+    web.page("/twice", gzip.compress(gzip.compress(PAGE)), Content_Encoding="gzip, gzip")
+    web.page("/br", PAGE, Content_Encoding="br")
+    assert {refused(lambda path=path: fetcher_of().fetch(f"http://a.test{path}", deadline_s=9)) for path in ("/twice", "/br")} == {
+        "content encoding"
+    }
+
+
+def test_a_large_page_ends_at_the_limit(web: Web, fetcher_of: FetcherOf) -> None:
+    """50 MB: declared, undeclared, packed into 50 kB, as headers."""
+    web.page("/declared", b"", Content_Length=str(50_000_000))
+    web.pages["/undeclared"] = drips(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n", b"x" * 1_000_000, pause_s=0, count=50)
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(packer.compress(b" " * 1_000_000) for _ in range(50)) + packer.flush()
+    web.page("/bomb", bomb, Content_Encoding="gzip")
+    web.pages["/headers"] = drips(b"HTTP/1.0 200 OK\r\n", b"X-Fill: " + b"x" * 10_000 + b"\r\n", pause_s=0, count=50)
+    fetcher = fetcher_of()
+    for path in ("/declared", "/undeclared", "/bomb"):
+        assert refused(lambda path=path: fetcher.fetch(f"http://a.test{path}", deadline_s=9)) == "size"
+    with pytest.raises(FetchError):
+        fetcher.fetch("http://a.test/headers", deadline_s=9)
+
+
+@pytest.mark.parametrize(
+    ("first", "drop"),
+    [
+        (b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n", b"x"),
+        (b"HTTP/1.0 200 OK\r\n", b"X"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        (b"", b""),
+    ],
+)
+def test_an_endless_drip_ends_at_the_deadline(web: Web, fetcher_of: FetcherOf, first: bytes, drop: bytes) -> None:
+    web.pages["/"] = drips(first, drop)
+    started = time.monotonic()
+    with pytest.raises(FetchFailedError, match="not complete within"):
+        fetcher_of(page_seconds=0.5).fetch("http://a.test/", deadline_s=10)
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nshort", b"\0" * 2_000])
+def test_what_is_not_http_is_a_failure(web: Web, fetcher_of: FetcherOf, answer: bytes) -> None:
+    web.pages["/"] = lambda handler: handler.wfile.write(answer) and None
+    with pytest.raises(FetchFailedError):
+        fetcher_of().fetch("http://a.test/", deadline_s=10)
+
+
+def test_redirects_are_followed_and_recorded(web: Web, fetcher_of: FetcherOf) -> None:
+    web.redirect("a.test/old", "//b.test/new page")
+    web.redirect("b.test/new%20page", "last?x=1#y")
+    web.page("b.test/last?x=1")
+    page = fetcher_of().fetch("http://a.test/old", deadline_s=10)
+    assert page.hops == ("http://a.test/old", "http://b.test/new%20page", "http://b.test/last?x=1")
+    assert (page.url, page.final_url) == (page.hops[0], page.hops[-1])
+
+
+@pytest.mark.parametrize(
+    ("target", "rule"),
+    [
+        *(("http://127.0.0.1/", "address"), ("http://2130706433/", "address"), ("http://inside.test/", "address")),
+        *(("http://[::ffff:7f00:1]/", "address"), ("//localhost/", "address"), ("http://169.254.169.254/latest/", "address")),
+        *(("file:///etc/passwd", "scheme"), ("data:text/html,x", "scheme"), ("javascript:alert(1)", "scheme"), ("ftp://b.test/", "scheme")),
+        *(("http://b.test:6379/", "port"), ("http://u:p@b.test/", "credentials"), ("http://[::1", "address form")),
+    ],
+)
+def test_a_redirect_is_judged_like_the_first_address(web: Web, fetcher_of: FetcherOf, target: str, rule: str) -> None:
+    web.redirect("/", target)
+    with pytest.raises(FetchRefusedError, match=r"http://a\.test/ redirects to ") as error:
+        fetcher_of().fetch("http://a.test/", deadline_s=10)
+    assert (error.value.rule, web.paths()) == (rule, ["/robots.txt", "/"])
+
+
+def test_a_name_that_changes_to_an_inside_address_is_refused(web: Web, fetcher_of: FetcherOf) -> None:
+    """Rebinding: the page of the public address redirects to its own name, which is 127.0.0.1 by then."""
+    web.redirect("turns.test/", "/again")
+    assert refused(lambda: fetcher_of().fetch("http://turns.test/", deadline_s=10)) == "address"
+    assert web.paths() == ["/robots.txt", "/"]
+
+
+def test_loops_and_long_chains_end(web: Web, fetcher_of: FetcherOf) -> None:
+    web.redirect("/a", "/b")
+    web.redirect("/b", "/a")
+    with pytest.raises(FetchFailedError, match=r"a loop of redirects: http://a\.test/a -> http://a\.test/b -> http://a\.test/a$"):
+        fetcher_of().fetch("http://a.test/a", deadline_s=10)
+    for number in range(30):
+        web.redirect(f"/{number}", f"/{number + 1}")
+    assert refused(lambda: fetcher_of().fetch("http://a.test/0", deadline_s=10)) == "redirects"
+    assert web.paths()[-1] == "/5"
+
+
+@pytest.mark.parametrize(
+    ("robots", "status", "path", "allowed"),
+    [
+        ("User-agent: *\nDisallow: /private/", 200, "/private/x", False),
+        ("User-agent: *\nDisallow: /private/", 200, "/public/%2e./private/x", False),
+        ("User-agent: *\nDisallow: /private/", 200, "/public", True),
+        ("User-agent: *\nDisallow: /*?print=", 200, "/a?print=1", False),
+        ("User-agent: pandora-dagster\nDisallow: /\n\nUser-agent: *\nAllow: /", 200, "/", False),
+        ("User-agent: OtherBot\nDisallow: /", 200, "/", True),
+        ("\ufeffUser-agent: *\r\nDisallow: /", 200, "/", False),
+        ("not there", 404, "/", True),
+        ("forbidden", 403, "/", True),
+        ("broken", 500, "/", False),
+        ("too many", 429, "/", False),
+        ("#" * 600_000, 200, "/", False),
+        ("\0\xff" * 100, 200, "/", True),
+    ],
+)
+def test_robots_decide(web: Web, fetcher_of: FetcherOf, robots: str, status: int, path: str, allowed: bool) -> None:
+    web.page("/robots.txt", robots.encode(), status, Content_Type="text/plain")
+    for shown in ("/private/x", "/public", "/a?print=1", "/"):
+        web.page(shown)
+    if allowed:
+        assert fetcher_of().fetch(f"http://a.test{path}", deadline_s=10).body == PAGE
+    else:
+        assert refused(lambda: fetcher_of().fetch(f"http://a.test{path}", deadline_s=10)) == "robots"
+        assert web.paths() == ["/robots.txt"]
+
+
+def test_robots_that_never_answer_disallow_and_are_not_asked_for_at_once_again(
+    web: Web, fetcher_of: FetcherOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_fetcher, "_ROBOTS_SECONDS", 0.2)
+    web.pages["/robots.txt"] = lambda _: time.sleep(1)
+    web.page("/")
+    for _ in range(2):
+        with pytest.raises(FetchRefusedError, match=r"robots.txt of a.test does not come: .* not complete"):
+            fetcher_of().fetch("http://a.test/", deadline_s=10)
+    time.sleep(1)
+    assert web.paths() == ["/robots.txt"]
+
+
+def test_robots_behind_a_redirect(web: Web, fetcher_of: FetcherOf) -> None:
+    web.redirect("a.test/robots.txt", "http://b.test/rules")
+    web.page("b.test/rules", b"User-agent: *\nDisallow: /x")
+    web.page("/y")
+    assert refused(lambda: fetcher_of().fetch("http://a.test/x", deadline_s=10)) == "robots"
+    assert fetcher_of().fetch("http://a.test/y", deadline_s=10).body == PAGE
+    web.redirect("b.test/robots.txt", "http://127.0.0.1/")
+    assert refused(lambda: fetcher_of().fetch("http://b.test/y", deadline_s=10)) == "robots"
+
+
+def test_a_host_gets_one_request_at_a_time_with_its_delay(web: Web, fetcher_of: FetcherOf) -> None:
+    """Over threads and over fetchers of one store, as of two processes."""
+    web.page("/robots.txt", b"User-agent: *\nCrawl-delay: 0.2", Content_Type="text/plain")
+    for number in range(4):
+        web.pages[f"/{number}"] = drips(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n", b"x", pause_s=0.02, count=3)
+    threads = [threading.Thread(target=fetcher_of().fetch, args=(f"http://a.test/{n}",), kwargs={"deadline_s": 10}) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    times = web.times()
+    assert len(times) == 4 and web.paths().count("/robots.txt") == 1
+    assert all(after[0] - before[1] > 0.15 for before, after in pairwise(times))
+
+
+def test_a_delay_over_the_deadline_is_a_reason_and_no_wait(web: Web, fetcher_of: FetcherOf) -> None:
+    web.page("/robots.txt", b"User-agent: *\nCrawl-delay: 3600", Content_Type="text/plain")
+    web.page("/")
+    fetcher_of().fetch("http://a.test/", deadline_s=10)
+    started = time.monotonic()
+    with pytest.raises(FetchFailedError, match="asks to wait 3600 s before the next request, which is too long"):
+        fetcher_of().fetch("http://a.test/", deadline_s=10)
+    assert time.monotonic() - started < 1
+
+
+def answers_in_turn(*answers: tuple[int, dict[str, str]]) -> Callable[[BaseHTTPRequestHandler], None]:
+    left = list(answers)
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        status, headers = left.pop(0) if len(left) > 1 else left[0]
+        handler.send_response(status)
+        for name, value in {"Content-Type": "text/html", "Content-Length": "0", **headers}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_obeyed(web: Web, fetcher_of: FetcherOf, status: int) -> None:
+    web.pages["/"] = answers_in_turn((status, {"Retry-After": "1"}), (200, {}))
+    assert fetcher_of().fetch("http://a.test/", deadline_s=10).status == 200
+    first, second = web.times()
+    assert second[0] - first[1] > 0.9
+
+
+def test_a_wait_that_is_too_long_or_never_ends_is_a_reason(web: Web, fetcher_of: FetcherOf) -> None:
+    web.pages["/later"] = answers_in_turn((503, {"Retry-After": formatdate(time.time() + 3_000, usegmt=True)}))
+    web.pages["/never"] = answers_in_turn((503, {"Retry-After": "0"}))
+    web.pages["/broken"] = answers_in_turn((503, {"Retry-After": "soon"}))
+    web.pages["/much"] = answers_in_turn((429, {"Retry-After": "3600"}))
+    web.page("/other")
+    fetcher = fetcher_of()
+    for path, reason in (("/later", "503 and asks to wait (2999|3000) s"), ("/never", "503 and asks to wait 0 s"), ("/broken", "503$")):
+        with pytest.raises(FetchFailedError, match=reason) as failed:
+            fetcher.fetch(f"http://a.test{path}", deadline_s=10)
+        assert failed.value.retryable
+    assert web.paths().count("/never") == 3
+    assert fetcher.fetch("http://a.test/other", deadline_s=10).status == 200
+    with pytest.raises(FetchFailedError, match="429 and asks to wait 3600 s"):
+        fetcher.fetch("http://a.test/much", deadline_s=10)
+    with pytest.raises(FetchFailedError, match=r"/other: the host asks to wait 36\d\d s"):
+        fetcher_of().fetch("http://a.test/other", deadline_s=10)
+
+
+def test_what_is_no_page_is_not_read(web: Web, fetcher_of: FetcherOf) -> None:
+    web.page("/video", b"x" * 100, Content_Type="video/mp4")
+    web.page("/none", b"text", Content_Type="")
+    web.page("/pdf", b"%PDF", Content_Type="Application/PDF; x=y")
+    web.page("/gone", b"<h1>gone</h1>", 410)
+    assert refused(lambda: fetcher_of().fetch("http://a.test/video", deadline_s=10)) == "content type"
+    assert fetcher_of().fetch("http://a.test/none", deadline_s=10).body == b"text"
+    assert fetcher_of().fetch("http://a.test/pdf", deadline_s=10).body == b"%PDF"
+    assert fetcher_of().fetch("http://a.test/gone", deadline_s=10).status == 410
+
+
+def test_a_budget_ends_pages_hosts_bytes_and_seconds(web: Web, fetcher_of: FetcherOf) -> None:
+    web.page("/")
+    for limits, count in (({"pages": 2}, 2), ({"total_bytes": 2 * len(PAGE)}, 2), ({"seconds": 0}, 0)):
+        fetcher = fetcher_of(**limits)
+        for _ in range(count):
+            fetcher.fetch("http://a.test/", deadline_s=10)
+        with pytest.raises(FetchRefusedError, match=r"the budget of [\d,]+ (pages|bytes|seconds) is used up"):
+            fetcher.fetch("http://a.test/", deadline_s=10)
+    fetcher = fetcher_of(hosts=1)
+    fetcher.fetch("http://a.test/", deadline_s=10)
+    fetcher.fetch("http://a.test/", deadline_s=10)
+    assert refused(lambda: fetcher.fetch("http://b.test/", deadline_s=10)) == "budget"
+
+
+def test_a_server_that_is_not_there_is_a_failure(web: Web, fetcher_of: FetcherOf) -> None:
+    fetcher = fetcher_of()
+    web.port = 1
+    with pytest.raises(FetchFailedError, match="Connection refused") as failed:
+        fetcher_of().client.get(fetcher_of().guard.check("http://a.test/", timeout_s=1), timeout_s=1, max_bytes=9, reads=lambda _: True)
+    assert failed.value.retryable
+    assert fetcher.budget.seconds_left > 0

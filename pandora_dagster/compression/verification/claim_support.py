@@ -14,7 +14,7 @@ from typing import Literal
 
 from pandora_dagster.compression.verification.comparison import find_differences
 from pandora_dagster.compression.verification.forms import Form, FormKind, forms
-from pandora_dagster.compression.verification.source_evidence import MIN_POLARITY_WORDS, SourceEvidence, clauses, numbers_of
+from pandora_dagster.compression.verification.source_evidence import SourceEvidence, numbers_of
 from pandora_dagster.compression.verification.statements import Statement, StatementKind, read_statements
 from pandora_dagster.language.cues import addresses_reader, ends_as_question, negations
 from pandora_dagster.language.dates import days, times
@@ -37,10 +37,10 @@ _MAX_SHOWN_UNITS = 3
 """Units of a source that are shown beside a statement."""
 _MAX_SHOWN_CHARACTERS = 160
 """Characters of a source that a reason shows."""
+_MIN_POLARITY_WORDS = 3
+"""Content words below which a negation may be of another word than the source's: `Jonah: no gluten`, `Jonah: gluten`."""
 _MAX_LENGTH_RATIO = 1.5
 """How much longer than the statement a unit is whose negation and force are its statement_forms: a longer one says other things too."""
-MIN_CLAUSE_WORDS = 2
-"""Content words with which a clause can be compared by itself."""
 _TOLERANCE = 0.006
 """How far a computed value may be from its result: it is rounded to two places."""
 _NO_EVIDENCE = SourceEvidence("")
@@ -198,7 +198,7 @@ class _Judge:
     def _doubts(
         self, statement: Statement, statement_forms: Sequence[Form], evidence: SourceEvidence, cited: str
     ) -> Iterator[tuple[str, str]]:
-        """What differs beside the forms that the sources have: most words, what a value is of, negation or force."""
+        """What differs beside the forms that the sources have: most words, negation or force."""
         if not evidence.is_comparable_in(self._language):
             return
         near = evidence.nearest_units(statement_forms)
@@ -206,7 +206,6 @@ class _Judge:
         missing_words = [f for f in words if not evidence.has_word(f)]
         if len(words) >= _MIN_COMPARED_WORDS and len(missing_words) > (1 - _MIN_COVERED_SHARE) * len(words):
             yield f"{cited} has nothing of: {', '.join(f.text for f in missing_words)}", evidence.nearest_text(near)
-        yield from _misplaced_values(statement, statement_forms, self._query, evidence, self._language)
         yield from self._turned_meanings(statement, statement_forms, evidence, near)
 
     def _turned_meanings(
@@ -214,7 +213,7 @@ class _Judge:
     ) -> Iterator[tuple[str, str]]:
         """The negation, force or value that the nearest unit of the source turns, where no other one says what the statement says."""
         turned_units: list[tuple[str, str]] = []
-        if sum(f.is_content for f in statement_forms) < MIN_POLARITY_WORDS:
+        if sum(f.is_content for f in statement_forms) < _MIN_POLARITY_WORDS:
             return
         for order in near:
             unit = evidence.index.units[order]
@@ -236,31 +235,6 @@ class _Judge:
                 return
             turned_units += [(f"{d.reason}: {d.is_now or '(nothing)'}", unit.text) for d in changes]
         yield from turned_units[:1]
-        if opposite := evidence.opposite_clause(statement.text, statement_forms, near):
-            yield "another polarity", opposite
-
-
-def _misplaced_values(
-    statement: Statement, statement_forms: Sequence[Form], query: SourceEvidence, evidence: SourceEvidence, language: str
-) -> Iterator[tuple[str, str]]:
-    """Values that a source has only of other things: no word of the statement is beside them, or another value is in their place."""
-    moments = [*days(statement.text), *times(statement.text)]
-    plain = [f for f in statement_forms if f.is_content and not any(m.start < f.end and f.start < m.end for m in moments)]
-    for form in plain:
-        if form.kind is not FormKind.VALUE or query.has(form, language) or not (holders := evidence.holders(form, language)):
-            continue
-        clause = next(c for c in clauses(statement.text) if form.start < c[1])
-        beside = [f for f in plain if f is not form and clause[0] <= f.start < clause[1]]
-        words = beside if len(beside) >= MIN_CLAUSE_WORDS else [f for f in plain if f is not form]
-        words = [f for f in words if f.key not in form.key.split()]
-        if not words:
-            continue
-        if not evidence.has_key(form) and not any(evidence.share(o, words) for o in holders):
-            yield f"value {form.text}: of something else in the source", evidence.index.units[holders[0]].text
-            continue
-        rival = evidence.rival_value(form, statement_forms, words, holders)
-        if rival is not None:
-            yield f"value {form.text}: the source has {rival[0]} in its place", rival[1]
 
 
 def _covered_share(words: Sequence[Form], evidence: SourceEvidence) -> float:

@@ -25,7 +25,7 @@ WORD = re.compile(r"[^\W_]+")
 REFUSAL_REASONS = (
     "states a fact and cites no source",
     "not in; date or time; the quotation is not in",
-    "has nothing of; of something else in the source; the source has in its place",
+    "has nothing of",
     "another polarity; another force; exchanged with each other; another sign of its line",
     "nothing; the source says",
 )

@@ -16,7 +16,7 @@ DOCUMENTS = {
         "which lamp was cheapest?", s2=section2((3, "1", "Compared three lamps", "The Nordlys lamp was cheapest at $41"))
     ),
     "tools": TOOLS,
-    "command": "Search the documents for: lamps",
+    "command": "Search the documents for: lamps (tool: doc.search)",
     "entries": "[1] The Nordlys lamp costs $41.",
     "text_to_compress": "The Nordlys lamp costs $41.\nIt is blue.",
 }

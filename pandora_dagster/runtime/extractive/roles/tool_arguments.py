@@ -1,4 +1,4 @@
-"""Reads the document `tools`, and fills the arguments of a tool by its JSON Schema with words of the user, and of no other document."""
+"""Reads the document `tools`, and fills the arguments of a tool with words of the user, and of no other document."""
 
 import re
 from collections.abc import Mapping
@@ -11,13 +11,10 @@ from jsonschema.validators import validator_for  # pyright: ignore[reportUnknown
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.language.stop_words import ASKING_WORDS
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number, json_lines
+from pandora_dagster.runtime.extractive.evidence.header_lines import as_mapping, as_number, json_lines
 from pandora_dagster.runtime.extractive.queries.content_words import STOP_WORDS, content_words
 from pandora_dagster.runtime.extractive.queries.user_statements import OPENING, extract_facts, split_clauses
 
-_SEARCH_FIELDS = frozenset(("query", "q", "text", "question", "search", "terms"))
-_KEY_FIELDS = frozenset(("key", "name", "title"))
-_VALUE_FIELDS = frozenset(("value", "content", "statement", "fact", "text", "preference"))
 _MY_THING_IS = re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are) (.+)$", re.IGNORECASE)
 _PLAIN_WORD = re.compile(r"(?<![^\W_])[a-z][a-z0-9]*(?![^\W_])")
 _CONDITION = re.compile(r"\b(?:if|when|unless|because|since|while|until|although|though|but|or|so|then|except)\b", re.IGNORECASE)
@@ -33,7 +30,6 @@ class OfferedTool:
     """One registered tool as the pack offers it."""
 
     name: str
-    description: str
     parameters: Mapping[str, Any]
     writes: bool
 
@@ -58,10 +54,7 @@ class Statement:
 def read_tools(document: str) -> dict[str, OfferedTool]:
     """The registered tools by name, in the given order."""
     read = (line for line in json_lines(document) if isinstance(line.get("name"), str))
-    return {
-        str(t["name"]): OfferedTool(str(t["name"]), str(t.get("description") or ""), t.get("parameters") or {}, bool(t.get("writes")))
-        for t in read
-    }
+    return {str(t["name"]): OfferedTool(str(t["name"]), t.get("parameters") or {}, bool(t.get("writes"))) for t in read}
 
 
 def read_statement(query: str) -> Statement:
@@ -93,32 +86,16 @@ def _make_key(said: str) -> str:
 
 
 def fill_arguments(tool: OfferedTool, query: str, *, most: int) -> dict[str, Any]:
-    """Arguments for `tool` from the user's words: required fields and those that can be filled by what their name says.
-
-    A search text has at most `most` characters.
-    """
-    required = as_list(tool.parameters.get("required"))
+    """Arguments for `tool` from the user's words, as far as it has fields of these names: key, value and kind of a statement where it
+    writes, else a search text of at most `most` characters."""
     properties = as_mapping(tool.parameters.get("properties"))
-    filled = {name: _fill_field(name, as_mapping(schema), query, tool.writes, most) for name, schema in properties.items()}
-    return {name: value for name, value in filled.items() if value is not None and (name in required or _is_known_field(name))}
-
-
-def _is_known_field(name: str) -> bool:
-    return name in _SEARCH_FIELDS | _KEY_FIELDS | _VALUE_FIELDS or name in ("kind", "type", "keys")
-
-
-def _fill_field(name: str, schema: Mapping[str, Any], query: str, stores: bool, most: int) -> Any:
-    choices = as_list(schema.get("enum"))
-    if choices:
-        about: str = read_statement(query).about if stores else ""
-        return about if about in choices else schema.get("default", choices[0])
-    if schema.get("type") == "array":
-        return list(content_words(_shorten_query(query, most)))
-    if schema.get("type", "string") != "string" and name not in _VALUE_FIELDS:
-        return schema.get("default", schema.get("minimum"))
-    if stores and name in _KEY_FIELDS:
-        return read_statement(query).key
-    return read_statement(query).value if stores else _shorten_query(query, min(most, int(as_number(schema.get("maxLength")) or most)))
+    if tool.writes:
+        statement = read_statement(query)
+        filled = {"key": statement.key, "value": statement.value, "kind": statement.about}
+    else:
+        max_characters = int(as_number(as_mapping(properties.get("query")).get("maxLength")) or most)
+        filled = {"query": _shorten_query(query, min(most, max_characters))}
+    return {name: value for name, value in filled.items() if name in properties}
 
 
 def _shorten_query(query: str, most: int) -> str:

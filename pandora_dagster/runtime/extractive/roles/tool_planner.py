@@ -22,7 +22,7 @@ from pandora_dagster.runtime.extractive.evidence.questions import read_question
 from pandora_dagster.runtime.extractive.evidence.section_reader import SectionReader
 from pandora_dagster.runtime.extractive.evidence.tool_results import read_results
 from pandora_dagster.runtime.extractive.output_budget import Draft, render_draft
-from pandora_dagster.runtime.extractive.queries.content_words import content_words, terms
+from pandora_dagster.runtime.extractive.queries.content_words import content_words
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_advice, asks_preference, is_greeting, states_preference
 from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
 from pandora_dagster.runtime.extractive.queries.user_statements import acknowledge
@@ -31,7 +31,6 @@ from pandora_dagster.runtime.extractive.roles.tool_arguments import OfferedTool,
 _TASK_LINE = re.compile(r"^[^\S\n]*\d{1,3}[.)]\s+(.+(?:\n(?![^\S\n]*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
 _CALL = re.compile(r"\(`([\w.]+)` (?=\{)")
 _DOTTED_NAME = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
-_SHOWN_TOOL = re.compile(r"`([a-z_]+\.[a-z_]+)`|\*\*([a-z_]+\.[a-z_]+)\*\*|\btool:? ([a-z_]+\.[a-z_]+)")
 _MIN_EVIDENCE_SHARE = 0.5
 """Passages that hold this share of the question's weight answers it."""
 _MAX_FAILURES = 2
@@ -90,26 +89,24 @@ def _evidence_share(query: str, pack: PromptPack) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A line of section 3's numbered list; `tool` is the dotted name it mentions, `given` the JSON arguments it shows."""
+    """A line of section 3's numbered list; `tool` is the dotted name in it, `given` the JSON arguments it shows."""
 
     text: str
     tool: str | None
     given: Mapping[str, Any]
 
 
-def read_tasks(section: str, tools: Mapping[str, OfferedTool]) -> list[Task]:
+def read_tasks(section: str) -> list[Task]:
     """The tasks of section 3, in order."""
-    return [_read_task(text, tools) for text in _TASK_LINE.findall(section)]
+    return list(map(_read_task, _TASK_LINE.findall(section)))
 
 
-def _read_task(text: str, tools: Mapping[str, OfferedTool]) -> Task:
-    """Written as `description (`tool` {arguments})`; else the first registered tool that the line names."""
+def _read_task(text: str) -> Task:
+    """Written as `description (`tool` {arguments})`; else the first dotted name in the line."""
     line = " ".join(text.split())
     if line.endswith("})") and (call := _CALL.search(line)):
         return Task(line, call[1], json_object(line[call.end() : -1]))
-    named_tool = next((name for name in _DOTTED_NAME.findall(line) if name in tools), None)
-    shown = _SHOWN_TOOL.search(line)
-    return Task(line, named_tool or (next(g for g in shown.groups() if g) if shown else None), {})
+    return Task(line, next(iter(_DOTTED_NAME.findall(line)), None), {})
 
 
 def step(pack: PromptPack, counter: TokenMeasure) -> Draft:
@@ -118,7 +115,7 @@ def step(pack: PromptPack, counter: TokenMeasure) -> Draft:
     tools = read_tools(pack.document("tools"))
     outcomes = read_results(context.body(4))
     done, failed = [r.tool for r in outcomes if r.ok], [r.tool for r in outcomes if not r.ok]
-    for task in read_tasks(context.body(3), tools):
+    for task in read_tasks(context.body(3)):
         if task.tool in done:
             done.remove(task.tool)
         elif task.tool:
@@ -139,19 +136,18 @@ def _next_step(
 
 
 def coordinate(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """The Coordinator: the tool that the command names or describes, with arguments that hold against its schema."""
+    """The Coordinator: the tool that the command or its task names, with arguments that hold against its schema."""
     context = ContextDocument.parse(pack.document("context.md"))
     tools = read_tools(pack.document("tools"))
-    command = pack.document("command")
-    named_task = _read_task(command, tools)
-    command_text = " ".join(command.split())
+    command_text = " ".join(pack.document("command").split())
+    named_task = _read_task(command_text)
     listed_task = next(
-        (t for t in read_tasks(context.body(3), tools) if command_text and (command_text in t.text or command_text == t.tool)), named_task
+        (t for t in read_tasks(context.body(3)) if command_text and (command_text in t.text or command_text == t.tool)), named_task
     )
-    tool = tools.get(named_task.tool or listed_task.tool or "") or _tool_by_description(command, tools, pack.query)
+    tool = tools.get(named_task.tool or listed_task.tool or "")
     if not tool:
         raise ModelRejectedError(
-            "coordinator: the tools document: expected a registered tool that fits the command",
+            "coordinator: the tools document: expected a registered tool that the command names",
             hint="register the tool that the task names, or configure the sglang runtime",
         )
     shown_arguments = next((g for g in (named_task.given, listed_task.given) if g and tool.accepts(g)), None)
@@ -160,12 +156,3 @@ def coordinate(pack: PromptPack, counter: TokenMeasure) -> Draft:
         arguments=shown_arguments or fill_arguments(tool, pack.query, most=pack.max_output_tokens),
         reasoning=TEMPLATES["tool_choice"],
     )
-
-
-def _tool_by_description(command: str, tools: Mapping[str, OfferedTool], query: str) -> OfferedTool | None:
-    """The tool whose name and description share most words with the command; one that writes only where the user asks for it."""
-    command_stems = set(terms(command))
-    usable = [t for t in tools.values() if not t.writes or states_preference(query)]
-    scored = [(len(command_stems & set(terms(f"{t.name.replace('.', ' ')} {t.description}"))), t) for t in usable]
-    best_match = max(scored, key=lambda pair: pair[0], default=None)
-    return best_match[1] if best_match and best_match[0] else None

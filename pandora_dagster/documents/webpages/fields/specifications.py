@@ -1,0 +1,59 @@
+"""Names and values that a page gives of its subject: rows of two cells, terms and descriptions, and lines of the form `name: value`."""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from pandora_dagster.contracts.web.page_doc import OUTSIDE_KINDS, ZoneKind
+from pandora_dagster.documents.webpages.elements.blocks import is_heading
+from pandora_dagster.documents.webpages.elements.html_tree import Element
+from pandora_dagster.documents.webpages.layout.zones import JudgedBlock
+
+_LINE = re.compile(r"^(?:- )?([^\W\d_][^:\n]{1,50}?)\s*:\s+(\S.{0,150})$")
+_MAX_NAME = 60
+_MAX_VALUE = 200
+_MIN_LINES = 2
+_MAX_LINK_SHARE = 0.3
+_MAX_SPECS = 200
+
+
+def specifications(judged: Sequence[JudgedBlock], *, columns: bool) -> dict[str, str]:
+    """The specifications of the main part in order. `columns`: whether rows of several values belong to one subject."""
+    found: dict[str, str] = {}
+    lines: defaultdict[Element, list[tuple[str, str]]] = defaultdict(list)
+    for item in judged:
+        if item.kind in OUTSIDE_KINDS or item.kind in (ZoneKind.COMMENTS, ZoneKind.REVIEWS) or item.confidence < 0.5:
+            continue
+        if item.block.rows:
+            for row in item.block.rows:
+                if len(row) == 2 or (columns and len(row) > 2):
+                    _add(found, row[0], " / ".join(dict.fromkeys(cell for cell in row[1:] if cell)))
+        elif (
+            item.kind is not ZoneKind.TITLE
+            and not is_heading(item.block)
+            and item.block.link_share < _MAX_LINK_SHARE
+            and (line := _LINE.match(item.block.text.strip()))
+            and len(item.block.text.split()) <= 20
+        ):
+            lines[item.block.element.getparent()].append((line[1], line[2]))
+    for pairs in lines.values():
+        if len(pairs) >= _MIN_LINES:
+            for name, value in pairs:
+                _add(found, name, value)
+    return found
+
+
+def written_specifications(text: str) -> dict[str, str]:
+    """The lines of the form `name: value`, or with wide white space between both, of a text without elements."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        pair = _LINE.match(line.strip()) or re.match(r"^([^\W\d_].{1,50}?)(?: {3,}|\t+)(\S.{0,150})$", line.strip())
+        if pair and len(line.split()) <= 25:
+            _add(found, pair[1], pair[2])
+    return found
+
+
+def _add(found: dict[str, str], name: str, value: str) -> None:
+    name, value = name.strip().rstrip(":").strip(), value.strip().replace("\\|", "|")
+    if name and value and len(name) <= _MAX_NAME and len(value) <= _MAX_VALUE and len(found) < _MAX_SPECS:
+        found.setdefault(name, value)

@@ -1,0 +1,207 @@
+"""An HTML page to PAGE_DOC: what is not seen is taken out first, every later reader works on the rest."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.web.fetched import FetchedPage
+from pandora_dagster.contracts.web.page_doc import OUTSIDE_KINDS, PageDoc, PageType, Zone, ZoneKind
+from pandora_dagster.documents.webpages.charset import decode
+from pandora_dagster.documents.webpages.elements.blocks import Block, blocks_of
+from pandora_dagster.documents.webpages.elements.html_tree import Element, parse_html, tag_of, words
+from pandora_dagster.documents.webpages.elements.links import absolute_address, base_address, links_of
+from pandora_dagster.documents.webpages.elements.visibility import HiddenText, VisiblePage, visible_page
+from pandora_dagster.documents.webpages.fields.bylines import byline_of
+from pandora_dagster.documents.webpages.fields.field_values import FieldValues
+from pandora_dagster.documents.webpages.fields.page_fields import FieldSources, head_title_name, page_fields
+from pandora_dagster.documents.webpages.fields.prices import PriceCandidate, choose_price, price_candidates
+from pandora_dagster.documents.webpages.fields.specifications import specifications
+from pandora_dagster.documents.webpages.layout.main_text import main_text
+from pandora_dagster.documents.webpages.layout.page_types import PageForm, page_type, wall_marks
+from pandora_dagster.documents.webpages.layout.posts import posts_of
+from pandora_dagster.documents.webpages.layout.regions import is_apart, regions_of
+from pandora_dagster.documents.webpages.layout.zones import Evidence, JudgedBlock, judge, zones_of
+from pandora_dagster.documents.webpages.structured_data import StructuredData, json_ld, meta_data, microdata
+from pandora_dagster.language.detection import language_of
+
+_MAX_HIDDEN = 200
+_MAX_HIDDEN_CHARACTERS = 2000
+_FEW_WORDS = 40
+"""Words of a page under which it needs its scripts, where it has any."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What is asked of a page before its unseen part is taken out."""
+
+    title: str
+    language: str
+    password: bool
+    captcha: bool
+    scripts: bool
+
+
+def read_html(page: FetchedPage, invisible_attribute: str = "") -> PageDoc:
+    """The zones, fields and links of an HTML page."""
+    decoded = decode(page.body, page.headers.get("content-type", ""))
+    root, notices = parse_html(decoded.text)
+    structured = StructuredData()
+    json_ld(root, structured)
+    meta_data(root, structured)
+    head = _head(root)
+    base = base_address(root, page.final_url)
+    visible = visible_page(root, invisible_attribute)
+    body = next(iter(root.iter("body")), root)
+    microdata(root, structured)
+    blocks = blocks_of(body, is_apart)
+    judged, evidence = _judged(visible, body, blocks, structured, head_title_name(head.title, structured.of("title")))
+    inner_text = "\n".join(item.block.text for item in judged if item.kind not in OUTSIDE_KINDS)
+    language = head.language.partition("-")[0].lower() or language_of(inner_text)
+    prices, price = _prices(visible, judged, head.language or language, structured)
+    byline = byline_of(judged, head.language or language)
+    form = PageForm(
+        page.final_url,
+        page.status,
+        head.title,
+        judged,
+        structured,
+        priced=price is not None,
+        available=bool(structured.of("availability")),
+        dated=bool(byline.author or (byline.date and price is None)),
+        posts=len(evidence.posts),
+        specs=len(specifications(judged, columns=True)),
+        password=head.password,
+        captcha=head.captcha,
+    )
+    kind, wall = page_type(form)
+    if kind is PageType.LIST or kind is PageType.HOME:
+        evidence.listing = True
+        judged = judge(blocks, evidence)
+    values = page_fields(FieldSources(judged, structured, head.title, kind, byline, evidence.posts, prices, price))
+    zones = _with_prices(judged, prices if kind in (PageType.PRODUCT, PageType.SPEC) else ())
+    notices = (
+        *page.notices,
+        *decoded.notices,
+        *notices,
+        *visible.notices,
+        *structured.notices,
+        *values.notices,
+        *_remarks(wall, head, inner_text, visible),
+    )
+    return _document(
+        page,
+        kind,
+        language,
+        _title(values, head, structured),
+        (*zones_of(zones, evidence.posts), *_hidden_zones(visible.hidden)),
+        values,
+        links_of(body, base),
+        absolute_address(structured.canonical, base) if structured.canonical else "",
+        notices,
+    )
+
+
+def _document(
+    page: FetchedPage,
+    kind: PageType,
+    language: str,
+    title: str,
+    zones: tuple[Zone, ...],
+    values: FieldValues,
+    links: tuple[str, ...],
+    canonical: str,
+    notices: tuple[str, ...],
+) -> PageDoc:
+    return PageDoc(
+        url=page.url,
+        final_url=page.final_url,
+        canonical_url=canonical,
+        retrieved_at=page.fetched_at,
+        page_type=kind,
+        title=title,
+        language=language,
+        zones=zones,
+        extracted_data=values.fields(),
+        evidence=values.evidence,
+        links=links,
+        notices=tuple(dict.fromkeys(notices)),
+    )
+
+
+def _head(root: Element) -> _Head:
+    title = next(
+        (
+            words(element.text)
+            for element in root.iter("title")
+            if element.text and not any(tag_of(p) == "svg" for p in element.iterancestors())
+        ),
+        "",
+    )
+    language = str(
+        root.get("lang") or root.get("xml:lang") or next((b.get("lang") for b in root.iter("body") if b.get("lang")), "") or ""
+    ).strip()
+    password, captcha = wall_marks(root)
+    scripts = any(script.get("src") or len(script.text or "") > 200 or "fetch(" in (script.text or "") for script in root.iter("script"))
+    return _Head(title, language if re.fullmatch(r"[A-Za-z]{2,3}(?:[-_]\w{2,8})*", language) else "", password, captcha, scripts)
+
+
+def _judged(
+    visible: VisiblePage, body: Element, blocks: list[Block], structured: StructuredData, name: str
+) -> tuple[list[JudgedBlock], Evidence]:
+    main = main_text(visible.root)
+    regions = regions_of(body, blocks, main, name)
+    posts = posts_of(regions.container, dict(regions.text), dict(regions.links))
+    stated = re.sub(r"\s", "", "\n".join(structured.texts))
+    evidence = Evidence(regions, main, stated, False, posts)
+    return judge(blocks, evidence), evidence
+
+
+def _prices(
+    visible: VisiblePage, judged: Sequence[JudgedBlock], language: str, structured: StructuredData
+) -> tuple[list[PriceCandidate], PriceCandidate | None]:
+    """The amounts of the main part, and the one that is the page's price; one that structured data states too counts more."""
+    inner = [item for item in judged if item.kind not in OUTSIDE_KINDS and item.kind not in (ZoneKind.COMMENTS, ZoneKind.REVIEWS)]
+    heading = next((place for place, item in enumerate(inner) if item.kind is ZoneKind.TITLE), -1)
+    found = price_candidates(
+        visible, [item.block for item in inner], heading, language, [statement.value for statement in structured.of("price")]
+    )
+    return found, choose_price(found)
+
+
+def _with_prices(judged: Sequence[JudgedBlock], prices: Sequence[PriceCandidate]) -> list[JudgedBlock]:
+    """Blocks of the main text that hold a price of the product are of the zone `pricing`."""
+    holders = {candidate.holder for candidate in prices if candidate.score >= 1 or candidate.former}
+    return [
+        JudgedBlock(item.block, ZoneKind.PRICING, max(item.confidence, 0.5), item.post)
+        if item.block.element in holders and item.kind in (ZoneKind.MAIN_TEXT, ZoneKind.LIST, ZoneKind.FORM)
+        else item
+        for item in judged
+    ]
+
+
+def _title(values: FieldValues, head: _Head, structured: StructuredData) -> str:
+    return values.values.get("title", "") or head_title_name(head.title, structured.of("title"))
+
+
+def _remarks(wall: str, head: _Head, text: str, visible: VisiblePage) -> list[str]:
+    """What a reader should know: a wall, and content that only scripts bring."""
+    remarks = [wall] if wall else []
+    if head.scripts and len(text.split()) < _FEW_WORDS and not wall:
+        remarks.append("the page has scripts and little text: a browser may show more")
+    if any(True for link in visible.root.iter("link") if "stylesheet" in str(link.get("rel") or "").lower()):
+        remarks.append("external style sheets were not loaded: text that only they hide counts as visible")
+    return remarks
+
+
+def _hidden_zones(hidden: Sequence[HiddenText]) -> list[Zone]:
+    return [
+        Zone(
+            kind=ZoneKind.HIDDEN,
+            text=item.text[:_MAX_HIDDEN_CHARACTERS],
+            fields={"hidden_by": item.reason},
+            selector=item.selector,
+            confidence=0,
+            visible=False,
+        )
+        for item in hidden[:_MAX_HIDDEN]
+    ]

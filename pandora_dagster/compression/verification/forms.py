@@ -4,13 +4,13 @@ A form has a kind and a key, which is one for all spellings of a value: `1,299.0
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
 
-from pandora_dagster.language.dates import MONTH_WORD
-from pandora_dagster.language.sentences import MONTH_NAMES
+from pandora_dagster.language.dates import MONTHS, days
 from pandora_dagster.language.tokens import tokens
 
 
@@ -33,8 +33,6 @@ _NUMBERING = re.compile(r"^[^\S\n]*(?:\d{1,3}[.)]|\(\d{1,3}\))\s|(?<!\w)\[\d{1,4
 _MARK = re.compile(r"^[^\S\n]*(?:(?:[-*\u2022]|>|#{1,6}|\d{1,3}[.)])\s+)+|^>+", re.MULTILINE)
 _MARKUP = re.compile(r"[\s*_`|\"\u201c\u201d\u201e]+")
 _EDGE, _DIGITS = " .;:,", re.compile(r"\d+")
-_MONTH, _DAY_NUMBER = re.compile(rf"(?i:{MONTH_WORD})|{MONTH_NAMES}"), re.compile(r"(?:0?[1-9]|[12]\d|3[01])\.?")
-_YEAR, _OF = re.compile(r"((?:19|20)\d\d)(?: |$)"), frozenset(("of", "de", "di", "del"))
 _ENGLISH, _EUROPEAN = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?=\D|$)"), re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=,\d|\D|$)(?!\.)")
 _DECIMAL_COMMA, _ZEROS = re.compile(r"(?<=\d),(?=\d{1,2}(?:\D|$))"), re.compile(r"(?<=\d)\.0+(?=\D|$)")
 _SUBJECT = re.compile(r" \([^()]*\)$|(?<=:\d\d) (?!am$|pm$)[^\W\d_]+$")
@@ -100,33 +98,19 @@ def _forms(text: str, language: str) -> Iterator[Form]:
 
 
 def _with_dates(found: list[Form], text: str) -> Iterator[Form]:
-    """The forms with day, month and year as one value: `May 20, 2026` and `20 May 2026` have one key."""
+    """The forms with each day as one value, in whatever spelling: `May 20, 2026`, `20 May 2026` and `2026-05-20` have one key."""
+    starts = [form.start for form in found]
     at = 0
-    while at < len(found):
-        parts = _date_parts(found, at)
-        if parts is None:
-            yield found[at]
-            at += 1
-            continue
-        key, end = parts
-        start, at = found[at].start, end
-        yield Form(FormKind.VALUE, key, text[start : found[end - 1].end], start, found[end - 1].end)
-
-
-def _date_parts(found: list[Form], at: int) -> tuple[str, int] | None:
-    """The key of the date that begins with the form `at`, and where it ends; None where none does."""
-    window = [n for n in range(at, min(at + 5, len(found))) if n == at or found[n].key not in _OF][:3]
-    texts = [found[n].key if found[n].kind is FormKind.VALUE else found[n].text.rstrip(".") for n in window]
-    first = texts[0].partition(" ")[0]
-    if len(texts) > 1 and _DAY_NUMBER.fullmatch(first) and _MONTH.fullmatch(texts[1]):
-        month, day = texts[1], first
-    elif len(texts) > 1 and _MONTH.fullmatch(texts[0]) and _DAY_NUMBER.fullmatch(texts[1]):
-        month, day = texts[0], texts[1]
-    else:
-        return None
-    year = _YEAR.match(texts[2]) if len(texts) > 2 and found[window[2]].kind is FormKind.VALUE else None
-    key = f"{month[:4].lower()} {int(day.rstrip('.'))}" + (f" {year[1]}" if year else "")
-    return key, window[2 if year else 1] + 1
+    for (start, end), moments in groupby(days(text), key=lambda day: (day.start, day.end)):
+        first, last = bisect_left(starts, start), bisect_left(starts, end)
+        (year, month, day), *others = (moment.key for moment in moments)
+        if others or first < at or first == last or starts[first] != start or not end - 1 <= found[last - 1].end <= end:
+            continue  # a range of days, or no forms of their own
+        yield from found[at:first]
+        key = f"{MONTHS[month - 1][:3]} {day}" + (f" {year}" if year else "")
+        yield Form(FormKind.VALUE, key, text[start : found[last - 1].end], start, found[last - 1].end)
+        at = last
+    yield from found[at:]
 
 
 def _between(text: str, start: int, end: int) -> Iterator[Form]:

@@ -146,6 +146,7 @@ def test_time_grows_with_the_text(unit: str) -> None:
     [
         ("The ferry leaves on May 20, 2026.", "The ferry leaves on 20 May 2026."),
         ("Wir fahren am 3. März 2026 nach Lund.", "Wir fahren am 3 März 2026 nach Lund."),
+        ("The review is on 20 May 2026 in Oslo.", "The review is on 2026-05-20 in Oslo."),
     ],
 )
 def test_a_date_is_one_fact(original: str, shortened: str) -> None:

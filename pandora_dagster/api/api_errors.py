@@ -16,8 +16,10 @@ _STATUS_OF_HALT = {
     InterventionType.MISSING_EVIDENCE: 502,
     InterventionType.BUDGET_EXCEEDED: 413,
     InterventionType.FACT_LOSS: 413,
+    InterventionType.NEEDS_APPROVAL: 409,
 }
-"""502: the model's answers failed a check; 413: the request does not fit the budget. Any other halt has its cause on this machine: 500."""
+"""502: the model's answers failed a check; 413: the request does not fit the budget; 409: the user decides first. Any other halt has its
+cause on this machine: 500."""
 
 
 class ApiError(Exception):
@@ -46,9 +48,11 @@ class TurnHalt:
 
     def api_error(self) -> ApiError:
         halt = self.intervention
+        is_question = halt.type is InterventionType.NEEDS_APPROVAL
+        command = f"pandora interventions resolve {halt.id} --approve" if is_question else f"pandora resume {self.key}"
         return ApiError(
             _STATUS_OF_HALT.get(halt.type, 500),
-            f"HALT at {halt.phase}: {halt.message} (intervention {halt.id}; continue with: pandora resume {self.key})",
+            f"HALT at {halt.phase}: {halt.message} (intervention {halt.id}; continue with: {command})",
             type="halted",
             code=halt.type.value,
             headers={"X-Pandora-Turn": str(self.key), "X-Pandora-Intervention": halt.id},

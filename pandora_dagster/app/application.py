@@ -42,6 +42,7 @@ from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, with_manual_answer
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
+from pandora_dagster.phases.steps.write_approval import decide_call
 from pandora_dagster.settings import Settings
 
 T = TypeVar("T")
@@ -158,6 +159,11 @@ class App:
     def with_listener(self, listener: AnswerListener) -> "App":
         """The same application, which passes the answers of turns to `listener` while they are written."""
         return replace(self, dependencies=replace(self.dependencies, listener=listener))
+
+    def decide_call(self, intervention: Intervention, *, approved: bool, note: str = "") -> None:
+        """Approve or refuse the tool call that a halted turn asks about, and resolve its intervention; the turn can then go on."""
+        decide_call(self.dependencies, intervention, approved=approved)
+        self.interventions.resolve(intervention.id, note, how="approved" if approved else "refused")
 
     def with_manual_answer(self, intervention: Intervention, answer: str) -> tuple["App", ManualAnswerExecutor]:
         """The same application, in which the halted call has the user's answer, and the executor that records whether it was given.

@@ -82,6 +82,8 @@ class InterventionType(StrEnum):
     CORRUPT_DOCUMENT = "corrupt_document"
     RUNTIME_UNREACHABLE = "runtime_unreachable"
     FACT_LOSS = "fact_loss"
+    NEEDS_APPROVAL = "needs_approval"
+    """A tool call that writes, chosen by a recipe of high risk, waits for the user."""
 
 
 SECTION_TITLES = {

@@ -5,7 +5,7 @@ from typing import Literal
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.strict_model import StrictModel
 
-ResolutionKind = Literal["noted", "retry", "by_hand", "abandoned", "went_on"]
+ResolutionKind = Literal["noted", "retry", "by_hand", "abandoned", "went_on", "approved", "refused"]
 
 
 class Intervention(StrictModel):
@@ -30,7 +30,8 @@ class Intervention(StrictModel):
     state: Literal["open", "resolved"] = "open"
     resolution: str = ""
     how: ResolutionKind | Literal[""] = ""
-    """How it was resolved: noted only; the phase run again; a manual answer; the turn abandoned; the turn continued by itself."""
+    """How it was resolved: noted only; the phase run again; a manual answer; the turn abandoned; the turn continued by itself; the tool
+    call that it asks about approved, or refused."""
     resolved_at: str = ""
 
     @property

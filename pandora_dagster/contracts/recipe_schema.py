@@ -225,8 +225,11 @@ class Recipe(StrictModel):
         | None
     ) = None
     risk_level: Annotated[
-        Literal["low", "medium", "high"],
-        Field(description="For readers of the registry (specification 000, section 5.1): what a wrong answer can do. No gate reads it."),
+        Literal["low", "high"],
+        Field(
+            description="What a wrong answer can do (specification 000, section 5.1). high: a tool call of this recipe that writes waits "
+            "until the user approves it. low: it runs at once."
+        ),
     ] = "low"
     content_type: ContentType | None = Field(None, description="The content type a compression recipe is for.")
     tests: tuple[RecipeTest, ...] = Field((), description="Calls and what their answers must be; not part of the version.")
@@ -237,6 +240,12 @@ class Recipe(StrictModel):
         if isinstance(value, (list, tuple)):
             return tuple({"path": item} if isinstance(item, str) else item for item in cast("Sequence[object]", value))
         return value
+
+    @field_validator("risk_level", mode="before")
+    @classmethod
+    def _accept_medium(cls, value: object) -> object:
+        """Recipes of earlier versions may say medium, which no gate read: it acts as low does."""
+        return "low" if value == "medium" else value
 
     @model_validator(mode="after")
     def _require_prompt_and_input(self) -> "Recipe":

@@ -7,6 +7,7 @@ and corrections by users.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.recipe_governance import Correction
@@ -56,12 +57,12 @@ def find_failures(
     corrections: Sequence[Correction],
     outcome: Callable[[CallRecord], TurnOutcome | None],
 ) -> Iterator[Failure]:
-    """Yield each failure once: a call that halted a turn is reported by its intervention only."""
+    """Yield each failure once: a call that halted a turn is reported by its intervention only. A question to the user is no failure."""
     halted = {intervention.call_id for intervention in interventions if intervention.call_id}
     yield from (
         Failure(i.recipe, i.recipe_version, f"halted: {i.type}", i.created_at, i.call_id, _format_turn(i.user_id, i.turn_id), i.message)
         for i in interventions
-        if i.recipe
+        if i.recipe and i.type is not InterventionType.NEEDS_APPROVAL
     )
     yield from (
         Failure(c.recipe, c.recipe_version, "corrected", c.at, c.call_id, _format_turn(c.user_id, c.turn_id), c.said) for c in corrections

@@ -41,6 +41,8 @@ _LISTED_TOOLS = re.compile(r"`tools` lists ([^.;\n]*(?:\.[a-z][^.;\n]*)*)")
 _TOOL_NAME = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
 BASE_MODEL_LAYERS = frozenset({ModelLayer.NERVES})
 """Layers whose model is a base model, which continues text and follows no instructions (decision 26)."""
+_TOOL_CALLER = "coordinator"
+"""The role of the recipes whose answers are tool calls."""
 _MISSING_EVIDENCE = re.compile(r"^If evidence is missing:", re.MULTILINE)
 
 
@@ -53,11 +55,15 @@ class LintReport:
 
 
 def check_all(
-    loader: RecipeLoader, tools: Collection[str], counter: TokenMeasure, documents: Callable[[LoadedRecipe], Collection[str] | None]
+    loader: RecipeLoader,
+    tools: Collection[str],
+    counter: TokenMeasure,
+    documents: Callable[[LoadedRecipe], Collection[str] | None],
+    writing_tools: Collection[str] = (),
 ) -> LintReport:
     """Check a folder of recipes: each recipe, the use of each prompt, `registry.yaml` and `schema.json`.
 
-    `documents`: the documents that calls of a recipe can load; None where that is not known.
+    `documents`: the documents that calls of a recipe can load; None where that is not known. `writing_tools`: those of `tools` that write.
     """
     strays = [f"recipes/{name}: never loaded: expected {{category}}/{{name}}.yaml" for name in stray_files(loader.recipes)]
     faults: list[str] = [*check_schema_file(loader), *strays]
@@ -71,7 +77,7 @@ def check_all(
     for loaded in valid:
         faults.extend(check_recipe(loaded, counter, tools))
         faults.extend(_document_faults(loader, loaded, documents(loaded)))
-        notices.extend(recipe_notices(loaded))
+        notices.extend(recipe_notices(loaded, writing_tools))
     broken = set(loader.names()) - {loaded.path for loaded in valid}
     faults += unused_prompt_faults(loader, valid, referenced_prompts(loader, broken))
     faults += check_registry(loader, counter, broken=broken)
@@ -107,11 +113,17 @@ def _document_faults(loader: RecipeLoader, loaded: LoadedRecipe, documents: Coll
         yield f"recipes/{loaded.path}.yaml:{line}: input_docs[{index}]: {name}: expected one of {expected}"
 
 
-def recipe_notices(loaded: LoadedRecipe) -> tuple[str, ...]:
-    """Notices of one recipe: JSON without a schema."""
+def recipe_notices(loaded: LoadedRecipe, writing_tools: Collection[str] = ()) -> tuple[str, ...]:
+    """Notices of one recipe: JSON without a schema, and what a high risk level does."""
     recipe = loaded.recipe
-    lacks_schema = recipe.output_format in (OutputFormat.JSON, OutputFormat.YAML) and recipe.output_schema is None
-    return (f"recipes/{loaded.path}.yaml: output_schema: none: any JSON object passes",) if lacks_schema else ()
+    notices: list[str] = []
+    if recipe.output_format in (OutputFormat.JSON, OutputFormat.YAML) and recipe.output_schema is None:
+        notices.append("output_schema: none: any JSON object passes")
+    if recipe.risk_level == "high":
+        waiting = [name for name in recipe.tools_available if name in writing_tools] if recipe.role == _TOOL_CALLER else []
+        effect = f"{', '.join(waiting)} waits for the user's approval" if waiting else "no effect: the recipe calls no tool that writes"
+        notices.append(f"risk_level: high: {effect}")
+    return tuple(f"recipes/{loaded.path}.yaml: {notice}" for notice in notices)
 
 
 def unused_prompt_faults(loader: RecipeLoader, valid: Collection[LoadedRecipe], referenced: Collection[str] = ()) -> Iterator[str]:

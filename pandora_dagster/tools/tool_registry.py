@@ -8,6 +8,7 @@ from pandora_dagster.tools.document_search import DOC_SEARCH, DocSearch
 from pandora_dagster.tools.memory_tools import MEMORY_CREATE, MEMORY_QUERY, MemoryCreate, MemoryQuery
 
 TOOL_NAMES = frozenset({DOC_SEARCH.name, MEMORY_QUERY.name, MEMORY_CREATE.name})
+WRITING_TOOLS = frozenset(spec.name for spec in (DOC_SEARCH, MEMORY_QUERY, MEMORY_CREATE) if spec.writes)
 
 
 def build_tools(

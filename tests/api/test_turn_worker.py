@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from pandora_dagster.api.turn_request import ChatAnswer, TurnRequest
 from pandora_dagster.api.turn_worker import AnswerText, DraftWithdrawal, Event, TurnStart, TurnWorker
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
 from pandora_dagster.defs.instance import open_instance
-from tests.phases.rig import APPROVE, CLARIFY, Rig, open_rig, verdict
+from tests.phases.rig import APPROVE, CLARIFY, Rig, command, open_rig, plan, tool, verdict
 
 STARTED = TurnStart(TurnKey(user_id("anna"), 1), session_id("s1"))
 LAST = (ChatAnswer, TurnHalt, TurnFailure)
@@ -123,6 +124,20 @@ def test_a_question_back_is_the_answer(rig: Rig) -> None:
     running.close()
     assert isinstance(report, ChatAnswer) and report.answer.response == "Which chair do you mean?" and report.answer.state == "clarify"
     assert "".join(asyncio.run(streamed(heard.events))) == "Which chair do you mean?"
+
+
+def test_a_call_that_waits_for_approval_is_a_conflict(rig: Rig) -> None:
+    """409 with the command that approves it: no fault of the server, and no retry of the client helps."""
+    call = tool("memory.create", key="hotel", value="Casa Azul", kind="preference")
+    rig.say(planner=plan("coordinator"), executor=command(), coordinator=call)
+    running, heard = TurnWorker(rig.app), Heard()
+    running.begin(replace(asked(), mode="code"), heard.send)
+    halt = heard.wait()
+    running.close()
+    assert isinstance(halt, TurnHalt)
+    report = halt.api_error()
+    assert (report.status, report.body["error"]["code"]) == (409, "needs_approval")
+    assert f"pandora interventions resolve {halt.intervention.id} --approve" in report.body["error"]["message"]
 
 
 def test_an_error_inside_is_reported_without_its_words(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

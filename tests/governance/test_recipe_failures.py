@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from pandora_dagster.app.evaluation import make_tests as made_tests
 from pandora_dagster.app.evaluation import open_evaluation
 from pandora_dagster.cli.program import command_line
+from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipe_governance import Correction
 from pandora_dagster.contracts.recipe_schema import RecipeTest
@@ -35,7 +36,8 @@ def rig(tmp_path):
 
 
 def test_each_failure_is_counted_once_under_its_cause():
-    """A halt by its intervention, not by its call's gates too; what passed after retries is one; a clean call is none."""
+    """A halt by its intervention, not by its call's gates too; what passed after retries is one; a clean call and a question
+    to the user are none."""
     records = [
         call("reflection", "reflection", call_id="c1", success=False, gates={"schema_validation": False}),
         call("reflection", "reflection", call_id="c2", success=False, gates={"evidence_required": False}, error="cites nothing"),
@@ -50,7 +52,8 @@ def test_each_failure_is_counted_once_under_its_cause():
     report = Correction(
         id="cor_1", user_id="ann", turn_id="turn_000001", phase="response", recipe="writer", recipe_version="cd", said=SAID, at="2026"
     )
-    groups = group_failures(find_failures(records, [halt], [report], lambda record: TurnOutcome(True, sent_back=True)))
+    question = halt.model_copy(update={"id": "int_2", "type": InterventionType.NEEDS_APPROVAL, "call_id": "c5"})
+    groups = group_failures(find_failures(records, [halt, question], [report], lambda record: TurnOutcome(True, sent_back=True)))
     assert {(g.recipe, g.cause): g.count for g in groups} == {
         ("reflection", "halted: schema_violation"): 1,
         ("reflection", "gate: evidence_required"): 1,

@@ -7,9 +7,10 @@ import pytest
 
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
-from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers
+from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers, recipe_notices
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.runtime.token_counter import TokenCounter
+from pandora_dagster.tools.tool_registry import WRITING_TOOLS
 
 Put = Callable[[str, str | bytes], Path]
 GATE = "recipes/pipeline/gate.yaml"
@@ -177,6 +178,17 @@ def test_check_all_gathers_everything(loader: RecipeLoader, put: Put, recipe: st
     assert checked.notices == ()
     put("recipes/pipeline/broken.yaml", "name: broken\n")
     assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(loader, set(), counter, unknown_caller).faults)
+
+
+def test_what_a_high_risk_level_does_is_reported(loader: RecipeLoader, put: Put, recipe: str) -> None:
+    """The tools that wait for an approval; no effect where the recipe calls no tool that writes. An older `medium` is low."""
+    put(GATE, recipe + "risk_level: high\ntools_available: [memory.query, memory.create]\n")
+    loaded = loader.load("pipeline/gate")
+    assert recipe_notices(loaded, WRITING_TOOLS) == (f"{GATE}: risk_level: high: no effect: the recipe calls no tool that writes",)
+    coordinator = loaded.model_copy(update={"recipe": loaded.recipe.model_copy(update={"role": "coordinator"})})
+    assert recipe_notices(coordinator, WRITING_TOOLS) == (f"{GATE}: risk_level: high: memory.create waits for the user's approval",)
+    put(GATE, recipe + "risk_level: medium\n")
+    assert loader.load("pipeline/gate").recipe.risk_level == "low" and recipe_notices(loader.load("pipeline/gate"), WRITING_TOOLS) == ()
 
 
 def test_a_broken_recipe_hides_no_fault_beside_it(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:

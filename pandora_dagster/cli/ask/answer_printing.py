@@ -117,6 +117,7 @@ def print_halt(halt: "Intervention") -> None:
 
 
 def print_halt_and_retry(halt: "Intervention") -> None:
-    """Report a halt and the command that runs the phase again once its cause is removed."""
+    """Report a halt and the command that goes on: again once its cause is removed, or with the call that waits for an approval."""
     print_halt(halt)
-    print_note(f"  then: pandora interventions resolve {halt.id} --retry")
+    way = "--approve" if halt.type == "needs_approval" else "--retry"
+    print_note(f"  then: pandora interventions resolve {halt.id} {way}")

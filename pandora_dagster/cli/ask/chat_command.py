@@ -64,7 +64,7 @@ class _Chat:
 
     def ask(self, text: str) -> None:
         """Run one turn and print its answer."""
-        from pandora_dagster.cli.ask.turn_record import run_and_record
+        from pandora_dagster.cli.ask.write_question import run_with_questions
 
         key = self.app.start(text, user=self.user, session=self.session, mode="chat")
         reports: list[PhaseReport] = []
@@ -78,7 +78,7 @@ class _Chat:
         printer.progress.show("the turn begins")
         runner = self.app.with_listener(printer) if self.streams else self.app
         try:
-            last_report = run_and_record(runner, key, on_report=on_report)
+            last_report = run_with_questions(runner, key, on_report=on_report)
         finally:
             printer.progress.clear()
         self.last = key

@@ -95,8 +95,10 @@ def resolve_intervention(
         Path | None, typer.Option("--answer", help="A file with the answer to use instead of the model's; - for stdin.")
     ] = None,
     abandon: Annotated[bool, typer.Option("--abandon", help="End the turn without an answer.")] = False,
+    approve: Annotated[bool, typer.Option("--approve", help="Run the tool call that it asks about, and go on.")] = False,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Go on without the tool call that it asks about.")] = False,
 ) -> None:
-    """Resolve an intervention: note, retry, answer or abandon.
+    """Resolve an intervention: note, retry, answer, abandon, approve or refuse.
 
     Without an option, only the note is stored, and `pandora resume` continues the turn. --retry runs the recipe version that is in
     production now. An answer from --answer must pass the same checks as the model's. An executed decision is final; a noted one can still
@@ -104,12 +106,12 @@ def resolve_intervention(
 
     Example: pandora interventions resolve int_20260914_090512_4f1a --retry --note "server restarted"
     """
-    if retry + (answer is not None) + abandon > 1:
-        exit_with(EXIT_USAGE, "--retry, --answer and --abandon: expected at most one of them")
+    if retry + (answer is not None) + abandon + approve + refuse > 1:
+        exit_with(EXIT_USAGE, "--retry, --answer, --abandon, --approve and --refuse: expected at most one of them")
     with app_of_existing_store(context) as app:
         record = app.interventions.show(intervention)
         key = app.turns.resolve(f"{record.user_id}:{record.turn_id}") if record.turn_id else None
-        if not (retry or answer or abandon):
+        if not (retry or answer or abandon or approve or refuse):
             app.interventions.resolve(intervention, note_text)
             _print_noted(app, record.id, key)
             return
@@ -127,6 +129,11 @@ def resolve_intervention(
             abandon_turn(key, app.dependencies)
             app.interventions.resolve(intervention, note_text, how="abandoned")
             print_line(f"{record.id} resolved: {key} is abandoned")
+            return
+        if approve or refuse:
+            app.decide_call(record, approved=approve, note=note_text)
+            print_note(f"{record.id} resolved")
+            run_and_show(app, key, as_json=False, resumed=True)
             return
         _resume_turn(app, record, key, note_text, answer)
 

@@ -184,7 +184,7 @@ def run_and_show(
     app: "App", key: "TurnKey", *, as_json: bool, stream: bool = True, resumed: bool = False, progress: ProgressLine | None = None
 ) -> None:
     """Run the remaining phases and print the result. Exit code 1 if the turn halted, and for a resumed turn also if a phase is left."""
-    from pandora_dagster.cli.ask.turn_record import run_and_record
+    from pandora_dagster.cli.ask.write_question import run_with_questions
 
     reports: list[PhaseReport] = []
     printer = AnswerPrinter(progress)
@@ -199,7 +199,8 @@ def run_and_show(
 
     printer.progress.show("the turn begins")
     try:
-        last_report = run_and_record(app.with_listener(printer) if stream and not as_json else app, key, on_report=on_report)
+        runner = app.with_listener(printer) if stream and not as_json else app
+        last_report = run_with_questions(runner, key, on_report=on_report, asks=not as_json)
     finally:
         printer.progress.clear()
     result = app.answer_of(key, last_report.turn)

@@ -24,6 +24,7 @@ from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.steps.task_plan import offered_tools, tools_document
 from pandora_dagster.phases.steps.tool_findings import artifact_files, finding_files
+from pandora_dagster.phases.steps.write_approval import approval_files, is_approved
 
 EXECUTOR = "pipeline/phase4_executor"
 COORDINATOR = "pipeline/phase4_coordinator"
@@ -60,7 +61,11 @@ async def tool_results(ctx: PhaseContext) -> PhaseOutput:
     body = _section4(done)
     facts = {"tool_calls": len(done), "tool_errors": sum(not r.outcome.ok for r in done), "stopped": stopped}
     outcomes = [(r.call.tool, r.outcome) for r in done if r.outcome.ok]
-    files = finding_files(ctx, outcomes) | {name: text for r in done if r.outcome.ok for name, text in _artifacts(r).items()}
+    files = (
+        approval_files(ctx)
+        | finding_files(ctx, outcomes)
+        | {name: text for r in done if r.outcome.ok for name, text in _artifacts(r).items()}
+    )
     return PhaseOutput(
         sections={4: body}, files={"toolresults.md": _raw_results(done), **files}, facts=facts, verdicts=(_evidence_verdict(done),)
     )
@@ -178,7 +183,10 @@ def _evidence_verdict(done: list[_ToolCallResult]) -> GateVerdict:
 
 
 async def run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
-    """Run the tool that `call` names, if it is offered and its arguments fit its schema."""
+    """Run the tool that `call` names, if it is offered and its arguments fit its schema.
+
+    One that writes runs under a recipe of high risk once the user approved it; raises HaltError until then.
+    """
     tool = next((t for t in offered if t.spec.name == call.tool), None)
     if tool is None:
         return _refusal(ctx, call, offered)
@@ -186,6 +194,9 @@ async def run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -
     faults = jsonschema.Draft202012Validator(spec.parameters).iter_errors(dict(call.arguments))  # pyright: ignore[reportUnknownMemberType] - jsonschema is untyped here
     if (first := next(iter(faults), None)) is not None:
         return tool_error(f"{call.tool}: {first.json_path}: {first.message}")
+    asks_first = spec.writes and ctx.deps.recipes.get(COORDINATOR, ctx.mode).recipe.risk_level == "high"
+    if asks_first and not is_approved(ctx, call):
+        return tool_error(f"{call.tool}: the user refused this call")
     cancelled = Event()
     run = ToolRun(call.arguments, ctx.turn.key, spec.deadline_s, cancelled, _progress_callback(ctx.deps.listener, spec.name, cancelled))
     try:

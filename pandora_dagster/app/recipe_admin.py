@@ -46,13 +46,15 @@ class RecipeCheckResult:
     count: int
     faults: tuple[str, ...]
     notices: tuple[str, ...] = ()
+    approvals: tuple[str, ...] = ()
+    """Recipes of high risk, with the tools that wait for the user's approval."""
 
 
 def check_recipes(settings: Settings) -> RecipeCheckResult:
     """Check all recipes, prompts, the registry and the schema."""
     recipes = open_recipe_loader(settings)
     checked = check_all(recipes, TOOL_NAMES, open_counter(), loadable_documents, WRITING_TOOLS)
-    return RecipeCheckResult(len(recipes.names()), checked.faults, checked.notices)
+    return RecipeCheckResult(len(recipes.names()), checked.faults, checked.notices, checked.approvals)
 
 
 def loadable_documents(loaded: LoadedRecipe) -> Collection[str] | None:

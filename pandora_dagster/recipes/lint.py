@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import PartKind, frame_text
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, Recipe
 from pandora_dagster.documents.delimited_blocks import block_body, fenced_spans, without_code_blocks
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.documents.plain_yaml import SourceFault, read_yaml_mapping
@@ -52,6 +52,8 @@ class LintReport:
 
     faults: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    approvals: tuple[str, ...] = ()
+    """What a high risk level does: a line for each recipe whose tool calls wait for the user's approval."""
 
 
 def check_all(
@@ -81,7 +83,9 @@ def check_all(
     broken = set(loader.names()) - {loaded.path for loaded in valid}
     faults += unused_prompt_faults(loader, valid, referenced_prompts(loader, broken))
     faults += check_registry(loader, counter, broken=broken)
-    return LintReport(tuple(faults), tuple(notices))
+    waiting = {loaded.path: waiting_tools(loaded.recipe, writing_tools) for loaded in valid}
+    approvals = [f"{path}: risk_level high: {', '.join(tools)} waits for the user's approval" for path, tools in waiting.items() if tools]
+    return LintReport(tuple(faults), tuple(notices), tuple(approvals))
 
 
 def check_recipe(loaded: LoadedRecipe, counter: TokenMeasure, tools: Collection[str]) -> tuple[str, ...]:
@@ -114,16 +118,20 @@ def _document_faults(loader: RecipeLoader, loaded: LoadedRecipe, documents: Coll
 
 
 def recipe_notices(loaded: LoadedRecipe, writing_tools: Collection[str] = ()) -> tuple[str, ...]:
-    """Notices of one recipe: JSON without a schema, and what a high risk level does."""
+    """Notices of one recipe: JSON without a schema, and a high risk level without effect."""
     recipe = loaded.recipe
     notices: list[str] = []
     if recipe.output_format in (OutputFormat.JSON, OutputFormat.YAML) and recipe.output_schema is None:
         notices.append("output_schema: none: any JSON object passes")
-    if recipe.risk_level == "high":
-        waiting = [name for name in recipe.tools_available if name in writing_tools] if recipe.role == _TOOL_CALLER else []
-        effect = f"{', '.join(waiting)} waits for the user's approval" if waiting else "no effect: the recipe calls no tool that writes"
-        notices.append(f"risk_level: high: {effect}")
+    if recipe.risk_level == "high" and not waiting_tools(recipe, writing_tools):
+        notices.append("risk_level: high: no effect: the recipe calls no tool that writes")
     return tuple(f"recipes/{loaded.path}.yaml: {notice}" for notice in notices)
+
+
+def waiting_tools(recipe: Recipe, writing_tools: Collection[str]) -> tuple[str, ...]:
+    """The tools whose calls by this recipe wait for the user's approval."""
+    asks = recipe.risk_level == "high" and recipe.role == _TOOL_CALLER
+    return tuple(name for name in recipe.tools_available if asks and name in writing_tools)
 
 
 def unused_prompt_faults(loader: RecipeLoader, valid: Collection[LoadedRecipe], referenced: Collection[str] = ()) -> Iterator[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
-from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers, recipe_notices
+from pandora_dagster.recipes.lint import check_all, check_recipe, example_answers, recipe_notices, waiting_tools
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.runtime.token_counter import TokenCounter
 from pandora_dagster.tools.tool_registry import WRITING_TOOLS
@@ -186,7 +186,8 @@ def test_what_a_high_risk_level_does_is_reported(loader: RecipeLoader, put: Put,
     loaded = loader.load("pipeline/gate")
     assert recipe_notices(loaded, WRITING_TOOLS) == (f"{GATE}: risk_level: high: no effect: the recipe calls no tool that writes",)
     coordinator = loaded.model_copy(update={"recipe": loaded.recipe.model_copy(update={"role": "coordinator"})})
-    assert recipe_notices(coordinator, WRITING_TOOLS) == (f"{GATE}: risk_level: high: memory.create waits for the user's approval",)
+    assert recipe_notices(coordinator, WRITING_TOOLS) == ()
+    assert waiting_tools(coordinator.recipe, WRITING_TOOLS) == ("memory.create",)
     put(GATE, recipe + "risk_level: medium\n")
     assert loader.load("pipeline/gate").recipe.risk_level == "low" and recipe_notices(loader.load("pipeline/gate"), WRITING_TOOLS) == ()
 

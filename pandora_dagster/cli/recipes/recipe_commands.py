@@ -36,6 +36,8 @@ def check(
         print_note(fault)
     if result.faults:
         exit_with(EXIT_USAGE, f"{len(result.faults)} faults")
+    for approval in result.approvals:
+        print_line(approval)
     print_line(f"{result.count} recipes, no faults")
 
 

@@ -33,7 +33,7 @@ NINE = (
 TEXT_METHODS = {"startswith", "endswith", "search", "match", "fullmatch", "findall", "finditer", "lower", "casefold", "isdigit", "lstrip"}
 STRUCTURE = {
     "compact_context.py": {"f.origin.startswith(f'{session}/')"},
-    "coordination.py": {"NO_SOURCE in r.outcome.text"},
+    "coordination.py": {"NO_SOURCE in r.outcome.text", "ctx.deps.recipes.get(COORDINATOR, ctx.mode).recipe.risk_level == 'high'"},
     "conversation_summary.py": {"value not in ([], 0, '')"},
     "day_ranges.py": {"line.startswith(_DAYS_PREFIX)"},
     "fact_lines.py": {"_LEDGER_LINE.findall(text)", "_SHOWN_LINE.findall(text)"},
@@ -50,6 +50,7 @@ STRUCTURE = {
     "session_history.py": {"t.form == 'rolled up'"},
     "size_limits.py": {"text.endswith(_ANSWER_LINK)", "name != 'total'"},
     "tool_findings.py": {"shape.fullmatch(name)"},
+    "write_approval.py": {"APPROVALS in turn.files", "name == APPROVALS"},
     "visit_source.py": {"'title' in chosen", "cited_path.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
 }
 """Conditions on the project's own names (files, states, origins, headings), never on what a user or a model wrote."""

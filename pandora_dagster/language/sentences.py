@@ -5,15 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
+from pandora_dagster.language.dates import month_number
+
 # Points that end no sentence: of abbreviations, initials, ordinals and days, in English, German, French, Spanish and Italian.
 # Closed word classes and forms of writing only, made from no data set.
 
-MONTH_NAMES = (
-    r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
-    r"|[Jj]anvier|[Ff]évrier|[Mm]ars|[Aa]vril|mai|[Jj]uin|[Jj]uillet|[Aa]oût|septembre|octobre|novembre|[Dd]écembre|Septembre|Octobre|Novembre"
-    r"|[Ee]nero|[Ff]ebrero|[Mm]arzo|[Aa]bril|[Mm]ayo|[Jj]unio|[Jj]ulio|[Aa]gosto|[Ss]eptiembre|[Oo]ctubre|[Nn]oviembre|[Dd]iciembre"
-    r"|[Gg]ennaio|[Ff]ebbraio|[Aa]prile|[Mm]aggio|[Gg]iugno|[Ll]uglio|[Ss]ettembre|[Oo]ttobre|novembre|[Dd]icembre)\b"
-)
 _DAY_NUMBER = r"(?:0?[1-9]|[12]\d|3[01])"
 _DAY_WORDS = "am vom bis zum ab seit der den dem des im das die beim nach vor und oder"
 _BEFORE_DAYS = _DAY_WORDS.split()
@@ -39,7 +35,7 @@ _SENTENCE_OPENERS = re.compile(r"(?:The|We|He|She|It|They|You|But|And|Then|This|
 _SHORT_WORD, _NUMBER_START = re.compile(r"(?<![\w.])[^\W\d_]{1,4}\.$"), re.compile(r"[A-Z]{0,4}\d")
 """`ok. 450`, `Fig. 3`, `Réf. ML2`: a word so short before a number may be an abbreviation of any language."""
 _DAY_POINT = re.compile(rf"(?<![\w.])(?:{_DAY_NUMBER}|{_DAY_NUMBER}\.(?:0?[1-9]|1[0-2]))\.$")
-_MONTH = re.compile(MONTH_NAMES)
+_FIRST_WORD = re.compile(r"[^\W\d_]+\b")
 
 
 def sentences(text: str, language: str = "") -> tuple[str, ...]:
@@ -92,7 +88,8 @@ def _continues(text: str, at: int) -> bool:
     if _INITIAL.search(before):
         return bool(_FIRST_NAME.match(after)) and not _SENTENCE_OPENERS.match(after)
     if _DAY_POINT.search(before):
-        return after[:1].islower() or bool(_MONTH.match(after))
+        word = _FIRST_WORD.match(after)
+        return after[:1].islower() or (word is not None and word[0] != "May" and month_number(word[0]) > 0)  # `May` begins questions
     return bool(_NUMBER_START.match(after) and _SHORT_WORD.search(before))
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pandora_dagster.compression.levels.level_check import trim_digest
+from pandora_dagster.compression.levels.level_prompts import LIST_LIMITS
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.user.summary_levels import ERROR_LABEL, LIMIT_LABEL, TOOLS_LABEL
@@ -24,7 +26,6 @@ _TOOL_NAME = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 _MAX_SENTENCE_WORDS = 45
-_MAX_ITEMS = {"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,12 @@ def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
         "progress_toward_goal": _progress_lines([s for s in sentences_only if s.rank != 5]),
         "open_questions": open_questions,
     }
-    limited = {name: list(dict.fromkeys(value))[-_MAX_ITEMS[name] :] if name in _MAX_ITEMS else value for name, value in digest.items()}
-    return _fit_digest(limited, _token_limit(pack), counter)
+    limited = {name: list(dict.fromkeys(value))[-LIST_LIMITS[name] :] if name in LIST_LIMITS else value for name, value in digest.items()}
+
+    def shown(digest: dict[str, Any]) -> str:
+        return json.dumps(digest, ensure_ascii=False)
+
+    return shown(trim_digest(limited, _token_limit(pack), counter.count, shown))
 
 
 def _progress_lines(stated: Sequence[Statement]) -> str:
@@ -145,11 +150,3 @@ def _statements(text: str) -> Iterator[Statement]:
         plain = _DAY_LABEL.sub("", _ITEM_NUMBER.sub("", line.strip()))
         found: Iterable[str] = (plain,) if plain.startswith(_LABELS) else sentences(plain)
         yield from (Statement(entry, said.strip()) for said in found if said.strip())
-
-
-def _fit_digest(digest: dict[str, Any], limit: int, counter: TokenMeasure) -> str:
-    """The digest as JSON; over the limit the longest list loses its oldest item until it fits."""
-    while counter.count(text := json.dumps(digest, ensure_ascii=False)) > limit and any(digest[name] for name in _MAX_ITEMS):
-        longest = max(_MAX_ITEMS, key=lambda name: len(digest[name]))
-        digest = {**digest, longest: digest[longest][1:]}
-    return text if counter.count(text) <= limit else json.dumps({**digest, "progress_toward_goal": ""})

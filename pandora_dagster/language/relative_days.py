@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from pandora_dagster.language.dates import MONTH_WORD, MONTHS, WEEKDAYS, months_named, names_year
+from pandora_dagster.language.dates import MONTH_WORD, MONTHS, WEEKDAYS, Moment, days, months_named, names_year
 from pandora_dagster.language.timestamps import parse_timestamp
 
 _DAY_ADVERBS = {
@@ -39,13 +39,6 @@ _STRETCH = re.compile(
     rf" (?P<many>day|week|month|year|tag|woche|monat|jahr)(?:en|e|s|n)?\b{_NOT_A_PART}"
     rf"|(?:\b(?:in|over|during|within|for) the (?:last|past)|(?<!this )\bpast) (?P<one>week|month|year)\b{_NOT_A_PART}"
 )
-_ORDINAL = r"(?:st|nd|rd|th)?"
-_CALENDAR_DAY = re.compile(
-    rf"\b(?:(?P<day>\d{{1,2}})(?:{_ORDINAL}|\.)(?: of)? (?P<month>{MONTH_WORD})\b"
-    rf"|(?P<monat>{MONTH_WORD})\b\.? (?P<tag>\d{{1,2}}){_ORDINAL}\b)"
-    r"(?:\.?,? (?P<year>(?:19|20)\d\d)\b)?"
-)
-"""A day of a month, with its year or without."""
 _CONVERSATION_WORD = re.compile(
     r"\b(?:discuss(?:ed|ions?)?|talk(?:ed)?|sp(?:eak|oke|oken)|conversations?|chat(?:s|ted)?"
     r"|(?:i|we|you) (?:say|said|tell|told|mention(?:ed)?|ask(?:ed)?)"
@@ -104,8 +97,9 @@ def strip_days(query: str) -> str:
     """The query without the words that name such days."""
     text = " ".join(query.split())
     lower = text.lower()
-    for found in sorted((*_past_periods(lower), *_talk_days(lower)), key=lambda found: -found.start()) if len(text) == len(lower) else ():
-        text = _without_last_prepositions(text[: found.start()]) + text[found.end() :]
+    spans = {found.span() for found in _past_periods(lower)} | {(day.start, day.end) for day in _talk_days(lower)}
+    for start, end in sorted(spans, reverse=True) if len(text) == len(lower) else ():
+        text = _without_last_prepositions(text[:start]) + text[end:]
     return " ".join(text.split())
 
 
@@ -132,8 +126,8 @@ def _past_periods(text: str) -> Iterator[re.Match[str]]:
         yield from form.finditer(text)
 
 
-def _talk_days(text: str) -> list[re.Match[str]]:
-    return list(_CALENDAR_DAY.finditer(text)) if _CONVERSATION_WORD.search(text) else []
+def _talk_days(text: str) -> list[Moment]:
+    return list(days(text)) if _CONVERSATION_WORD.search(text) else []
 
 
 def _terms_or_none(found: re.Match[str], today: date) -> tuple[str, ...]:
@@ -154,16 +148,15 @@ def _terms(found: re.Match[str], today: date) -> tuple[str, ...]:
     return _recent_stretch(today, _count(found["number"] or "1"), _UNITS[found["many"] or found["one"]])
 
 
-def _calendar_day_terms(found: re.Match[str], today: date) -> tuple[str, ...]:
+def _calendar_day_terms(found: Moment, today: date) -> tuple[str, ...]:
     """() for a day that no such year has."""
-    named = months_named(found[0].title())
-    year, (month, day) = int(found["year"] or today.year), named[0] if named else (0, 0)
-    for one in (year,) if found["year"] else range(year, max(year - _MAX_YEARS_BACK, 1), -1):
+    year, month, day = found.key
+    for one in (year,) if year else range(today.year, max(today.year - _MAX_YEARS_BACK, 1), -1):
         try:
             said = date(one, month, day)
         except ValueError:
             continue
-        if found["year"] or said <= today:
+        if year or said <= today:
             return _days(said, 1)
     return ()
 
@@ -195,12 +188,12 @@ def _period_before(today: date, count: int, unit: str) -> tuple[str, ...]:
 
 def _recent_stretch(today: date, count: int, unit: str) -> tuple[str, ...]:
     """Everything from `count` of the unit ago up to today."""
-    days = count * {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
-    if unit in ("day", "week") and days <= _MAX_LISTED_DAYS:
-        return _days(today - timedelta(days), days + 1)
+    day_count = count * {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
+    if unit in ("day", "week") and day_count <= _MAX_LISTED_DAYS:
+        return _days(today - timedelta(day_count), day_count + 1)
     if unit == "year":
         return tuple(term for back in range(min(count, today.year - 1) + 1) for term in _period_before(today, back, "year"))
-    first = today - timedelta(days)
+    first = today - timedelta(day_count)
     return tuple(
         term
         for back in range((today.year - first.year) * 12 + today.month - first.month + 1)

@@ -13,6 +13,8 @@ _CJK = re.compile(r"((?:19|20)\d\d)\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2}
 
 def first_date(text: str, language: str = "") -> str:
     """The first day with a year that a text names; "" for none. `01/02/2026` is read by language: English with `en-US` month first."""
+    if not any(ch.isdigit() for ch in text):
+        return ""
     found: list[tuple[int, tuple[int, int, int]]] = [(m.start, (m.key[0], m.key[1], m.key[2])) for m in days(text) if m.key[0]]
     for m in _SLASHES.finditer(text):
         if m[1]:

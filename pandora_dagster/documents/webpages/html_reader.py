@@ -11,7 +11,7 @@ from pandora_dagster.documents.webpages.elements.blocks import Block, blocks_of
 from pandora_dagster.documents.webpages.elements.html_tree import Element, parse_html, tag_of, words
 from pandora_dagster.documents.webpages.elements.links import absolute_address, base_address, links_of
 from pandora_dagster.documents.webpages.elements.visibility import HiddenText, VisiblePage, visible_page
-from pandora_dagster.documents.webpages.fields.bylines import byline_of
+from pandora_dagster.documents.webpages.fields.bylines import Byline, byline_of
 from pandora_dagster.documents.webpages.fields.field_values import FieldValues
 from pandora_dagster.documents.webpages.fields.page_fields import FieldSources, head_title_name, page_fields
 from pandora_dagster.documents.webpages.fields.prices import PriceCandidate, choose_price, price_candidates
@@ -21,7 +21,7 @@ from pandora_dagster.documents.webpages.layout.page_types import PageForm, page_
 from pandora_dagster.documents.webpages.layout.posts import posts_of
 from pandora_dagster.documents.webpages.layout.regions import is_apart, regions_of
 from pandora_dagster.documents.webpages.layout.zones import Evidence, JudgedBlock, judge, zones_of
-from pandora_dagster.documents.webpages.structured_data import StructuredData, json_ld, meta_data, microdata
+from pandora_dagster.documents.webpages.structured_data import ARTICLES, StructuredData, json_ld, meta_data, microdata
 from pandora_dagster.language.detection import language_of
 
 _MAX_HIDDEN = 200
@@ -67,7 +67,7 @@ def read_html(page: FetchedPage, invisible_attribute: str = "") -> PageDoc:
         structured,
         priced=price is not None,
         available=bool(structured.of("availability")),
-        dated=bool(byline.author or (byline.date and price is None)),
+        dated=_is_dated(byline, structured, priced=price is not None),
         posts=len(evidence.posts),
         specs=len(specifications(judged, columns=True)),
         password=head.password,
@@ -128,6 +128,12 @@ def _document(
     )
 
 
+def _is_dated(byline: Byline, structured: StructuredData, *, priced: bool) -> bool:
+    """Whether author and day of a page are those of an article; a page of a shop or an office names a day of its last change."""
+    stated = bool(structured.of("author") and structured.of("date"))
+    return bool(byline.author) or (not priced and (stated or bool(byline.date and byline.date != byline.modified)))
+
+
 def _head(root: Element) -> _Head:
     title = next(
         (
@@ -150,7 +156,9 @@ def _judged(
 ) -> tuple[list[JudgedBlock], Evidence]:
     main = main_text(visible.root)
     regions = regions_of(body, blocks, main, name)
-    posts = posts_of(regions.container, dict(regions.text), dict(regions.links))
+    # Sections of an article with dates in them have the form of posts.
+    is_article = bool(structured.types & (ARTICLES | {"article"}))
+    posts = [] if is_article else posts_of(regions.container, dict(regions.text), dict(regions.links))
     stated = re.sub(r"\s", "", "\n".join(structured.texts))
     evidence = Evidence(regions, main, stated, False, posts)
     return judge(blocks, evidence), evidence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pandora_dagster.contracts.web.page_doc import OUTSIDE_KINDS, PageType, ZoneKind
-from pandora_dagster.documents.webpages.elements.blocks import is_heading
+from pandora_dagster.documents.webpages.elements.blocks import is_control, is_heading
 from pandora_dagster.documents.webpages.elements.html_tree import Element, tag_of
 from pandora_dagster.documents.webpages.layout.zones import JudgedBlock
 from pandora_dagster.documents.webpages.structured_data import ARTICLES, PRODUCTS, StructuredData
@@ -20,6 +20,11 @@ _MISSING = re.compile(
     r"nicht (?:mehr )?vorhanden|leider nichts|existiert nicht|"
     r"introuvable|n.existe (?:pas|plus)|no encontrad[ao]|no existe|non trovat[ao]|niet gevonden|hittades inte|ikke fundet|não "
     r"encontrad[ao])\b",
+    re.IGNORECASE,
+)
+_HUMAN = re.compile(
+    r"\b(?:not a robot|are you (?:a )?(?:human|robot|person)|verify (?:that )?you(?:.re| are) (?:a )?human|unusual traffic|kein roboter|"
+    r"êtes un humain|pas un robot|no (?:soy|eres) un robot|non sono un robot|geen robot)\b",
     re.IGNORECASE,
 )
 _FEW_WORDS = 120
@@ -65,7 +70,8 @@ def page_type(form: PageForm) -> tuple[PageType, str]:
 
 
 def _wall(form: PageForm, inner: Sequence[JudgedBlock], count: int) -> tuple[PageType, str] | None:
-    if form.captcha and count <= _FEW_WORDS:
+    said = " ".join([form.title, *(item.block.text for item in inner)])[:2000]
+    if count <= _FEW_WORDS and (form.captcha or (_HUMAN.search(said) and (form.status >= 400 or _has_controls(inner)))):
         return PageType.CAPTCHA, "a captcha stands before the content: a person has to open the page"
     if form.status in (401, 407) or (form.password and count <= _FEW_WORDS):
         return PageType.LOGIN, "a login stands before the content: a person has to open the page"
@@ -76,9 +82,16 @@ def _wall(form: PageForm, inner: Sequence[JudgedBlock], count: int) -> tuple[Pag
     if not form.priced and count <= _FEW_WORDS and (_MISSING.search(heading) or (count <= _LITTLE and _MISSING.search(first))):
         return PageType.ERROR, "the page says that it does not exist, with the status of one that does"
     asked = sum(len(item.block.text) for item in form.judged if item.kind is ZoneKind.CONSENT)
+    heads = " ".join(item.block.text for item in inner if item.kind is ZoneKind.TITLE or is_heading(item.block)).lower()
+    if count <= _FEW_WORDS and "cookie" in heads and _has_controls(inner):
+        return PageType.CONSENT, "a consent dialogue takes the place of the content"
     if asked and asked > 2 * sum(len(item.block.text) for item in inner if item.confidence >= 0.5):
         return PageType.CONSENT, "a consent dialogue stands before the content"
     return None
+
+
+def _has_controls(inner: Sequence[JudgedBlock]) -> bool:
+    return any(is_control(item.block) or item.block.tag == "label" or item.kind is ZoneKind.FORM for item in inner)
 
 
 def _content_type(form: PageForm, inner: Sequence[JudgedBlock], count: int) -> PageType:
@@ -98,7 +111,7 @@ def _content_type(form: PageForm, inner: Sequence[JudgedBlock], count: int) -> P
     listing = _is_listing(inner, linked, types) and not (types & ARTICLES or prose > 0.5)
     if not listing and ((form.priced and not article) or (types & PRODUCTS and not types & ARTICLES and (form.priced or form.available))):
         return PageType.PRODUCT
-    if form.specs >= 3 and not article and not form.priced:
+    if form.specs >= 3 and not article and not form.priced and not listing:
         return PageType.SPEC
     wide = [item.block for item in inner if item.kind is ZoneKind.TABLE and any(len(row) >= 3 for row in item.block.rows)]
     if "howto" in types or "recipe" in types or _has_steps(inner, size):

@@ -13,6 +13,8 @@ from pandora_dagster.documents.webpages.layout.regions import Region, Regions
 from pandora_dagster.documents.webpages.written_dates import first_date
 
 _MAX_LINK_SHARE = 0.5
+_ONLY_LINKS, _LINK_WEIGHT = 0.8, 3
+"""A block that is a link and nothing else leads to another page, where the page is no list."""
 _MAIN_TEXT_WEIGHT = 2
 """Votes of the main-text library, which judges by the whole page, against one of each sign of a block."""
 _LONG_TEXT = 1000
@@ -104,7 +106,8 @@ def _inner_kind(block: Block, region: Region, evidence: Evidence) -> ZoneKind:
     if block.rows:
         return ZoneKind.PRODUCT_INFO if block.tag == "dl" or all(len(row) == 2 for row in block.rows) else ZoneKind.TABLE
     if is_control(block) or (
-        any(tag_of(e) == "form" for e in block.element.iterancestors()) and not evidence.regions.container.iterancestors("form")
+        any(tag_of(e) == "form" for e in block.element.iterancestors())
+        and next(evidence.regions.container.iterancestors("form"), None) is None
     ):
         return ZoneKind.FORM
     return ZoneKind.LIST if block.tag == "li" else ZoneKind.MAIN_TEXT
@@ -116,7 +119,7 @@ def _confidence(block: Block, evidence: Evidence, *, before_title: bool, named: 
     if named:
         votes.append((False, _NAME_WEIGHT))
     if not evidence.listing or block.link_share < _MAX_LINK_SHARE:
-        votes.append((block.link_share < _MAX_LINK_SHARE, 1))
+        votes.append((block.link_share < _MAX_LINK_SHARE, _LINK_WEIGHT if block.link_share >= _ONLY_LINKS else 1))
     if evidence.votes_of_main:
         votes.append((evidence.main.has(block), evidence.votes_of_main))
     key = re.sub(r"\s", "", block.text)

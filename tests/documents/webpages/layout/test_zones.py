@@ -57,6 +57,9 @@ def test_a_cell_that_spans_rows_stays_with_its_heading() -> None:
 def test_walls_and_soft_errors_are_named() -> None:
     assert read("<h1>Sign in</h1><form><input name=u><input type=password name=p></form>").page_type is PageType.LOGIN
     assert read('<h1>One moment</h1><div class="cf-turnstile"></div><p>Checking your browser</p>').page_type is PageType.CAPTCHA
+    assert read("<h1>Are you human?</h1><form><label><input type=checkbox>I am not a robot</label></form>").page_type is PageType.CAPTCHA
+    consent = "<main><h1>We use cookies</h1><p>Choose to go on.</p><button>Accept</button></main><template><p>Content</p></template>"
+    assert read(consent).page_type is PageType.CONSENT
     assert read("<h1>Page not found</h1><p>Try the search.</p>").page_type is PageType.ERROR
     assert read("<h1>Lamps</h1><p>All of our lamps.</p>", status=404).page_type is PageType.ERROR
 

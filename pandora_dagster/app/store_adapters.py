@@ -20,6 +20,8 @@ from pandora_dagster.contracts.ports.record_storage import QueryFiles, RecipeTes
 from pandora_dagster.contracts.ports.user_storage import Eraser, RecordFolder
 from pandora_dagster.contracts.turns import RebuildReport
 from pandora_dagster.contracts.user.sources import Research, Visit
+from pandora_dagster.contracts.web.fetched import HostRecords
+from pandora_dagster.contracts.web.page_store import PageStore
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.phases.flow.phase_table import phase_effects
 from pandora_dagster.runtime.call_spans import is_exporter_configured, open_call_spans
@@ -43,6 +45,7 @@ from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts, s
 from pandora_dagster.stores.lineage.lineage_index import LINEAGE_SCHEMA, DuckLineageIndex
 from pandora_dagster.stores.lineage.lineage_index_rebuild import ExpectedLineage, rebuild_lineage, verify_lineage
 from pandora_dagster.stores.records.batch_files import BatchFiles, Inbox
+from pandora_dagster.stores.records.host_files import HostFiles
 from pandora_dagster.stores.records.intervention_files import InterventionFiles
 from pandora_dagster.stores.records.recipe_feedback import CorrectionFiles, RecipeTestFiles
 from pandora_dagster.stores.records.recorded_answer_files import RecordedAnswerFiles
@@ -58,6 +61,7 @@ from pandora_dagster.stores.user.level_files import LevelFiles
 from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
 from pandora_dagster.stores.user.note_index import NOTE_SCHEMA, DuckNoteIndex
+from pandora_dagster.stores.user.page_files import PageFiles
 from pandora_dagster.stores.user.session_files import ContinuationFiles, ConversationSummaryFiles, SessionFiles
 from pandora_dagster.stores.user.source_files import (
     MAX_RECORD_BYTES,
@@ -261,6 +265,16 @@ def open_recorded_answers(folder: Path) -> RecordedAnswerStore:
 def open_vault(settings: Settings) -> Vault:
     """The stored packs, answers and images."""
     return VaultFiles(settings.root, enabled=settings.keep_packs)
+
+
+def open_host_records(settings: Settings) -> HostRecords:
+    """What is remembered of the hosts of the web, for all processes of the store."""
+    return HostFiles(settings.root)
+
+
+def open_page_store(settings: Settings) -> PageStore:
+    """The pages of visits as they were read."""
+    return PageFiles(settings.root)
 
 
 def open_inbox(settings: Settings) -> QueryFiles:

@@ -20,6 +20,7 @@ from pandora_dagster.cli.documents import (
     source_commands,
     transfer_commands,
     verification_commands,
+    visit_commands,
 )
 from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, print_line, print_note
 from pandora_dagster.cli.recipes import evaluation_commands, recipe_commands
@@ -56,7 +57,9 @@ _RESEARCH = CommandGroup(
     (source_commands.add_research, source_commands.list_research, source_commands.show_research),
 )
 _VISIT = CommandGroup(
-    "visit", "Add, list and show visited web pages.", (source_commands.add_visit, source_commands.list_visits, source_commands.show_visit)
+    "visit",
+    "Read pages of the web; add, list and show visited pages.",
+    (visit_commands.read_visit, source_commands.add_visit, source_commands.list_visits, visit_commands.show_visit),
 )
 _MEMORY = CommandGroup(
     "memory",

@@ -91,8 +91,7 @@ def _resolve_paths(texts: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[
         "dagster_home": root / "dagster",
     }
     paths = {field: _absolute_path(texts[field], cwd) if field in texts else defaults[field] for field in _PATH_FIELDS}
-    if "notes" in texts:
-        paths["notes"] = _absolute_path(texts["notes"], cwd)
+    paths |= {field: _absolute_path(texts[field], cwd) for field in ("notes", "web_hosts") if field in texts}
     is_root_usable = _can_be_folder(paths["root"])
     is_usable = {  # the default dagster_home below an unusable root is not a second fault
         "root": is_root_usable,
@@ -100,6 +99,7 @@ def _resolve_paths(texts: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[
         "runtime_file": "runtime_file" not in texts or paths["runtime_file"].is_file(),
         "recipes_root": "recipes_root" not in texts or paths["recipes_root"].is_dir(),
         "notes": "notes" not in texts or _is_folder(paths["notes"]),
+        "web_hosts": "web_hosts" not in texts or paths["web_hosts"].is_file(),
     }
     return {**texts, **paths}, [field for field, usable in is_usable.items() if not usable]
 

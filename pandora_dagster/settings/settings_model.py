@@ -132,6 +132,41 @@ class Settings(BaseModel):
         description="The embedding model that search uses in addition to words: none, a small local model (the extra `embeddings`), or "
         "the server that the runtime file names under `embeddings`.",
     )
+    web: Annotated[Literal["off", "on"], Variable("PANDORA_WEB", "off or on")] = Field(
+        "off", description="Whether pages of the web may be read; off, no request leaves this machine for the web."
+    )
+    web_hosts: Annotated[Path | None, Variable("PANDORA_WEB_HOSTS", "an existing file with resolver and dial", "none")] = Field(
+        None, description="A hosts file that replaces the resolver: the addresses of names, and where they are dialled."
+    )
+    web_contact: Annotated[
+        str,
+        Field(max_length=200, pattern=r"^[\x21-\x27\x2a-\x7e]*$"),
+        Variable("PANDORA_WEB_CONTACT", "a mail address or URL without blanks and brackets", "none"),
+    ] = Field("", description="How an operator of a site reaches you; sent with the name of this program in each request.")
+    web_max_pages: Annotated[int, Field(ge=1, le=100_000), Variable("PANDORA_WEB_MAX_PAGES", "a whole number, 1 to 100000")] = Field(
+        200, description="Requests for pages that one command or turn may send, redirects included."
+    )
+    web_max_hosts: Annotated[int, Field(ge=1, le=10_000), Variable("PANDORA_WEB_MAX_HOSTS", "a whole number, 1 to 10000")] = Field(
+        50, description="Hosts that one command or turn may ask."
+    )
+    web_max_mb: Annotated[int, Field(ge=1, le=100_000), Variable("PANDORA_WEB_MAX_MB", "a whole number of megabytes, 1 to 100000")] = Field(
+        200, description="Megabytes that one command or turn may receive."
+    )
+    web_max_s: Annotated[
+        float, Field(gt=0, le=86_400, allow_inf_nan=False), Variable("PANDORA_WEB_MAX_SECONDS", "seconds, over 0 and up to 86400")
+    ] = Field(900.0, description="Seconds that one command or turn may use for pages, waits for hosts included.")
+    web_page_mb: Annotated[int, Field(ge=1, le=1_000), Variable("PANDORA_WEB_PAGE_MB", "a whole number of megabytes, 1 to 1000")] = Field(
+        10, description="Megabytes of one page, unpacked."
+    )
+    web_page_s: Annotated[
+        float, Field(gt=0, le=3_600, allow_inf_nan=False), Variable("PANDORA_WEB_PAGE_SECONDS", "seconds, over 0 and up to 3600")
+    ] = Field(30.0, description="Seconds for one request, and the longest Retry-After that is waited for.")
+    web_redirects: Annotated[int, Field(ge=0, le=20), Variable("PANDORA_WEB_REDIRECTS", "a whole number, 0 to 20")] = Field(
+        5, description="Redirects of a page that are followed."
+    )
+    web_delay_s: Annotated[float, Field(ge=0, le=3_600, allow_inf_nan=False), Variable("PANDORA_WEB_DELAY", "seconds, 0 to 3600")] = Field(
+        1.0, description="Least seconds between two requests to a host; a longer Crawl-delay of its robots.txt has precedence."
+    )
     index_lock_wait_s: Annotated[
         float,
         Field(gt=0, le=3_600, allow_inf_nan=False),

@@ -33,6 +33,9 @@ from pandora_dagster.archive.lineage_view import MAX_TEXTS, LineageView
 from pandora_dagster.archive.text_comparison import FILTERS, STATE_LABELS, Mark
 from pandora_dagster.contracts.archive_records import DayCheck
 from pandora_dagster.contracts.lineage import DocumentId
+from pandora_dagster.contracts.user.sources import Visit
+from pandora_dagster.contracts.web.page_doc import PageDoc
+from pandora_dagster.documents.visits.visit_page import field_rows, zone_label
 from pandora_dagster.errors import InputError, PandoraError
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -81,6 +84,11 @@ def verification_page(original: str, shortened: str, *, names: tuple[str, str]) 
     comparison = compare_texts(original, shortened)
     title = f"{names[1]} verified against {names[0]}"
     return render_page("verification.html", comparison=comparison, counts=comparison.counts, names=names, title=title)
+
+
+def visit_html_page(record: Visit, page_doc: PageDoc) -> str:
+    """The page of a visit as one file: fields and zones as text, hidden zones marked; nothing of the page itself is loaded or linked."""
+    return render_page("visit.html", record=record, page=page_doc, rows=field_rows(page_doc), label=zone_label)
 
 
 def style_sheet() -> str:

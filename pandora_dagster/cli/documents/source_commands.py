@@ -142,33 +142,18 @@ def list_visits(context: typer.Context, user: User = "", as_json: AsJson = False
     )
 
 
-def show_visit(
-    context: typer.Context,
-    visit_id: Annotated[str, typer.Argument(help="An id that `pandora visit list` shows.")],
-    user: User = "",
-    as_json: AsJson = False,
-) -> None:
-    """Show a visited page.
-
-    Example: pandora visit show visit_abc123 --user example
-    """
-    from pandora_dagster.phases.gather.research_pages import visit_page
-
-    with app_of_existing_store(context) as app:
-        record = app.dependencies.sources.visit(app.owner(user), visit_id)
-    _print_record(record, visit_page(record), as_json)
-
-
 def _read_record(file: Path, shape: type[Record], by: str, app: "App") -> Record:
     """The record of a user's file, with its provenance. Raises InputError or DocumentError with every fault."""
     from pandora_dagster.app.store_adapters import read_source_record
-    from pandora_dagster.contracts.user.sources import Provenance
+    from pandora_dagster.contracts.user.sources import Provenance, Research
 
     if not file.is_file():
         raise InputError(f"{file}: {'not a file' if file.exists() else 'no such file'}: expected a JSON file with one record")
     record = read_source_record(file, shape)
     if record.provenance is not None:
         raise InputError(f"{file}: provenance: expected none: the store adds who stored a record, and when")
+    if not isinstance(record, Research) and record.page is not None:
+        raise InputError(f"{file}: page: expected none: `pandora visit read` adds it for a page that it read")
     now = app.dependencies.now
     return record.model_copy(update={"provenance": Provenance(added_at=now, by=by)})
 

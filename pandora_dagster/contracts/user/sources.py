@@ -100,9 +100,21 @@ class Research(StrictModel):
         return research_logical_id(self.topic)
 
 
+class StoredPage(StrictModel):
+    """What is stored of a page beside its record: the raw bytes by their content, and how the server described them."""
+
+    raw_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    raw_bytes: Annotated[int, Field(ge=0)]
+    status: Annotated[int, Field(ge=100, le=999)]
+    final_url: str
+    content_type: str = ""
+    etag: str = ""
+    last_modified: str = ""
+
+
 class Visit(StrictModel):
-    """One visited page and the data read from it (specification 004, section 3.6). The store fills in `provenance`. Field descriptions
-    say what is expected in a user's record."""
+    """One visited page and the data read from it (specification 004, section 3.6). The store fills in `provenance` and `page`. Field
+    descriptions say what is expected in a user's record."""
 
     visit_id: Annotated[VisitId, Field(description='visit_ and small letters or digits, such as "visit_abc123"')]
     url: Annotated[str, Field(max_length=2_000, description="an http or https address"), AfterValidator(_require_url)]
@@ -110,6 +122,7 @@ class Visit(StrictModel):
     page_type: Annotated[Line, Field(description='one line, such as "product"')]
     extracted_data: Annotated[Mapping[str, Any], Field(description='an object with what was read, such as {"price": "$697.00"}')]
     extraction_quality: Annotated[Share, Field(description="a number from 0 to 1, such as 0.95")]
+    page: StoredPage | None = None
     provenance: Provenance | None = None
 
     @property

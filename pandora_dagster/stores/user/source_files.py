@@ -68,8 +68,8 @@ def _row_value(value: Any) -> Any:  # what DuckDB gives: str, int, float, None o
 
 RecordType = TypeVar("RecordType", bound=Research | Visit)
 _MAX_FAULTS = 12
-_STORE_FIELD = "provenance"
-"""The field that the store fills in; messages do not offer it to users."""
+_STORE_FIELDS = frozenset({"provenance", "page"})
+"""The fields that the store fills in; messages do not offer them to users."""
 
 
 def read_record(text: str, record_type: type[RecordType], *, where: str) -> RecordType:
@@ -106,7 +106,7 @@ def _fault_sentence(fault: ErrorDetails, record_type: type[RecordType]) -> str:
     owner: type[BaseModel] = Claim if path[:1] == ("claims",) and len(path) > 2 else record_type
     name = str(path[0 if owner is record_type else 2]) if path else ""
     if fault["type"] == "extra_forbidden":
-        return f"no field of a record: expected {', '.join(field for field in owner.model_fields if field != _STORE_FIELD)}"
+        return f"no field of a record: expected {', '.join(field for field in owner.model_fields if field not in _STORE_FIELDS)}"
     field = owner.model_fields.get(name)
     expected = (field.description if field else None) or f"one object with {_required_fields(record_type)}"
     return f"{'missing' if fault['type'] == 'missing' else message}: expected {expected}"

@@ -16,7 +16,8 @@ import idna
 from pandora_dagster.errors import FetchRefusedError
 from pandora_dagster.tools.egress.resolver import DialTarget, Resolver
 
-MAX_URL_CHARACTERS = 2_000
+MAX_URL_CHARACTERS = 1_600
+"""Of an address, and of its path and query in normal form: the record of a visit holds 2,000."""
 DEFAULT_PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 ALLOWED_PORTS = frozenset({80, 443, 8080, 8443})
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
@@ -90,15 +91,14 @@ class AddressGuard:
         for address in addresses:
             if fault := address_fault(address):
                 shown = host if literal else f"{host} ({address})"
-                raise FetchRefusedError(f"{shown}: {fault}: expected a public address", rule="address")
+                raise FetchRefusedError(f"{shown}: {fault}", rule="address")
         return tuple(self.resolver.dial(_plain(address), port) for address in addresses)
 
 
 def parse_url(url: str) -> tuple[str, str, int, str]:
     """Scheme, host, port, and path with query, in normal form; raises FetchRefusedError."""
     shown = _shown(url)
-    if len(url) > MAX_URL_CHARACTERS:
-        raise FetchRefusedError(f"{shown}...: {len(url):,} characters: expected at most {MAX_URL_CHARACTERS:,}", rule="address form")
+    _check_length(url)
     scheme = url.partition(":")[0].strip().lower()
     if scheme not in DEFAULT_PORTS or not url.lower().startswith(f"{scheme}://"):
         raise FetchRefusedError(f"{shown}: expected an address that begins with http:// or https://", rule="scheme")
@@ -114,7 +114,15 @@ def parse_url(url: str) -> tuple[str, str, int, str]:
     if "@" in parts.netloc:
         raise FetchRefusedError(f"{scheme}://{host}: a user name or password in the address: expected none", rule="credentials")
     _check_port(port, shown)
+    _check_length(target)
     return scheme, host, port, target
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MAX_URL_CHARACTERS:
+        raise FetchRefusedError(
+            f"{_shown(text)}...: {len(text):,} characters: expected at most {MAX_URL_CHARACTERS:,}", rule="address form"
+        )
 
 
 def _shown(text: str) -> str:
@@ -144,7 +152,7 @@ def _host(text: str) -> str:
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         raise ValueError("the host is not a name" if name else "no host")
     if labels[-1] == "localhost":
-        raise FetchRefusedError(f"{name}: this machine: expected a public address", rule="address")
+        raise FetchRefusedError(f"{name}: this machine, not a public address", rule="address")
     return name
 
 

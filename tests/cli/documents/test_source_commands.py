@@ -105,7 +105,7 @@ def test_help_and_manual_name_every_field(invoke, given, command, shape) -> None
     text = invoke(command, "add", "--help").stdout
     manual = (REPOSITORY / "docs" / "guides" / "add-sources.md").read_text(encoding="utf-8")
     sample = next(s for s in re.findall(r"```json[^\n]*\n(.*?)```", manual, re.DOTALL) if set(json.loads(s)) <= set(shape.model_fields))
-    assert set(json.loads(sample)) == set(shape.model_fields) - {"provenance"}
+    assert set(json.loads(sample)) == set(shape.model_fields) - {"provenance", "page"}
     for name in json.loads(sample):
         assert re.search(rf"^ +{name}  +\S", text, re.MULTILINE) and f"`{name}`" in manual
     assert invoke(command, "add", given(sample), "--user", "anna").exit_code == 0

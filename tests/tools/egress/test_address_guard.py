@@ -58,7 +58,8 @@ def test_an_address_that_is_not_public_is_refused(host: str) -> None:
         *((url, "address form") for url in ("http://example.org:99999/", "http://[::1/", "http://[fe80::1%25eth0]/", "http://1.2.3.256/")),
         *((url, "address form") for url in ("http://exa%6dple.org/", "http://-.example/", "http://1.2.3.4.5/", "http://example..org/")),
         *((url, "address form") for url in ("http://example.org/\r\nHost: x", "http://example.org/\x00", "http://" + "a" * 3000)),
-        ("http://example.org/" + "a" * 2_000, "address form"),
+        ("http://example.org/" + "a" * 1_600, "address form"),
+        ("http://example.org/" + "\u00fc" * 500, "address form"),
     ],
 )
 def test_what_is_no_plain_web_address_is_refused(url: str, rule: str) -> None:

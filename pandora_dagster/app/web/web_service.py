@@ -1,0 +1,213 @@
+"""Reads pages of the web for a command: fetch, read, store. Off unless the settings or a hosts file switch it on."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from threading import Event
+from typing import Any
+from urllib.parse import urlsplit
+
+from pandora_dagster.app.application import App
+from pandora_dagster.app.store_adapters import open_host_records, open_page_store
+from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.ports.user_storage import SourceStore
+from pandora_dagster.contracts.user.sources import Provenance, Visit
+from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher
+from pandora_dagster.contracts.web.page_doc import PageDoc
+from pandora_dagster.contracts.web.page_store import PageStore
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
+from pandora_dagster.documents.visits.visit_record import build_visit
+from pandora_dagster.errors import ConfigurationError, DocumentError, FetchFailedError, FetchRefusedError, InputError, PandoraError
+from pandora_dagster.settings import Settings
+
+_THREADS = 8
+"""Hosts that are asked at the same time; each has one request at a time."""
+_INSTALL_HINT = "pip install 'pandora-dagster[web]'"
+_ERROR_STATUS = 400
+"""From this status on the answer is no page of the site: it is shown, not stored."""
+_MAX_LINE_CHARACTERS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """One address to read; `fault` where its line holds none."""
+
+    url: str = ""
+    line: int = 0
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageReading:
+    """The outcome for one address: the page, or the reason why there is none."""
+
+    request: PageRequest
+    fetched: FetchedPage | None = None
+    page_doc: PageDoc | None = None
+    refused: str = ""
+    failed: str = ""
+    visit: Visit | None = None
+    """The stored record; None where nothing was stored."""
+
+    def fields(self) -> dict[str, Any]:
+        """The outcome as a JSON object: `page_doc`, or the reason as `refused` or `failed`."""
+        fields: dict[str, Any] = {"url": self.request.url}
+        if self.request.fault:
+            return {**fields, "line": self.request.line, "failed": self.request.fault}
+        if self.fetched is None or self.page_doc is None:
+            return {**fields, "refused": self.refused} if self.refused else {**fields, "failed": self.failed}
+        fields |= {"status": self.fetched.status} | ({"visit": self.visit.visit_id} if self.visit else {})
+        return {**fields, "page_doc": self.page_doc.model_dump(mode="json")}
+
+
+@dataclass(frozen=True, slots=True)
+class VisitStore:
+    """Where the visits of one user are stored, and who stores them."""
+
+    user: UserId
+    sources: SourceStore
+    pages: PageStore
+    provenance: Provenance
+
+    def put(self, reading: PageReading) -> Visit | None:
+        """Store a page that was read; None for an error page."""
+        page, page_doc = reading.fetched, reading.page_doc
+        if page is None or page_doc is None or page.status >= _ERROR_STATUS:
+            return None
+        visit = build_visit(page, page_doc, self.provenance)
+        self.pages.put(self.user, visit, page_doc, page.body)
+        self.sources.put(self.user, visit)
+        return visit
+
+
+def open_visit_store(app: App, user: UserId) -> VisitStore:
+    """The store of the visits that a command makes for `user`."""
+    provenance = Provenance(added_at=app.dependencies.now, by="pandora visit read")
+    return VisitStore(user, app.dependencies.sources, open_page_store(app.settings), provenance)
+
+
+def stored_page(app: App, user: UserId, visit: Visit) -> PageDoc | None:
+    """The page of a visit as it was read; None where only its record is stored. Raises DocumentError."""
+    return open_page_store(app.settings).page_doc(user, visit) if visit.page else None
+
+
+def open_fetcher(settings: Settings, hosts_file: Path | None) -> Fetcher:
+    """The way out to the web, with the budget of one command; raises ConfigurationError where it is off or not installed."""
+    if settings.web == "off" and hosts_file is None:
+        raise ConfigurationError(
+            "PANDORA_WEB: off: no page of the web is read",
+            hint="switch it on with PANDORA_WEB=on, or name a hosts file with --hosts: docs/guides/read-web-pages.md",
+        )
+    try:
+        from pandora_dagster.tools.egress.address_guard import AddressGuard
+        from pandora_dagster.tools.egress.page_fetcher import PageFetcher
+        from pandora_dagster.tools.egress.resolver import open_resolver
+        from pandora_dagster.tools.egress.web_budget import WebBudget, WebLimits
+        from pandora_dagster.tools.egress.web_client import WebClient
+    except ImportError as error:
+        raise ConfigurationError(f"{error.name}: not installed: expected the extra web", hint=_INSTALL_HINT) from error
+    limits = WebLimits(
+        pages=settings.web_max_pages,
+        hosts=settings.web_max_hosts,
+        total_bytes=settings.web_max_mb * 1_000_000,
+        seconds=settings.web_max_s,
+        page_bytes=settings.web_page_mb * 1_000_000,
+        page_seconds=settings.web_page_s,
+        hops=settings.web_redirects,
+        delay_s=settings.web_delay_s,
+    )
+    contact = f" (+{settings.web_contact})" if settings.web_contact else ""
+    client = WebClient(f"pandora-dagster/{version('pandora-dagster')}{contact}")
+    guard = AddressGuard(open_resolver(hosts_file or settings.web_hosts))
+    return PageFetcher(guard, client, open_host_records(settings), WebBudget(limits))
+
+
+def parse_requests(lines: bytes, *, where: str) -> tuple[PageRequest, ...]:
+    """The addresses of lines such as `{"url": "https://example.org/"}`; a line that is none has its fault."""
+    rows = lines.split(b"\n")
+    return tuple(_parse_line(row, number, where) for number, row in enumerate(rows[:-1] if not rows[-1] else rows, 1))
+
+
+def _parse_line(row: bytes, number: int, where: str) -> PageRequest:
+    try:
+        if len(row) > _MAX_LINE_CHARACTERS:
+            raise InputError(f"{len(row):,} bytes: expected at most {_MAX_LINE_CHARACTERS:,}")
+        fields = parse_json_object(row)
+        if set(fields) != {"url"} or not isinstance(fields["url"], str):
+            raise InputError('expected one field, url, such as {"url": "https://example.org/"}')
+    except (InputError, PlainDataError) as error:
+        return PageRequest(line=number, fault=f"{where}:{number}: {error}")
+    return PageRequest(fields["url"], number)
+
+
+def read_pages(
+    requests: Sequence[PageRequest], fetcher: Fetcher, *, seconds: float, visits: VisitStore | None = None
+) -> Iterator[PageReading]:
+    """The outcomes in the order of `requests`: pages of different hosts at the same time, those of one host in turn.
+
+    `visits`: where the pages are stored; None stores nothing. Raises StoreError where the disk refuses.
+    """
+    stopped = Event()
+    pool = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="pandora-web")
+    try:
+        outcomes: list[Future[PageReading]] = [Future() for _ in requests]
+        ordered = sorted(range(len(requests)), key=lambda number: _host(requests[number].url))
+        for _, group in groupby(ordered, key=lambda number: _host(requests[number].url)):
+            numbers = list(group)
+            pool.submit(_read_in_turn, [(requests[n], outcomes[n]) for n in numbers], fetcher, seconds, stopped)
+        for outcome in outcomes:
+            yield _store(outcome.result(), visits)
+    finally:
+        stopped.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _store(reading: PageReading, visits: VisitStore | None) -> PageReading:
+    """The outcome with its stored visit; a page that cannot be stored has failed."""
+    try:
+        return replace(reading, visit=visits.put(reading)) if visits else reading
+    except DocumentError as error:
+        return PageReading(reading.request, failed=f"{reading.request.url}: cannot be stored: {error}")
+
+
+def _read_in_turn(work: Sequence[tuple[PageRequest, Future[PageReading]]], fetcher: Fetcher, seconds: float, stopped: Event) -> None:
+    """Read the pages of one host; ends after the current page where the caller stopped."""
+    for request, outcome in work:
+        if stopped.is_set():
+            return
+        try:
+            outcome.set_result(read_page_of(request, fetcher, seconds=seconds))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+
+def read_page_of(request: PageRequest, fetcher: Fetcher, *, seconds: float) -> PageReading:
+    """Fetch and read one page."""
+    from pandora_dagster.documents.webpages import read_page
+
+    if request.fault:
+        return PageReading(request)
+    try:
+        fetched = fetcher.fetch(request.url, deadline_s=seconds)
+        page_doc = read_page(fetched)
+        page_doc.model_dump_json()  # raises ValueError for text that no file can hold
+        return PageReading(request, fetched, page_doc)
+    except FetchRefusedError as error:
+        return PageReading(request, refused=f"{error.rule}: {error}")
+    except FetchFailedError as error:
+        return PageReading(request, failed=str(error) + (" (a later attempt may succeed)" if error.retryable else ""))
+    except PandoraError as error:
+        return PageReading(request, failed=str(error))
+    except Exception as error:  # a page that a library cannot digest costs itself, not the pages beside it
+        return PageReading(request, failed=f"{request.url}: the page cannot be read: {type(error).__name__}: {error}"[:500])
+
+
+def _host(url: str) -> str:
+    """The host by which requests are grouped; the guard judges the address itself."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

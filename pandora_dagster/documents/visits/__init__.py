@@ -1,0 +1,1 @@
+"""A page that was read, as the record of a visit and as a text for users."""

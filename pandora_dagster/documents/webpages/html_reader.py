@@ -78,7 +78,7 @@ def read_html(page: FetchedPage, invisible_attribute: str = "") -> PageDoc:
         evidence.listing = True
         judged = judge(blocks, evidence)
     values = page_fields(FieldSources(judged, structured, head.title, kind, byline, evidence.posts, prices, price))
-    zones = _with_prices(judged, prices if kind in (PageType.PRODUCT, PageType.SPEC) else ())
+    zones = _with_fields(judged, byline, values, prices if kind in (PageType.PRODUCT, PageType.SPEC) else ())
     notices = (
         *page.notices,
         *decoded.notices,
@@ -176,9 +176,20 @@ def _prices(
     return found, choose_price(found)
 
 
-def _with_prices(judged: Sequence[JudgedBlock], prices: Sequence[PriceCandidate]) -> list[JudgedBlock]:
-    """Blocks of the main text that hold a price of the product are of the zone `pricing`."""
+def _with_fields(judged: Sequence[JudgedBlock], byline: Byline, values: FieldValues, prices: Sequence[PriceCandidate]) -> list[JudgedBlock]:
+    """Blocks that hold a price of the product are of the zone `pricing`, those with the author or the day of the page of the zone `byline`."""
     holders = {candidate.holder for candidate in prices if candidate.score >= 1 or candidate.former}
+    origins = {
+        element: values.evidence[name].confidence
+        for name, element in (("author", byline.author_element), ("date", byline.date_element))
+        if element is not None and name in values.evidence
+    }
+    judged = [
+        JudgedBlock(item.block, ZoneKind.BYLINE, origins[item.block.element], item.post)
+        if item.block.element in origins and item.kind is ZoneKind.MAIN_TEXT
+        else item
+        for item in judged
+    ]
     return [
         JudgedBlock(item.block, ZoneKind.PRICING, max(item.confidence, 0.5), item.post)
         if item.block.element in holders and item.kind in (ZoneKind.MAIN_TEXT, ZoneKind.LIST, ZoneKind.FORM)

@@ -162,6 +162,8 @@ def seen_letters(text: str) -> tuple[str, str]:
 def _keep_descriptions(page: VisiblePage) -> None:
     """Texts of attributes that describe, which no eye sees on the page."""
     for element in page.root.iter("img", "meta", "area"):
+        if element.get("http-equiv") is not None:
+            continue
         if tag_of(element) == "meta" and element.get("itemprop") is None:
             text, reason = words(element.get("content")), f"meta {element.get('name') or element.get('property') or ''}".strip()
         else:

@@ -12,9 +12,11 @@ _NUMBER_WORD = r"(?:\d{1,3}|one|two|three|four|five|a few|wenige|einzelne|quelqu
 _PHRASES = (
     ("discontinued", r"discontinued|no longer (?:available|sold|made)|end of life|auslaufartikel|nicht mehr (?:lieferbar|"
         r"erhältlich|verfügbar)|plus commercialisé|descatalogado|fuori produzione|niet meer leverbaar|utgått"),
-    ("preorder", r"pre-?order|available from|ships from|releases? on|vorbestell\w*|erscheint am|précommande\w*|preventa|reserva "
+    ("preorder", r"pre-?order|coming soon|available from|ships from|releases? on|vorbestell\w*|erscheint am|précommande\w*|"
+        r"preventa|reserva "
         r"anticipada|preordin\w*|pre-?bestel\w*|förbeställ\w*|forudbestil\w*"),
-    ("out_of_stock", r"out of stock|sold[\s-]?out|(?:currently|temporarily) (?:unavailable|not available)|not in stock|none left|"
+    ("out_of_stock", r"(?:temporarily )?out of stock|awaiting stock|unavailable|sold[\s-]?out|(?:currently|temporarily) "
+        r"(?:unavailable|not available)|not in stock|none left|"
         r"nicht (?:lieferbar|verfügbar|auf lager|vorrätig)|ausverkauft|vergriffen|rupture de stock|épuisé|indisponible|"
                      r"agotado|sin existencias|no disponible|esaurito|non disponibile|uitverkocht|niet (?:op voorraad|leverbaar)|"
                      r"slutsåld|ej i lager|udsolgt|utsolgt|esgotado|wyprzedan\w+|niedostępn\w+|нет в наличии"),
@@ -24,7 +26,8 @@ _PHRASES = (
         rf"lager|verfügbar)|"
                 rf"plus que {_NUMBER_WORD}|solo quedan? {_NUMBER_WORD}|últimas unidades|ultimi {_NUMBER_WORD}|nog {_NUMBER_WORD} "
                 rf"(?:op voorraad|stuks)|bara {_NUMBER_WORD} kvar"),
-    ("in_stock", r"in stock|ready to (?:ship|dispatch)|ships (?:today|tomorrow|within|in \d)|available now|auf lager|vorrätig|"
+    ("in_stock", r"in stock|(?:usually )?dispatch(?:ed|es)? (?:within|in|today)|available to order|ready to (?:ship|dispatch)|"
+        r"ships (?:today|tomorrow|within|in \d)|available now|auf lager|vorrätig|"
         r"lieferbar|sofort verfügbar|lieferzeit\W{0,3}\d|en stock|disponible|disponibile|op voorraad|leverbaar|i lager|på lager|em "
         r"estoque|dostępn\w+|na skladě|в наличии"),
 )  # fmt: skip

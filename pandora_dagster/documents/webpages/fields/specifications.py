@@ -2,17 +2,20 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pandora_dagster.contracts.web.page_doc import OUTSIDE_KINDS, ZoneKind
 from pandora_dagster.documents.webpages.elements.blocks import is_heading
-from pandora_dagster.documents.webpages.elements.html_tree import Element
+from pandora_dagster.documents.webpages.elements.html_tree import Element, tag_of, words
 from pandora_dagster.documents.webpages.layout.zones import JudgedBlock
 
 _LINE = re.compile(r"^(?:- )?([^\W\d_][^:\n]{1,50}?)\s*:\s+(\S.{0,150})$")
 _MAX_NAME = 60
 _MAX_VALUE = 200
 _MIN_LINES = 2
+_MIN_PAIRS = 3
+_MIN_PAIR_CONFIDENCE = 0.35
+"""Names and values are too short to look like a part of a text."""
 _MAX_LINK_SHARE = 0.3
 _MAX_SPECS = 200
 
@@ -36,11 +39,39 @@ def specifications(judged: Sequence[JudgedBlock], *, columns: bool) -> dict[str,
             and len(item.block.text.split()) <= 20
         ):
             lines[item.block.element.getparent()].append((line[1], line[2]))
+    for pair in _pairs(judged):
+        _add(found, *pair)
     for pairs in lines.values():
         if len(pairs) >= _MIN_LINES:
             for name, value in pairs:
                 _add(found, name, value)
     return found
+
+
+def _pairs(judged: Sequence[JudgedBlock]) -> Iterator[tuple[str, str]]:
+    """Names and values in two elements beside each other, where at least three such pairs have the same form."""
+    by_parent: defaultdict[Element, list[str]] = defaultdict(list)
+    groups: defaultdict[tuple[Element, str], list[tuple[str, str]]] = defaultdict(list)
+    for item in judged:
+        block = item.block
+        if item.kind in OUTSIDE_KINDS or item.confidence < _MIN_PAIR_CONFIDENCE or block.rows or is_heading(block):
+            continue
+        by_parent[block.element.getparent()].append(block.text)
+        texts = [words("".join(part.itertext())) for part in block.parts if part is not block.element and part.getparent() is block.element]
+        if len(block.parts) == len(texts) == 2:
+            groups[block.element.getparent(), _form(block.element)].append((texts[0], texts[1]))
+    for parent, texts in by_parent.items():
+        if len(texts) == 2 and parent is not None:
+            groups[parent.getparent(), _form(parent)].append((texts[0], texts[1]))
+    for pairs in groups.values():
+        if len(pairs) >= _MIN_PAIRS and all(
+            len(name.split()) <= 5 and not name.endswith(".") and len(value.split()) <= 15 for name, value in pairs
+        ):
+            yield from pairs
+
+
+def _form(element: Element) -> str:
+    return f"{tag_of(element)}.{element.get('class') or ''}"
 
 
 def written_specifications(text: str) -> dict[str, str]:

@@ -26,6 +26,7 @@ def test_an_article() -> None:
         assert around not in doc.text and around in outside(doc) + doc.zones[-1].text
     assert doc.links == ("https://times.example/", "https://times.example/lamps", "https://times.example/imprint")
     assert doc.evidence["author"].confidence > 0.8
+    assert [zone.text for zone in doc.zones if zone.kind is ZoneKind.BYLINE] == ["By Ada Byron, 3 February 2026"]
 
 
 def test_posts_of_a_discussion_keep_author_and_date() -> None:

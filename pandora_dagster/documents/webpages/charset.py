@@ -25,7 +25,8 @@ _MAX_DAMAGE = 0.02
 """Undecodable bytes for each byte outside ASCII: below it a text is UTF-8 with faults."""
 _MAX_MESS = 0.2
 """A share of improbable characters above it shows that a label is wrong (charset_normalizer's measure, whose own limit is 0.2)."""
-_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+"""Characters that no document has; numeric references can name them all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def decode(body: bytes, content_type: str) -> DecodedText:
 
 def _decoded(body: bytes, encoding: str, notice: str) -> DecodedText:
     text = body.decode(encoding, "replace")
-    clean = _CONTROL.sub("", text.replace("\x0c", "\n"))
+    clean = CONTROL_CHARACTERS.sub("", text.replace("\x0c", "\n"))
     notices = [notice] if notice else []
     if len(clean) < len(text):
         notices.append(f"{len(text) - len(clean)} control characters left out")

@@ -177,7 +177,7 @@ def _prices(
 
 
 def _with_fields(judged: Sequence[JudgedBlock], byline: Byline, values: FieldValues, prices: Sequence[PriceCandidate]) -> list[JudgedBlock]:
-    """Blocks that hold a price of the product are of the zone `pricing`, those with the author or the day of the page of the zone `byline`."""
+    """Blocks that hold a price of the product are of the zone `pricing`, those with the author or the day of the page are `byline`."""
     holders = {candidate.holder for candidate in prices if candidate.score >= 1 or candidate.former}
     origins = {
         element: values.evidence[name].confidence

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pandora_dagster.documents.webpages.charset import CONTROL_CHARACTERS
 from pandora_dagster.documents.webpages.elements.computed_style import Style, computed_style, has_color_of_background
 from pandora_dagster.documents.webpages.elements.html_tree import UNSEEN_TAGS, Element, elements, full_text, selector_of, tag_of, words
 from pandora_dagster.documents.webpages.elements.style_sheets import StyleSheets
@@ -47,9 +48,9 @@ def visible_page(root: Element, invisible_attribute: str = "") -> VisiblePage:
     if sheets.cut:
         page.notices.append("too many style rules: the rest was not read, text may be hidden")
     reasons = _reasons(page, sheets, invisible_attribute.lower())
+    _drop_unseen_letters(page)
     _drop_comments(page)
     _take_out(page, reasons)
-    _drop_unseen_letters(page)
     _keep_descriptions(page)
     return page
 
@@ -136,11 +137,12 @@ def _drop_comments(page: VisiblePage) -> None:
 
 def _drop_unseen_letters(page: VisiblePage) -> None:
     secret: list[str] = []
-    for element in elements(page.root):
+    for element in page.root.iter():
         for name in ("text", "tail"):
-            if (text := getattr(element, name)) and not text.isascii():
-                shown, unseen = seen_letters(text)
-                setattr(element, name, shown)
+            if text := getattr(element, name):
+                shown, unseen = seen_letters(CONTROL_CHARACTERS.sub("", text))
+                if shown != text:
+                    setattr(element, name, shown)
                 if unseen:
                     secret.append(unseen)
     if text := words(" ".join(secret)):

@@ -82,6 +82,7 @@ def test_broken_markup_is_read() -> None:
         "<",
         "<!--",
         "<html",
+        "<p>a&#xFFFF;b&#1;c<!-- &#xFFFE; -->d</p>",
         "&#0;&#xD800;",
         "</p></div>",
         "<svg><title>x</title></svg>",

@@ -105,6 +105,7 @@ def open_fetcher(settings: Settings, hosts_file: Path | None) -> Fetcher:
         from pandora_dagster.tools.egress.address_guard import AddressGuard
         from pandora_dagster.tools.egress.page_fetcher import PageFetcher
         from pandora_dagster.tools.egress.resolver import open_resolver
+        from pandora_dagster.tools.egress.robots import AGENT
         from pandora_dagster.tools.egress.web_budget import WebBudget, WebLimits
         from pandora_dagster.tools.egress.web_client import WebClient
     except ImportError as error:
@@ -120,7 +121,7 @@ def open_fetcher(settings: Settings, hosts_file: Path | None) -> Fetcher:
         delay_s=settings.web_delay_s,
     )
     contact = f" (+{settings.web_contact})" if settings.web_contact else ""
-    client = WebClient(f"pandora-dagster/{version('pandora-dagster')}{contact}")
+    client = WebClient(f"{AGENT}/{version('pandora-dagster')}{contact}")
     guard = AddressGuard(open_resolver(hosts_file or settings.web_hosts))
     return PageFetcher(guard, client, open_host_records(settings), WebBudget(limits))
 

@@ -126,6 +126,8 @@ class TurnRun:
         self._deps = deps
         self._turn: Turn | None = None
         """None before the first phase, and after an error that leaves open what was stored."""
+        self._halt_id: str | None = None
+        """The intervention that the turn had when the phase began; reopening a halted turn removes it from the manifest."""
         self._has_open_row = False
         """Whether the index row says that the turn is unfinished, so that a crash from here on is repaired."""
 
@@ -144,7 +146,7 @@ class TurnRun:
             return PhaseReport(name, self.key, turn.manifest, skipped=True, turn=turn)
         if missing := next((need for need in spec.needs if not turn.manifest.has_finished(need)), ""):
             raise InputError(f"{self.key}: {name}: {missing} has not finished; run it first, or the whole turn")
-        self._turn = None
+        self._turn, self._halt_id = None, turn.manifest.intervention
         ctx = self._context(spec, self._reopen(spec, turn))
         report = await self._run_spec(spec, ctx)
         self._turn = ctx.turn
@@ -223,15 +225,14 @@ class TurnRun:
         return build_report(ctx, ctx.turn, shown_output, verdicts)
 
     def _other_halt(self, spec: PhaseSpec, ctx: PhaseContext) -> str | None:
-        """The intervention of another follow-up that has not finished yet: finishing this one does not resolve it."""
-        manifest = ctx.turn.manifest
-        if not manifest.intervention or not spec.is_follow_up:
+        """The intervention of a later phase that has not finished yet: finishing this phase, or running it again, does not resolve it."""
+        if not self._halt_id or spec.has_answer:
             return None
         try:
-            halted_phase = self._deps.interventions.show(manifest.intervention).phase
+            halted_phase = self._deps.interventions.show(self._halt_id).phase
         except (InputError, DocumentError):
             return None
-        return manifest.intervention if halted_phase != ctx.phase and halted_phase in remaining_phases(manifest) else None
+        return self._halt_id if halted_phase != ctx.phase and halted_phase in remaining_phases(ctx.turn.manifest) else None
 
     def _record_halt(self, ctx: PhaseContext, intervention: Intervention) -> PhaseReport:
         """Store that the turn stopped. What follows a saved turn cannot unsave it (decision 16,

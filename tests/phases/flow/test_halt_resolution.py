@@ -8,6 +8,7 @@ import pytest
 
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite
 from pandora_dagster.errors import DocumentError, InputError
+from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, abandon_turn, with_manual_answer
 from tests.phases.rig import CLARIFY, PROCEED, plain
 
@@ -32,6 +33,19 @@ def test_an_answer_by_hand_goes_on_from_where_the_turn_halted(rig):
     records = [r for r in rig.app.calls.files.read(key.user, report=print) if r.recipe == "reflection"]
     assert [(r.success, r.runtime) for r in records] == [(False, "scripted"), (True, "person")]
     assert rig.app.interventions.show(halt.id).how == "by_hand"
+
+
+def test_a_turn_that_runs_again_from_its_start_closes_its_intervention(rig):
+    """ "Materialize all" in Dagster runs earlier phases again; the manifest names the intervention until its phase ends."""
+    rig.say(reflection=BAD)
+    key = rig.ask()
+    halt = rig.halted(key)
+    rig.say(reflection=PROCEED)
+    for phase in ("turn_request", "query_analysis"):
+        rig.app.run(turn_flow.run_phase(phase, key, rig.app.dependencies))
+        assert (rig.turn(key).manifest.intervention, rig.app.interventions.show(halt.id).is_open) == (halt.id, True)
+    rig.app.run(turn_flow.run_phase("reflection", key, rig.app.dependencies))
+    assert (rig.turn(key).manifest.intervention, rig.app.interventions.show(halt.id).how) == (None, "went_on")
 
 
 def test_only_the_call_that_halted_is_answered(rig):

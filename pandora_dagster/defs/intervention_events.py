@@ -8,6 +8,7 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.defs.checked_asset import OWNER
 from pandora_dagster.defs.prompt_scores import GROUP
 from pandora_dagster.defs.resources import InterventionResource
+from pandora_dagster.defs.turn.phase_metadata import retry_command
 from pandora_dagster.documents.redaction.credentials import redact
 
 ASSET, SENSOR = "interventions", "open_interventions"
@@ -18,7 +19,10 @@ _MAX_EVENTS_PER_TICK = 50
 
 def interventions_asset() -> dg.AssetSpec:
     """The external asset whose events are interventions: turns create them, and Dagster only shows them."""
-    text = "Why turns halted: one event per intervention. `pandora interventions show ID` prints it, `resolve` resumes or ends the turn."
+    text = (
+        "Why turns halted: one event per intervention, also a resolved one. `pandora interventions list` has the open ones, "
+        "`show ID` prints one, `resolve ID` resumes or ends the turn."
+    )
     return dg.AssetSpec(ASSET, description=text, group_name=GROUP, kinds={"markdown"}, owners=[OWNER])
 
 
@@ -57,5 +61,6 @@ def _event(intervention: Intervention) -> dg.AssetMaterialization:
         "message": redact(intervention.message),
         "hint": redact(intervention.hint),
     }
-    command = dg.MetadataValue.md(f"`pandora interventions show {intervention.id}`")
-    return dg.AssetMaterialization(ASSET, metadata={**{name: text for name, text in texts.items() if text}, "judge": command})
+    metadata = {name: text for name, text in texts.items() if text}
+    show = dg.MetadataValue.md(f"`pandora interventions show {intervention.id}`")
+    return dg.AssetMaterialization(ASSET, metadata={**metadata, "show": show, "resolve": retry_command(intervention)})

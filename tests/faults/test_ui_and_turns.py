@@ -38,6 +38,13 @@ mutation Launch($config: RunConfigData!) {
   }) { __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } }
 }
 """
+AGAIN = """
+mutation Again($run: String!) {
+  launchRunReexecution(reexecutionParams: {parentRunId: $run, strategy: FROM_FAILURE}) {
+    __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
+  }
+}
+"""
 STATUS = "query Status($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
 
 
@@ -82,6 +89,24 @@ def test_a_turn_from_the_page_and_two_asks_at_once_all_end_saved(ui, environment
     app.close()
     with open_instance(settings) as instance:
         assert sorted(instance.get_dynamic_partitions("turns")) == [str(key) for key in keys]
+
+
+def test_a_turn_that_halted_outside_dagster_goes_on_from_the_page(ui, environment):
+    """ "Re-execute from failure" on the recorded run of `ask` ends with a saved turn and a closed intervention."""
+    ask = [sys.executable, "-c", ASK]
+    no_server = {**environment, "PANDORA_RUNTIME": "sglang"}
+    assert subprocess.run(ask, cwd=ROOT, env=no_server, stderr=subprocess.PIPE, timeout=120, check=False).returncode == 1
+    settings = load_settings(environment)
+    with open_instance(settings) as instance:
+        (halted,) = instance.get_runs()
+    launched = _graphql(ui, AGAIN, {"run": halted.run_id})["launchRunReexecution"]
+    assert launched["__typename"] == "LaunchRunSuccess", launched
+    assert _ended(ui, launched["run"]["runId"]) == "SUCCESS"
+    app = open_app(settings)
+    (key,) = app.dependencies.turns.keys()
+    assert app.dependencies.turns.manifest(key).state is TurnState.SAVED
+    assert [halt.how for halt in app.interventions.list()] == ["went_on"]
+    app.close()
 
 
 def _answering(address):

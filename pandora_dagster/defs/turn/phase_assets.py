@@ -27,8 +27,8 @@ from pandora_dagster.phases.flow import phase_table
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 GROUP = "turn"
-REPOSITORY = "__repository__@pandora_dagster"
-"""The code location, as `workspace.yaml` names it."""
+CODE_LOCATION, REPOSITORY = "pandora_dagster", "__repository__"
+"""The code location, as `workspace.yaml` names it, and Dagster's name of the definitions in it."""
 PhaseEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
@@ -121,8 +121,9 @@ def halt_failure(report: PhaseReport, halt: Intervention, folder: str) -> dg.Fai
 
 
 def run_tags(key: TurnKey, session: str) -> dict[str, str]:
-    """The tags by which the UI finds the runs of a turn; the last one shows a command line's run under its job and in the timeline."""
-    return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id, ".dagster/repository": REPOSITORY}
+    """The tags by which the UI finds the runs of a turn; the last one shows a command line's run under its job."""
+    turn = {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id}
+    return {**turn, ".dagster/repository": f"{REPOSITORY}@{CODE_LOCATION}"}
 
 
 def run_phase(phase: str, key: TurnKey, pandora: PhaseRunner) -> tuple[PhaseReport, str]:

@@ -42,12 +42,18 @@ def data_version(report: PhaseReport) -> dg.DataVersion:
 
 
 def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metadata:
-    """The metadata of a HALT: the intervention, the commands that resolve it, and where to look."""
+    """The metadata of a HALT: the intervention, the command that runs the phase again, and where to look."""
     texts = {"intervention": halt.id, "type": halt.type.value, "hint": halt.hint, "turn": str(report.key), "recipe": halt.recipe}
     return {
         **{name: redact(text) for name, text in texts.items() if text},
+        "resolve": retry_command(halt),
         "path": dg.PathMetadataValue(folder),
     }
+
+
+def retry_command(halt: Intervention) -> dg.MetadataValue[Any]:
+    """The command that runs the halted phase again, for once its cause is removed."""
+    return dg.MetadataValue.md(f"`pandora interventions resolve {halt.id} --retry`")
 
 
 def call_table(calls: Sequence[CallRecord]) -> dg.MetadataValue[Any]:

@@ -21,18 +21,29 @@ from dagster._core.events import (
     StepMaterializationData,
 )
 from dagster._core.execution.plan.objects import StepFailureData, StepSuccessData, UserFailureData
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from dagster._utils.error import SerializableErrorInfo  # pyright: ignore[reportPrivateImportUsage] - of dagster_shared, no dependency of ours
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.defs.instance import add_turn_partitions
-from pandora_dagster.defs.turn.phase_assets import check_evaluation, halt_failure, materialization_event, run_tags, turn_assets
+from pandora_dagster.defs.turn.phase_assets import (
+    CODE_LOCATION,
+    REPOSITORY,
+    check_evaluation,
+    halt_failure,
+    materialization_event,
+    run_tags,
+    turn_assets,
+)
 from pandora_dagster.defs.turn.phase_checks import check_names, judged_results, phase_recipes
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.phases.core.phase_report import PhaseReport, TimedReports
 from pandora_dagster.phases.flow import phase_table
 
 TURN_JOB = "turn"
+_ORIGIN = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(CODE_LOCATION), REPOSITORY), TURN_JOB)
+"""The job as the web page knows it. Without it the page's timeline leaves the run out, and "Re-execute" ends with a traceback."""
 _NO_PLANNED_EVENTS = "dagster/defer_asset_events"
 """The tag of a run that leaves out the events which announce what it will materialize."""
 
@@ -55,18 +66,22 @@ def record_run(
     if not ran:
         return ""
     add_turn_partitions(instance, [key])
+    failed = next((report.phase for report, _ in ran if report.halt), "")
     job = _recorded_job(turn_assets(recipes))
     run = instance.create_run_for_job(
         job,
         tags={**run_tags(key, session), "dagster/partition": str(key), _NO_PLANNED_EVENTS: "true"},
-        asset_selection={dg.AssetKey(report.phase) for report, _ in ran},
+        # of a failed run all phases, so that "Re-execute from failure" goes on to the answer
+        asset_selection=None if failed or error else {dg.AssetKey(report.phase) for report, _ in ran},
+        remote_job_origin=_ORIGIN,
     )
+    instance.add_run_tags(run.run_id, {_NO_PLANNED_EVENTS: "false"})  # a re-execution has the tags of this run
     events = RunEvents(instance, run.run_id, TURN_JOB)
     events.add(DagsterEventType.RUN_START, ran[0][1].begin, f'Started execution of run for "{TURN_JOB}".')
     for report, span in ran:
         _record_phase(events, report, span.begin, span.end, recipes=recipes, folder=folder)
     end = ran[-1][1].end
-    if failed := next((report.phase for report, _ in ran if report.halt), ""):
+    if failed:
         events.fail(end, f"Steps failed: ['{failed}'].", RunFailureReason.STEP_FAILURE)
     elif error:
         events.fail(end, redact(str(error) or type(error).__name__), RunFailureReason.RUN_EXCEPTION)

@@ -24,6 +24,8 @@ def test_a_chat_turn_appears_as_materialisations_with_checks(graph, recipes, key
     assert graph.metadata("reflection")["tokens_prompt"] == 300
     assert graph.instance.get_latest_materialization_event(dg.AssetKey("clarification")) is None
     assert _checks(graph.instance, "reflection") == {"schema_validation": True, "confidence_threshold": True}
+    origin = record.dagster_run.remote_job_origin
+    assert (origin.repository_origin.code_location_origin.location_name, origin.job_name) == ("pandora_dagster", "turn")
 
 
 def test_a_chat_turn_that_halts_is_a_failed_run(graph, recipes, key, halt):
@@ -41,8 +43,10 @@ def test_a_chat_turn_that_halts_is_a_failed_run(graph, recipes, key, halt):
         "s1",
     )
     assert graph.materialised(run.run_id) == ["turn_request", "query_analysis"]
+    assert run.asset_selection is None, "a re-execution goes on to the answer"
     failed = graph.failure(run.run_id, "reflection")
     assert "HALT at reflection" in failed.description and failed.metadata["intervention"].value == "int_0002"
+    assert failed.metadata["resolve"].value == "`pandora interventions resolve int_0002 --retry`"
     assert graph.checks(run.run_id)["reflection", "confidence_threshold"] is False
     status = graph.instance.get_status_by_partition(dg.AssetKey("reflection"), [str(key)], dg.DynamicPartitionsDefinition(name="turns"))
     assert {name: found.value for name, found in status.items()} == {str(key): "FAILED"}

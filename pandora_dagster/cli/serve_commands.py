@@ -134,8 +134,8 @@ def ui(
 ) -> None:
     """Serve Dagster's web UI and its daemon until Ctrl-C.
 
-    It shows the runs of `pandora ask` and `pandora demo`. The daemon runs sensors and schedules: files of queries in <root>/inbox are
-    processed automatically.
+    It shows the turns of `pandora ask`, `demo`, `chat` and `api` as runs. The daemon runs sensors and schedules: files of queries in
+    <root>/inbox are processed automatically.
 
     Example: pandora ui --port 3001
     """

@@ -216,7 +216,7 @@ never asked
 def test_chat_has_commands(process: Pandora, tmp_path: Path) -> None:
     """They are no turns: sources, help, a file that is never overwritten, a new session, and words that end the chat."""
     result = process("--root", str(tmp_path / "store"), "chat", "--user", "ann", text=CHAT)
-    assert result.returncode == 0 and "/save FILE" in result.stderr and "/nonsense: no command of a chat" in result.stderr
+    assert result.returncode == 0 and "/save FILE" in result.stderr and "/nonsense: unknown command" in result.stderr
     saved = (tmp_path / "chat.md").read_text()
     assert saved.startswith("# Chat day-") and "## Our budget for the hall is 900 euros." in saved
     assert "/save chat.md: expected a new file" in result.stderr and "\nsession chat-" in result.stderr

@@ -59,7 +59,7 @@ class _Chat:
             self.session, self.last = f"chat-{secrets.token_hex(6)}", None
             print_note(f"session {self.session}")
         else:
-            print_note(f"pandora: {name}: no command of a chat: expected /help, /sources, /save FILE, /new or /exit")
+            print_note(f"pandora: {name}: unknown command: expected /help, /sources, /save FILE, /new or /exit")
         return True
 
     def ask(self, text: str) -> None:
@@ -108,7 +108,8 @@ class _Chat:
             return
         lines = [f"# Chat {self.session}", *(f"## {question}\n\n{answer}" for question, answer in self.exchanges)]
         written = write_page(path, "\n\n".join(lines) + "\n")
-        print_note(f"{len(self.exchanges)} answers written to {written}")
+        count = len(self.exchanges)
+        print_note(f"{count} {'answer' if count == 1 else 'answers'} written to {written}")
 
 
 def chat(context: typer.Context, user: User = "", session: Session = "", no_stream: NoStream = False) -> None:

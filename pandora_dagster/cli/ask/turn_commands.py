@@ -46,7 +46,7 @@ def ask(
     as_json: AsJson = False,
     no_stream: NoStream = False,
 ) -> None:
-    """Ask a question: run one turn through the Dagster graph.
+    """Ask a question: run one turn and record it in Dagster.
 
     The answer is printed while it is written, then its sources. A draft that a check rejects is marked as withdrawn.
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import dagster as dg
 
+from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.documents.markdown import table
@@ -52,8 +53,9 @@ def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metad
 
 
 def retry_command(halt: Intervention) -> dg.MetadataValue[Any]:
-    """The command that runs the halted phase again, for once its cause is removed."""
-    return dg.MetadataValue.md(f"`pandora interventions resolve {halt.id} --retry`")
+    """The command that runs the halted phase again: once the cause is removed, or the user approves what the turn asked."""
+    way = "--approve" if halt.type is InterventionType.NEEDS_APPROVAL else "--retry"
+    return dg.MetadataValue.md(f"`pandora interventions resolve {halt.id} {way}`")
 
 
 def call_table(calls: Sequence[CallRecord]) -> dg.MetadataValue[Any]:

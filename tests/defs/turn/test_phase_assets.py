@@ -9,6 +9,7 @@ from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.phase_checks import COMPRESSION_CHECK, WARNING_CHECKS
+from pandora_dagster.defs.turn.phase_metadata import retry_command
 from pandora_dagster.errors import UnknownTurnError
 
 STRAIGHT = [
@@ -92,6 +93,11 @@ def test_a_halt_makes_the_partition_red_and_names_its_intervention(graph, halt):
     )
     assert status is not None
     assert {k: v.value for k, v in status.items()} == {"ann:turn_000811": "FAILED"}
+
+
+@pytest.mark.parametrize(("kind", "way"), [(InterventionType.NEEDS_APPROVAL, "--approve"), (InterventionType.BUDGET_EXCEEDED, "--retry")])
+def test_a_halt_names_the_command_that_resolves_it(halt, kind, way):
+    assert retry_command(halt.model_copy(update={"type": kind})).value == f"`pandora interventions resolve {halt.id} {way}`"
 
 
 def test_a_halt_that_no_gate_stands_for_still_fails_a_check(graph, halt):

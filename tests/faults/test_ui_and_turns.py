@@ -65,11 +65,13 @@ def ui(environment):
         subprocess.Popen(program, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for program in (command, daemon)
     ]
-    yield _answering(f"http://127.0.0.1:{port}")
-    for process in processes:
-        process.send_signal(signal.SIGINT)
-    for process in processes:
-        process.wait(timeout=30)
+    try:
+        yield _answering(f"http://127.0.0.1:{port}")
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+        for process in processes:
+            process.wait(timeout=30)
 
 
 def test_a_turn_from_the_page_and_two_asks_at_once_all_end_saved(ui, environment):

@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # `make test` keeps its stores in memory where there is room (4 GB): a third of its time was fsync. Tests of disks are in tests/faults.
 MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -k /dev/shm | tail -n 1)" -gt 4000000 ] && echo /dev/shm)
 
-.PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-asking bench-archive docs docs-site screenshots wheel lock clean
+.PHONY: help setup run test test-faults test-sglang test-web test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-asking bench-archive docs docs-site screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -54,6 +54,10 @@ $(SGLANG)/tiny-model/.made: $(wildcard tests/sglang/server/*.py) data/tokenizer/
 test-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made  ## the tests against real SGLang servers, on the CPU with a tiny random model
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --extra sglang --output-file $(SGLANG)/extra.txt pyproject.toml
 	$(BIN)/python -m pytest tests/sglang
+
+test-web: setup $(BIN)/.locked-dev  ## pages in a real headless Chromium; needs one on PATH (apt-get install chromium)
+	@command -v chromium chromium-browser google-chrome > /dev/null || { echo "test-web: no Chromium on PATH; install one: apt-get install chromium"; exit 1; }
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/web
 
 test-gpu: bench-sglang-gpu  ## what needs a GPU: the benchmarks over real servers, on a machine that has one
 

@@ -26,6 +26,7 @@
     ├── FetchError                 a page of the web was not read
     │   ├── FetchRefusedError          a rule forbids it: address, robots.txt, content, budget (never retried)
     │   └── FetchFailedError           the server or the network failed         (retryable where `retryable`)
+    ├── BrowserError               a page was not rendered: Chromium is missing, crashed or took too long
     ├── DeferredError              a summarization call over its session's limits: later (retryable)
     └── HaltError                  the turn stops; an intervention has been written (exit code 1)
 
@@ -190,6 +191,10 @@ class FetchFailedError(FetchError):
     def __init__(self, message: str, *, retryable: bool = False, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.retryable = retryable
+
+
+class BrowserError(PandoraError):
+    """A page was not rendered: Chromium is missing, crashed, or did not end in time."""
 
 
 class DeferredError(PandoraError):

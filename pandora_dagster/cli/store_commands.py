@@ -110,8 +110,10 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
 
     Example: pandora doctor
     """
+    from pandora_dagster.app.web.browser_health import browser_findings
+
     with app_of(context) as app:
-        findings = app.run(app.health.check())
+        findings = (*app.run(app.health.check()), *browser_findings(app.settings))
     if as_json:
         print_json([{"part": f.part, "ok": f.ok, "says": f.says, "remedy": f.remedy} for f in findings])
     else:

@@ -167,6 +167,12 @@ class Settings(BaseModel):
     web_delay_s: Annotated[float, Field(ge=0, le=3_600, allow_inf_nan=False), Variable("PANDORA_WEB_DELAY", "seconds, 0 to 3600")] = Field(
         1.0, description="Least seconds between two requests to a host; a longer Crawl-delay of its robots.txt has precedence."
     )
+    browser: Annotated[Literal["auto", "off", "always"], Variable("PANDORA_BROWSER", "auto, off or always")] = Field(
+        "auto", description="Whether pages of the web are rendered in Chromium: those that need it, none, or all."
+    )
+    chromium: Annotated[str, Field(max_length=4_096), Variable("PANDORA_CHROMIUM", "a program", "chromium or google-chrome on PATH")] = (
+        Field("", description="The Chromium that renders pages of the web.")
+    )
     index_lock_wait_s: Annotated[
         float,
         Field(gt=0, le=3_600, allow_inf_nan=False),

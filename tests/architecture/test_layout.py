@@ -14,7 +14,7 @@ import pytest
 from tests.architecture.sources import REPOSITORY, ROOT, Source, package_sources
 
 TESTS = REPOSITORY / "tests"
-SCENARIOS = frozenset({"architecture", "benchmarks", "docs", "faults", "sglang"})
+SCENARIOS = frozenset({"architecture", "benchmarks", "docs", "faults", "sglang", "web"})
 """The folders at the top that mirror no package."""
 
 

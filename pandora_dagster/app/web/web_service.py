@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pandora_dagster.app.application import App
 from pandora_dagster.app.store_adapters import open_host_records, open_page_store
+from pandora_dagster.app.web.page_rendering import PageReader
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.user_storage import SourceStore
 from pandora_dagster.contracts.user.sources import Provenance, Visit
@@ -145,11 +146,17 @@ def _parse_line(row: bytes, number: int, where: str) -> PageRequest:
 
 
 def read_pages(
-    requests: Sequence[PageRequest], fetcher: Fetcher, *, seconds: float, visits: VisitStore | None = None
+    requests: Sequence[PageRequest],
+    fetcher: Fetcher,
+    *,
+    seconds: float,
+    visits: VisitStore | None = None,
+    reader: PageReader | None = None,
 ) -> Iterator[PageReading]:
     """The outcomes in the order of `requests`: pages of different hosts at the same time, those of one host in turn.
 
-    `visits`: where the pages are stored; None stores nothing. Raises StoreError where the disk refuses.
+    `visits`: where the pages are stored; None stores nothing. `reader`: None reads pages as they were fetched. Raises
+    StoreError where the disk refuses.
     """
     stopped = Event()
     pool = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="pandora-web")
@@ -158,7 +165,8 @@ def read_pages(
         ordered = sorted(range(len(requests)), key=lambda number: _host(requests[number].url))
         for _, group in groupby(ordered, key=lambda number: _host(requests[number].url)):
             numbers = list(group)
-            pool.submit(_read_in_turn, [(requests[n], outcomes[n]) for n in numbers], fetcher, seconds, stopped)
+            work = [(requests[n], outcomes[n]) for n in numbers]
+            pool.submit(_read_in_turn, work, fetcher, seconds, reader, stopped)
         for outcome in outcomes:
             yield _store(outcome.result(), visits)
     finally:
@@ -174,26 +182,28 @@ def _store(reading: PageReading, visits: VisitStore | None) -> PageReading:
         return PageReading(reading.request, failed=f"{reading.request.url}: cannot be stored: {error}")
 
 
-def _read_in_turn(work: Sequence[tuple[PageRequest, Future[PageReading]]], fetcher: Fetcher, seconds: float, stopped: Event) -> None:
+def _read_in_turn(
+    work: Sequence[tuple[PageRequest, Future[PageReading]]], fetcher: Fetcher, seconds: float, reader: PageReader | None, stopped: Event
+) -> None:
     """Read the pages of one host; ends after the current page where the caller stopped."""
     for request, outcome in work:
         if stopped.is_set():
             return
         try:
-            outcome.set_result(read_page_of(request, fetcher, seconds=seconds))
+            outcome.set_result(read_page_of(request, fetcher, seconds=seconds, reader=reader))
         except BaseException as error:
             outcome.set_exception(error)
 
 
-def read_page_of(request: PageRequest, fetcher: Fetcher, *, seconds: float) -> PageReading:
-    """Fetch and read one page."""
+def read_page_of(request: PageRequest, fetcher: Fetcher, *, seconds: float, reader: PageReader | None = None) -> PageReading:
+    """Fetch and read one page, in a browser where `reader` finds that it needs one."""
     from pandora_dagster.documents.webpages import read_page
 
     if request.fault:
         return PageReading(request)
     try:
         fetched = fetcher.fetch(request.url, deadline_s=seconds)
-        page_doc = read_page(fetched)
+        page_doc = reader.read(fetched) if reader else read_page(fetched)
         page_doc.model_dump_json()  # raises ValueError for text that no file can hold
         return PageReading(request, fetched, page_doc)
     except FetchRefusedError as error:

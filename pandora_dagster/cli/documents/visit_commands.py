@@ -46,7 +46,8 @@ def read_visit(
 
     Off unless PANDORA_WEB=on or --hosts is given. Only public addresses are asked, robots.txt and its delays are obeyed, a host has one
     request at a time, and pages, bytes and seconds have limits (PANDORA_WEB_...). Text that a visitor of the page does not see is kept
-    apart. A page with an error status is shown and not stored. The exit code is 1 where a page was refused or failed.
+    apart. A page whose content comes from scripts or is behind a consent dialogue is rendered in Chromium (PANDORA_BROWSER). A page with an
+    error status is shown and not stored. The exit code is 1 where a page was refused or failed.
 
     --jsonl prints one line for each line, in order: url, and page_doc with status and visit, or the reason as refused (a rule forbids it)
     or failed (the server, the network or the page). For a line without an address, the printed one has its number as line.
@@ -89,17 +90,20 @@ def _read(
     context: typer.Context, requests: "tuple[PageRequest, ...]", hosts: Path | None, visits: "VisitStore | None", *, shows_progress: bool
 ) -> "Iterator[PageReading]":
     """The outcomes in order, with progress on stderr."""
+    from pandora_dagster.app.web.page_rendering import open_page_reader
     from pandora_dagster.app.web.web_service import open_fetcher, read_pages
 
     settings = settings_of(context)
-    readings = read_pages(requests, open_fetcher(settings, hosts), seconds=settings.web_max_s, visits=visits)
-    if not shows_progress:
-        yield from readings
-        return
-    with progress_bar("read", "pages") as advance:
-        for number, reading in enumerate(readings, 1):
-            advance(number, len(requests))
-            yield reading
+    fetcher = open_fetcher(settings, hosts)
+    with open_page_reader(settings, fetcher) as reader:
+        readings = read_pages(requests, fetcher, seconds=settings.web_max_s, visits=visits, reader=reader)
+        if not shows_progress:
+            yield from readings
+            return
+        with progress_bar("read", "pages") as advance:
+            for number, reading in enumerate(readings, 1):
+                advance(number, len(requests))
+                yield reading
 
 
 def _print_reading(reading: "PageReading", *, as_json: bool) -> None:

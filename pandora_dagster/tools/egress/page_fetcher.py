@@ -58,6 +58,13 @@ class PageFetcher:
                 notices.append(f"{address.url} redirects to {following.url}, which is not encrypted")
             address = following
 
+    def robots_of(self, url: str, *, deadline_s: float) -> RobotsAnswer:
+        """What robots.txt of a host says, for the files that a page loads from it; raises FetchError."""
+        deadline = monotonic() + min(deadline_s, self.budget.seconds_left)
+        address = self._check(url, deadline)
+        with self.hosts.hold(f"{address.host}:{address.port}", wait_s=max(0.0, deadline - monotonic())) as held:
+            return self._robots(held, address, deadline)
+
     def _check(self, url: str, deadline: float) -> CheckedAddress:
         return self.guard.check(url, timeout_s=min(max(0.0, deadline - monotonic()), self.budget.limits.page_seconds))
 

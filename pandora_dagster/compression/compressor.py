@@ -194,7 +194,8 @@ class _Compression:
         if not line or not selection.text:
             return selection.text
         shorter = select(target - count(line) - 1)
-        max_tokens = min(max_tokens, target - count(shorter.text + "\n"))
+        text_tokens = count(shorter.text)  # the line may take its share of what is written, which may be less than the target
+        max_tokens = min(int(text_tokens * _LAST_LINE_SHARE / (1 - _LAST_LINE_SHARE)), max_tokens, target - count(shorter.text + "\n"))
         line = last_line(unnamed_codes(reading, shorter.kept, mandatory), max_tokens, count)
         text = f"{shorter.text}\n{line}"
         return text if line and shorter.text and count(text) <= target else selection.text

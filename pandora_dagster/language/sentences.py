@@ -36,6 +36,8 @@ _SHORT_WORD, _NUMBER_START = re.compile(r"(?<![\w.])[^\W\d_]{1,4}\.$"), re.compi
 """`ok. 450`, `Fig. 3`, `Réf. ML2`: a word so short before a number may be an abbreviation of any language."""
 _DAY_POINT = re.compile(rf"(?<![\w.])(?:{_DAY_NUMBER}|{_DAY_NUMBER}\.(?:0?[1-9]|1[0-2]))\.$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+\b")
+_OPERATOR_END = re.compile(r"[\w)] ?[-+*/=<>(]$")
+"""What an operand follows: in `(6 - 4) + 2` no list begins with `4)`."""
 
 
 def sentences(text: str, language: str = "") -> tuple[str, ...]:
@@ -78,7 +80,7 @@ def _continues(text: str, at: int) -> bool:
     """Whether what the splitter parts at `at` is one sentence."""
     before, after = text[max(0, at - _CONTEXT_CHARACTERS) : at].rstrip(), text[at : at + _CONTEXT_CHARACTERS].lstrip()
     if not before.endswith("."):
-        return False
+        return bool(_OPERATOR_END.search(before))
     words = ["", *before.split()]
     earlier, last = words[-2], words[-1]
     if _ABBREVIATED_WORD.fullmatch(last) or (len(last) == 2 and last[0].isalpha() and _LETTER_POINT.fullmatch(earlier)):

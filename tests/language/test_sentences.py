@@ -16,6 +16,7 @@ from pandora_dagster.language.sentences import sentences
         ),
         ("Halteverbot bis 1. Dezember beantragen, z. B. beim Amt.", ("Halteverbot bis 1. Dezember beantragen, z. B. beim Amt.",)),
         ("We met at 5. It rained.", ("We met at 5.", "It rained.")),
+        ("calculate(expression=(6 - 4) + (13 - 11) + (16 - 13))", ("calculate(expression=(6 - 4) + (13 - 11) + (16 - 13))",)),
         ("no end\n\n  next line ", ("no end", "next line")),
         ("", ()),
         (" \n ", ()),

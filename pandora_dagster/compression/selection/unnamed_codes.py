@@ -43,6 +43,11 @@ def _subject(unit: Unit) -> str:
     return (unit.speaker.partition(" ")[2] if is_tool(unit) else "") or unit.speaker or unit.kind.value
 
 
+def is_last_line(line: str) -> bool:
+    """Whether a line is one that `last_line` writes, by its opening."""
+    return line.startswith(_OPENING)
+
+
 def last_line(codes: Sequence[UnnamedCode], max_tokens: int, count: Callable[[str], int]) -> str:
     """As many of the codes as the tokens hold, in one line; "" for none."""
     for shown in range(len(codes), 0, -1):

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pandora_dagster.compression.selection.unnamed_codes import is_last_line
 from pandora_dagster.compression.verification.comparison import Difference
 from pandora_dagster.compression.verification.forms import unit_key
 from pandora_dagster.compression.verification.unit_index import UnitIndex
@@ -68,7 +69,8 @@ class _Aligner:
         for unit in self._shortened.content:
             if is_mark(unit.text) or (reference and reference in unit.text) or not self._shortened.keys[unit.order]:
                 continue
-            alignment = self._align_equal(unit.order) or self._align_joined(unit.order) or self._align_reworded(unit.order)
+            alignment = self._align_equal(unit.order) or self._align_codes(unit.order)
+            alignment = alignment or self._align_joined(unit.order) or self._align_reworded(unit.order)
             if alignment.sources:
                 self._last = alignment.sources[-1]
                 self._used.update(alignment.sources if alignment.is_verbatim else ())
@@ -91,6 +93,10 @@ class _Aligner:
         if self._shortened.follows_gap(order):  # what introduced another unit is not read as the introduction of this one
             labels = labels & {unit_key(self._shortened.units[order].speaker)}
         return min((labels - source_labels) & self._known_labels, default="") if source_labels else ""
+
+    def _align_codes(self, order: int) -> Alignment | None:
+        """The last line of a talk with tools, which names codes of many units and is made from none: each code is looked up by itself."""
+        return Alignment(order, (), is_verbatim=False) if is_last_line(self._shortened.units[order].text) else None
 
     def _align_joined(self, order: int) -> Alignment | None:
         """A unit that consists of whole units of the original, one after the other, or of whole sentences of one."""

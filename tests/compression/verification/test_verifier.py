@@ -88,6 +88,16 @@ def test_a_mark_of_what_was_left_out_is_no_statement() -> None:
     assert not found.invented and not found.for_review
 
 
+def test_codes_of_a_last_line_are_not_what_the_last_speaker_says() -> None:
+    """The line names codes of many units: each is looked up, and one that the original lacks is invented."""
+    talk = (
+        'user: Find my orders.\ntool find: {"order": "K-771", "card": "card_9031", "tour": "T-4410"}\nassistant: Which one shall I cancel?'
+    )
+    shortened = "user: Find my orders.\nassistant: Which one shall I cancel?\nAlso named: find: K-771, card_9031, T-4410"
+    assert verify(talk, shortened).no_fact_changed
+    assert [v.evidence for v in verify(talk, shortened.replace("T-4410", "T-9982")).invented] == ["T-9982"]
+
+
 def test_a_reference_makes_missing_facts_recoverable() -> None:
     """What is missing is recoverable where the given line leads to the original; a line that only claims so does not."""
     line = "whole text: turns/turn_000001/toolresults.md"

@@ -89,6 +89,8 @@ class _Aligner:
 
     def _other_label(self, order: int, source: int) -> str:
         """What names the unit in the shortened text, and names another one in the original."""
+        if is_last_line(self._shortened.units[order].text):  # it follows any speaker, and is of none
+            return ""
         labels, source_labels = self._shortened.labels(order), self._original.labels(source)
         if self._shortened.follows_gap(order):  # what introduced another unit is not read as the introduction of this one
             labels = labels & {unit_key(self._shortened.units[order].speaker)}

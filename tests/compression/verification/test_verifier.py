@@ -96,6 +96,8 @@ def test_codes_of_a_last_line_are_not_what_the_last_speaker_says() -> None:
     shortened = "user: Find my orders.\nassistant: Which one shall I cancel?\nAlso named: find: K-771, card_9031, T-4410"
     assert verify(talk, shortened).no_fact_changed
     assert [v.evidence for v in verify(talk, shortened.replace("T-4410", "T-9982")).invented] == ["T-9982"]
+    again = "user: Find my orders.\nAlso named: find: K-771, card_9031, T-4410"
+    assert verify(shortened, again).no_fact_changed
 
 
 def test_a_reference_makes_missing_facts_recoverable() -> None:

@@ -19,6 +19,7 @@ from pandora_dagster.tools.egress.page_fetcher import PageFetcher
 from pandora_dagster.tools.egress.resolver import DialTarget, HostsFileResolver
 from pandora_dagster.tools.egress.web_budget import WebBudget
 from pandora_dagster.tools.egress.web_client import WebClient
+from tests.cli.conftest import pandora  # noqa: F401 - a fixture
 from tests.tools.egress.conftest import LIMITS, Web, serving
 
 NAMES = {"a.test": ["192.88.99.1"], "b.test": ["192.88.99.2"], "inside.test": ["10.0.0.7"], "turns.test": ["192.88.99.3", "127.0.0.1"]}

@@ -13,6 +13,7 @@ from pandora_dagster.app.erasure_service import ErasureService
 from pandora_dagster.app.index_service import CALLS, LINEAGE, SOURCES, VECTORS, FaultCallback, IndexService, ProgressCallback, StoredIndex
 from pandora_dagster.app.lineage_service import LineageService, level_rows
 from pandora_dagster.app.transfer_service import TransferService
+from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
@@ -62,6 +63,7 @@ from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
 from pandora_dagster.stores.user.note_index import NOTE_SCHEMA, DuckNoteIndex
 from pandora_dagster.stores.user.page_files import PageFiles
+from pandora_dagster.stores.user.research_run_files import ResearchRunFile
 from pandora_dagster.stores.user.session_files import ContinuationFiles, ConversationSummaryFiles, SessionFiles
 from pandora_dagster.stores.user.source_files import (
     MAX_RECORD_BYTES,
@@ -275,6 +277,11 @@ def open_host_records(settings: Settings) -> HostRecords:
 def open_page_store(settings: Settings) -> PageStore:
     """The pages of visits as they were read."""
     return PageFiles(settings.root)
+
+
+def open_research_run_store(settings: Settings, user: UserId, run_id: str) -> ResearchRunFile:
+    """The checkpoint of one run of research."""
+    return ResearchRunFile(settings.root, user, run_id)
 
 
 def open_inbox(settings: Settings) -> QueryFiles:

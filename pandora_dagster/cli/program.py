@@ -17,6 +17,7 @@ from pandora_dagster.cli.documents import (
     compression_commands,
     lineage_commands,
     memory_commands,
+    research_commands,
     source_commands,
     transfer_commands,
     verification_commands,
@@ -53,8 +54,8 @@ _INTERVENTIONS = CommandGroup(
 )
 _RESEARCH = CommandGroup(
     "research",
-    "Add, list and show cached research.",
-    (source_commands.add_research, source_commands.list_research, source_commands.show_research),
+    "Find out on the web; add, list and show cached research.",
+    (research_commands.run_research, source_commands.add_research, source_commands.list_research, source_commands.show_research),
 )
 _VISIT = CommandGroup(
     "visit",

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pandora_dagster.app.application import App
@@ -23,6 +23,9 @@ from pandora_dagster.documents.plain_json import PlainDataError, parse_json_obje
 from pandora_dagster.documents.visits.visit_record import build_visit
 from pandora_dagster.errors import ConfigurationError, DocumentError, FetchFailedError, FetchRefusedError, InputError, PandoraError
 from pandora_dagster.settings import Settings
+
+if TYPE_CHECKING:
+    from pandora_dagster.tools.egress.web_client import WebClient
 
 _THREADS = 8
 """Hosts that are asked at the same time; each has one request at a time."""
@@ -84,9 +87,9 @@ class VisitStore:
         return visit
 
 
-def open_visit_store(app: App, user: UserId) -> VisitStore:
+def open_visit_store(app: App, user: UserId, *, by: str = "pandora visit read") -> VisitStore:
     """The store of the visits that a command makes for `user`."""
-    provenance = Provenance(added_at=app.dependencies.now, by="pandora visit read")
+    provenance = Provenance(added_at=app.dependencies.now, by=by)
     return VisitStore(user, app.dependencies.sources, open_page_store(app.settings), provenance)
 
 
@@ -106,9 +109,7 @@ def open_fetcher(settings: Settings, hosts_file: Path | None) -> Fetcher:
         from pandora_dagster.tools.egress.address_guard import AddressGuard
         from pandora_dagster.tools.egress.page_fetcher import PageFetcher
         from pandora_dagster.tools.egress.resolver import open_resolver
-        from pandora_dagster.tools.egress.robots import AGENT
         from pandora_dagster.tools.egress.web_budget import WebBudget, WebLimits
-        from pandora_dagster.tools.egress.web_client import WebClient
     except ImportError as error:
         raise ConfigurationError(f"{error.name}: not installed: expected the extra web", hint=_INSTALL_HINT) from error
     limits = WebLimits(
@@ -121,10 +122,17 @@ def open_fetcher(settings: Settings, hosts_file: Path | None) -> Fetcher:
         hops=settings.web_redirects,
         delay_s=settings.web_delay_s,
     )
-    contact = f" (+{settings.web_contact})" if settings.web_contact else ""
-    client = WebClient(f"{AGENT}/{version('pandora-dagster')}{contact}")
     guard = AddressGuard(open_resolver(hosts_file or settings.web_hosts))
-    return PageFetcher(guard, client, open_host_records(settings), WebBudget(limits))
+    return PageFetcher(guard, open_web_client(settings), open_host_records(settings), WebBudget(limits))
+
+
+def open_web_client(settings: Settings) -> "WebClient":
+    """The HTTP client under this program's name."""
+    from pandora_dagster.tools.egress.robots import AGENT
+    from pandora_dagster.tools.egress.web_client import WebClient
+
+    contact = f" (+{settings.web_contact})" if settings.web_contact else ""
+    return WebClient(f"{AGENT}/{version('pandora-dagster')}{contact}")
 
 
 def parse_requests(lines: bytes, *, where: str) -> tuple[PageRequest, ...]:

@@ -1,0 +1,82 @@
+"""The command `research run`: a question to claims with verbatim quotes of pages."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandora_dagster.cli.app_context import AsJson, User, app_of, settings_of
+from pandora_dagster.cli.documents.text_input import read_bytes
+from pandora_dagster.cli.documents.visit_commands import HostsFile
+from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_json_line, print_markdown, print_note
+from pandora_dagster.contracts.web.research_run import Depth
+
+if TYPE_CHECKING:
+    from pandora_dagster.app.web.research_service import Researcher
+
+
+def run_research(
+    context: typer.Context,
+    question: Annotated[str, typer.Argument(help="What is to be found out.")] = "",
+    provider: Annotated[
+        list[str] | None, typer.Option("--provider", help="searxng=URL or recorded=FILE; may be given several times.")
+    ] = None,
+    depth: Annotated[Depth, typer.Option("--depth", help="How many pages are read: 3, 8 or 20.")] = Depth.STANDARD,
+    budget_pages: Annotated[int, typer.Option("--budget-pages", min=0, max=200, help="Pages to read, in place of --depth.")] = 0,
+    jsonl: Annotated[str, typer.Option("--jsonl", help='A file of JSON lines such as {"id": "q1", "question": "..."}; - for stdin.')] = "",
+    hosts: HostsFile = None,
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Find out on the web: search, read pages, and tell what they say, each claim with its verbatim quote.
+
+    Off unless PANDORA_WEB=on or --hosts is given. Queries are written from the words of the question alone. No model is used: what
+    needs more than words, fields and values of the pages is told as `not found`. A run that was cut off goes on without visiting again.
+    What is found is stored as cached research, and turns use it while it is fresh: prices for hours, other values for days.
+
+    --jsonl prints one line for each question: id, outcome (answered, contradiction told, not found, needs a person) and claims, or the
+    reason as failed.
+
+    Example: pandora research run "What does the Arc 60 weigh?" --provider searxng=http://localhost:8888/search
+    """
+    from pandora_dagster.app.web.research_service import Researcher, checked_question, open_providers
+    from pandora_dagster.app.web.web_service import open_visit_store
+    from pandora_dagster.research.research_report import research_report, run_fields
+
+    if bool(question) == bool(jsonl):
+        exit_with(EXIT_USAGE, "research run: expected either QUESTION or --jsonl")
+    settings = settings_of(context)
+    providers = open_providers(settings, provider or (), hosts)
+    with app_of(context, embedded=True) as app:
+        owner = app.owner(user)
+        visits = open_visit_store(app, owner, by="pandora research run")
+        researcher = Researcher(settings, owner, providers, hosts, visits, depth, budget_pages, app.dependencies.clock)
+        if jsonl:
+            _answer_lines(researcher, jsonl)
+            return
+        run = researcher.research(checked_question(question), print_note)
+    if as_json:
+        print_json(run_fields(run))
+    else:
+        print_markdown(research_report(run))
+
+
+def _answer_lines(researcher: "Researcher", jsonl: str) -> None:
+    from pandora_dagster.app.web.research_service import parse_questions
+    from pandora_dagster.errors import PandoraError
+    from pandora_dagster.research.research_report import result_fields
+
+    requests = parse_questions(read_bytes(jsonl), where=jsonl)
+    failures = 0
+    for number, request in enumerate(requests, 1):
+        fault = request.fault
+        if not fault:
+            print_note(f"{number}/{len(requests)} {request.question}")
+            try:
+                print_json_line({"id": request.id, **result_fields(researcher.research(request.question, lambda _: None))})
+            except PandoraError as error:
+                fault = str(error)
+        if fault:
+            failures += 1
+            print_json_line({"id": request.id, "failed": fault})
+    if failures:
+        exit_with(EXIT_FAILED, f"{failures} of {len(requests)} questions failed")

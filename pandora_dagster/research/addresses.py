@@ -1,0 +1,45 @@
+"""Addresses in a form in which two spellings of one page meet."""
+
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+_TRACKING = ("utm_", "gclid", "fbclid", "msclkid", "mc_", "sessionid", "session_id", "sid", "phpsessid", "jsessionid", "ref", "referrer")
+
+
+def page_key(url: str) -> str:
+    """The address without scheme, fragment, parameters of tracking and sessions, and a slash at the end."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").removeprefix("www.")
+        query = sorted(
+            (name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not name.lower().startswith(_TRACKING)
+        )
+    except ValueError:
+        return url
+    return f"{host}{parts.path.rstrip('/')}?{urlencode(query)}"
+
+
+def host_of(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").removeprefix("www.")
+    except ValueError:
+        return ""
+
+
+def words_of(url: str) -> str:
+    """The words of an address's host and path, as text."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return (
+        f"{host_of(url)} {parts.path} {parts.query}".replace(".", " ")
+        .replace("/", " ")
+        .replace("-", " ")
+        .replace("_", " ")
+        .replace("=", " ")
+    )
+
+
+def names_host(word: str, url: str) -> bool:
+    """Whether a word of at least four letters is part of the host's name: a shop's name that is also its domain."""
+    return len(word) >= 4 and word.lower() in host_of(url).replace("-", "")

@@ -1,0 +1,74 @@
+"""`pandora research run` over a web on loopback and a recorded provider."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Pandora
+from tests.tools.egress.conftest import NAMES, Web, serving
+
+QUESTION = "How much does the Vela lamp weigh?"
+PAGE = """<!doctype html><html lang="en"><head><title>Vela lamp</title></head><body><main><h1>Vela lamp</h1>
+<p>The Vela lamp shines for twelve hours on one charge and is made for long nights on dark roads.</p>
+<table><tr><th>Weight</th><td>210 g</td></tr><tr><th>Battery</th><td>3,200 mAh</td></tr></table>
+<p style="display:none">Weight: 1 g</p></main></body></html>"""
+HITS = [
+    {"url": f"http://{place}", "title": "Vela lamp", "content": "weight"} for place in ("a.test/vela", "b.test/barred", "inside.test/vela")
+]
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with serving(Web()) as answering:
+        answering.page("a.test/vela", PAGE.encode())
+        answering.page("b.test/robots.txt", b"User-agent: *\nDisallow: /barred", Content_Type="text/plain")
+        yield answering
+
+
+@pytest.fixture
+def options(web: Web, tmp_path: Path) -> tuple[str, ...]:
+    dials = {address: f"127.0.0.1:{web.port}" for answers in NAMES.values() for address in answers}
+    (tmp_path / "hosts.json").write_text(json.dumps({"resolver": NAMES, "dial": dials}))
+    (tmp_path / "hits.json").write_text(json.dumps({"*": HITS}))
+    return ("--hosts", str(tmp_path / "hosts.json"), "--provider", f"recorded={tmp_path / 'hits.json'}")
+
+
+def test_nothing_is_sent_unless_the_web_is_switched_on(pandora: Pandora, web: Web, options: tuple[str, ...]) -> None:
+    off = pandora("research", "run", QUESTION, *options[2:])
+    assert off.returncode == 2 and "PANDORA_WEB: off" in off.stderr and web.begun == []
+
+
+def test_a_claim_has_its_words_and_its_page_and_every_address_its_reason(pandora: Pandora, web: Web, options: tuple[str, ...]) -> None:
+    told = pandora("research", "run", QUESTION, *options)
+    assert told.returncode == 0, told.stderr
+    assert "**answered**" in told.stdout and "> Weight 210 g" in told.stdout and "<http://a.test/vela>" in told.stdout
+    assert "1 g\n" not in told.stdout.replace("210 g\n", "")
+    assert "refused: <http://b.test/barred>: robots:" in told.stdout and "refused: <http://inside.test/vela>: address:" in told.stdout
+    assert "visit http://a.test/vela" in told.stderr
+    (row,) = json.loads(pandora("visit", "list", "--json").stdout)
+    assert row["url"] == "http://a.test/vela"
+    (record,) = json.loads(pandora("research", "list", "--json").stdout)
+    assert (record["topic"], record["cache_key"], record["expired"]) == ("web.vela", QUESTION, False)
+    run = json.loads(pandora("research", "run", QUESTION, *options, "--json").stdout)
+    assert (run["outcome"], [c["value"] for c in run["claims"]]) == ("answered", ["210 g"])
+    assert [visit["status"] for visit in run["visits"]] == ["read", "refused", "refused"]
+
+
+def test_lines_are_answered_in_order_and_cost_only_themselves(pandora: Pandora, web: Web, options: tuple[str, ...], tmp_path: Path) -> None:
+    rows = [{"id": "a", "question": QUESTION}, {"id": "b"}, {"id": "c", "question": "Who founded Vela?"}, {"id": "d", "question": ""}]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "not JSON\n")
+    told = pandora("research", "run", "--jsonl", str(tmp_path / "q.jsonl"), *options)
+    first, second, third, fourth, fifth = map(json.loads, told.stdout.splitlines())
+    claim = {"claim": "Vela lamp: Weight 210 g", "value": "210 g", "url": "http://a.test/vela", "quote": "Weight 210 g"}
+    assert first == {"id": "a", "outcome": "answered", "claims": [claim]}
+    assert third == {"id": "c", "outcome": "not found", "claims": []}
+    assert "q.jsonl:2" in second["failed"] and fourth["id"] == "d" and "q.jsonl:5" in fifth["failed"]
+    assert told.returncode == 1 and web.paths().count("/vela") == 1
+
+
+@pytest.mark.parametrize("provider", ["", "searxng", "searxng=ftp://x/", "searxng=http://u:p@x/", "other=1", "recorded=/none.json"])
+def test_a_wrong_provider_is_named(pandora: Pandora, options: tuple[str, ...], provider: str) -> None:
+    told = pandora("research", "run", QUESTION, *options[:2], *(("--provider", provider) if provider else ()))
+    assert told.returncode == 2 and told.stdout == "" and ("--provider" in told.stderr or "none.json" in told.stderr)

@@ -1,0 +1,53 @@
+"""`pandora research run`, killed while a page is under way: the same command goes on, and no page that came is asked for again."""
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults.processes import ended, started
+from tests.tools.egress.conftest import NAMES, Web, serving
+
+PAGES = 4
+PAGE = """<!doctype html><html lang="en"><head><title>Vela lamp {number}</title></head><body><main><h1>Vela lamp</h1>
+<p>Shop {number} sells the Vela lamp to riders who are out at night, in all weathers, with a charger and a clamp.</p>
+<table><tr><th>Weight</th><td>210 g</td></tr><tr><th>Price</th><td>{price}.00 euros</td></tr></table></main></body></html>"""
+QUESTION = "How much does the Vela lamp weigh?"
+
+
+def serve_pages(web: Web) -> None:
+    """Pages that come after a moment; each has a text of its own."""
+    for number in range(PAGES):
+        body = PAGE.format(number=number, price=number + 40)
+        web.page(f"/vela/{number}", body.encode())
+        answer = web.pages[f"/vela/{number}"]
+        web.pages[f"/vela/{number}"] = lambda handler, answer=answer: (time.sleep(0.4), answer(handler))[1]
+
+
+@pytest.mark.parametrize("killed_at", range(PAGES))
+def test_a_killed_run_goes_on_without_a_second_visit(tmp_path: Path, killed_at: int) -> None:
+    with serving(Web()) as web:
+        serve_pages(web)
+        dials = {address: f"127.0.0.1:{web.port}" for answers in NAMES.values() for address in answers}
+        (tmp_path / "hosts.json").write_text(json.dumps({"resolver": NAMES, "dial": dials}))
+        rows = [{"url": f"http://a.test/vela/{number}", "title": "Vela lamp", "content": "weight"} for number in range(PAGES)]
+        (tmp_path / "hits.json").write_text(json.dumps({"*": rows}))
+        options = ("--hosts", str(tmp_path / "hosts.json"), "--provider", f"recorded={tmp_path / 'hits.json'}", "--json")
+        root = tmp_path / "store"
+        first = started(root, "research", "run", QUESTION, *options)
+        deadline = time.monotonic() + 60
+        while sum(path.startswith("/vela") for path in web.paths()) <= killed_at:
+            assert time.monotonic() < deadline and first.poll() is None
+            time.sleep(0.02)
+        first.kill()
+        ended(first)
+        came = [path for path in web.paths() if path.startswith("/vela")]
+        code, out, err = ended(started(root, "research", "run", QUESTION, *options))
+        assert code == 0, err
+        run = json.loads(out)
+        assert (run["outcome"], [claim["value"] for claim in run["claims"]]) == ("answered", ["210 g"])
+        assert [visit["status"] for visit in run["visits"]] == ["read"] * PAGES
+        asked = Counter(path for path in web.paths() if path.startswith("/vela"))
+        assert len(asked) == PAGES and all(asked[path] == 1 for path in asked if path != came[-1])

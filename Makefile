@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # `make test` keeps its stores in memory where there is room (4 GB): a third of its time was fsync. Tests of disks are in tests/faults.
 MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -k /dev/shm | tail -n 1)" -gt 4000000 ] && echo /dev/shm)
 
-.PHONY: help setup run test test-faults test-sglang test-web test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-asking bench-archive docs docs-site screenshots wheel lock clean
+.PHONY: help setup run test test-faults test-sglang test-web test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-research bench-asking bench-archive docs docs-site screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -91,6 +91,9 @@ bench-documents: setup $(BIN)/.locked-dev  ## facts that survive compression and
 
 bench-search: setup $(BIN)/.locked-dev  ## recall of the search, and answers, against a plain BM25 packer
 	$(BIN)/python -m benchmarks.search
+
+bench-research: setup $(BIN)/.locked-dev  ## questions answered from a small web on loopback, with verbatim quotes
+	$(BIN)/python -m benchmarks.research
 
 bench-replay: setup $(BIN)/.locked-dev  ## 500 logged calls made again, beside the calls alone
 	$(BIN)/python -m benchmarks.replay

@@ -22,6 +22,10 @@ _PREVIOUS_PRICE = re.compile(
     r"\bbefore\b|\bpreviously\b|\boriginal(?:ly)?\b|\bvorher\b|\bursprünglich\b|\bfrüher\b|\bavant\b", re.IGNORECASE
 )
 _AT_SITE = re.compile(r"\b(?:at|from|bei|von|chez|bij|en)\s((?:[A-Z][\w-]{0,40}\s?){1,4})")
+_ASKING = r"(?:how|when|what|which|who|where|wie|wann|was|welche[mnrs]?|wer|wo)"
+_TWO_QUESTIONS = re.compile(rf"\b(?:and|und|when to|wann bis) {_ASKING}\b", re.IGNORECASE)
+_SUPERLATIVE = re.compile(r"\b(?:most|least|best|worst|[a-z]{3,20}est)\b|\bam [a-zäöüß]{3,20}sten\b|\b[a-zäöüß]{3,20}ste[nrs]?\b")
+_NO_SUPERLATIVES = frozenset({"test", "latest", "newest", "request", "interest", "forest", "rest", "guest", "letzten", "ersten"})
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MATTERLESS = ASKING_WORDS | {"current", "currently", "today", "now", "latest", "aktuell", "heute", "jetzt"}
 """Words about the asking, and about the time of asking: pages are read now."""
@@ -54,6 +58,17 @@ class AskedQuestion:
     @cached_property
     def asks_maker(self) -> bool:
         return bool(_ACCORDING_TO_MAKER.search(self.text))
+
+    @cached_property
+    def asks_twice(self) -> bool:
+        """Whether it asks for two things (`which ... and how many`, `from when to when`): no single statement is known to answer both."""
+        return bool(_TWO_QUESTIONS.search(self.text))
+
+    @cached_property
+    def superlatives(self) -> frozenset[str]:
+        """Terms of its superlatives: whoever answers compares, so that a statement must have the superlative itself."""
+        words = (word for found in _SUPERLATIVE.findall(self.text) for word in _WORD.findall(found) if word != "am")
+        return terms_of(" ".join(word for word in words if word not in _NO_SUPERLATIVES))
 
     @cached_property
     def asks_previous_price(self) -> bool:

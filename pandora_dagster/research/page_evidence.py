@@ -57,7 +57,7 @@ class PageReader:
 
     def evidence(self, other_hosts: frozenset[str] = frozenset()) -> tuple[Evidence, ...]:
         """The statements that answer, best first. `other_hosts`: names of the question that are hosts of other pages."""
-        if self.page.page_type in _UNREADABLE:
+        if self.page.page_type in _UNREADABLE or self.question.asks_twice:
             return ()
         found = sorted(self._evidence(other_hosts), key=lambda e: -e.score)
         return tuple(found)
@@ -72,6 +72,8 @@ class PageReader:
                 continue
             own = terms_of(f"{unit.quote} {unit.context}")
             if kind is AskedKind.YES_NO and not _ANSWER.match(unit.quote):
+                continue
+            if not self.question.superlatives <= own:
                 continue
             if not on_topic and self.missing_names(own) - other_hosts:
                 continue  # the page has a part of the names and the statement another: it is about something else

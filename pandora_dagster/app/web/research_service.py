@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pandora_dagster.app.store_adapters import open_research_run_store
+from pandora_dagster.app.web.page_rendering import PageReader, open_page_reader
 from pandora_dagster.app.web.web_service import PageRequest, VisitStore, open_fetcher, open_web_client, read_page_of
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.measurement import Clock
@@ -39,6 +40,7 @@ class WebVisitor:
     """Visits pages through one way out; a page that the command has read is not asked for again."""
 
     fetcher: Fetcher
+    reader: PageReader
     seconds: float
     visits: VisitStore | None
     read: dict[str, PageDoc] = field(default_factory=dict[str, PageDoc])
@@ -48,7 +50,7 @@ class WebVisitor:
         key = page_key(url)
         if key in self.read:
             return self.read[key]
-        reading = read_page_of(PageRequest(url), self.fetcher, seconds=self.seconds)
+        reading = read_page_of(PageRequest(url), self.fetcher, seconds=self.seconds, reader=self.reader)
         if reading.refused:
             rule, _, reason = reading.refused.partition(": ")
             raise FetchRefusedError(reason, rule=rule)
@@ -107,11 +109,11 @@ class Researcher:
     def research(self, question: str, report: Callable[[str], None]) -> ResearchRun:
         """The ended run of `question`. What it found is stored as cached research of the user; its checkpoint is deleted."""
         fetcher = open_fetcher(self.settings, self.hosts_file)
-        visitor = WebVisitor(fetcher, self.settings.web_max_s, self.visits, self.read)
         pages = self.pages or PAGES_OF_DEPTH[self.depth]
         store = open_research_run_store(self.settings, self.user, self._run_id(question, pages))
-        loop = ResearchLoop(self.providers, visitor, store, RunLimits(pages, self.settings.web_max_s), report)
-        run = loop.run(question)
+        with open_page_reader(self.settings, fetcher) as reader:
+            visitor = WebVisitor(fetcher, reader, self.settings.web_max_s, self.visits, self.read)
+            run = ResearchLoop(self.providers, visitor, store, RunLimits(pages, self.settings.web_max_s), report).run(question)
         if self.visits and (record := record_of(run, self.clock(), self.visits.provenance)):
             self.visits.sources.put(self.user, record)
         store.delete()

@@ -26,6 +26,7 @@ UNSEEN_TAGS = frozenset(_UNSEEN_TAGS_NAMES.split())
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]{0,40})(?![\w:-])[^<>]{0,5000}>")
 _VOID_NAMES = "area base br col embed hr img input link meta source track wbr"
+_HEAD_TAGS = frozenset(("base", "link", "meta", "noscript", "script", "style", "template", "title"))
 _VOID = frozenset(_VOID_NAMES.split())
 
 
@@ -42,7 +43,18 @@ def parse_html(text: str) -> tuple[Element, tuple[str, ...]]:
         root = html.document_fromstring(flat.encode(), parser=parser, ensure_head_body=True)
     except library("lxml.etree").ParserError:  # an empty text, or one of a comment alone
         root = html.document_fromstring(b"<p></p>", parser=parser, ensure_head_body=True)
+    _move_to_body(root)
     return root, tuple(notices)
+
+
+def _move_to_body(root: Element) -> None:
+    """Move what no head holds into the body: where a page has no `body` tag, libxml2 leaves elements that it does not know in the head."""
+    head, body = root.find("head"), root.find("body")
+    if head is None or body is None:
+        return
+    place = next((n for n, child in enumerate(head) if isinstance(child.tag, str) and tag_of(child) not in _HEAD_TAGS), len(head))
+    for number, child in enumerate(list(head)[place:]):
+        body.insert(number, child)
 
 
 def _without_depth(text: str) -> str:

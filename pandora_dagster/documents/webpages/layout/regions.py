@@ -158,21 +158,14 @@ def _names(element: Element) -> tuple[str, ...]:
 def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], name: str) -> Element | None:
     """The heading of the page: the first `h1` with text outside a banner, else the text that its title element repeats, else the first
     heading of a main part."""
-    found = [h for h in body.iter("h1") if text.get(h)]
     headings = [h for h in body.iter("h1", "h2", "h3") if text.get(h)]
-    if (
-        name
-        and not any(same_words(full_text(h), name) for h in found)
-        and (named := [h for h in headings if same_words(full_text(h), name) and len(full_text(h)) * 2 >= len(name)])
-    ):
-        return named[0]
-    outside = [
-        h
-        for h in found
-        if not any(str(p.get("role") or "") == "banner" or tag_of(p) in ("nav", "aside", "footer") for p in h.iterancestors())
-    ]
-    if outside or found:
-        return (outside or found)[0]
+    found = [h for h in headings if tag_of(h) == "h1"]
+    outside = [h for h in headings if not _in_banner(h)]
+    same = [h for h in outside if same_words(full_text(h), name) and len(full_text(h)) * 2 >= len(name)]
+    if same and not any(tag_of(h) == "h1" for h in same):
+        return same[0]  # the `h1` is the name of the site
+    if found:
+        return next((h for h in outside if tag_of(h) == "h1"), found[0])
     named = [
         b
         for b in blocks
@@ -185,6 +178,21 @@ def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], na
         if first is not None:
             return first
     return None
+
+
+def _in_banner(element: Element) -> bool:
+    """Whether an element is in what surrounds the main part: the header of the page, navigation, a sidebar or the footer."""
+    inner = False
+    for parent in element.iterancestors():
+        tag = tag_of(parent)
+        inner = inner or tag in ("article", "main", "section")
+        if (
+            tag in ("nav", "aside", "footer")
+            or str(parent.get("role") or "") in ("banner", "navigation")
+            or (tag == "header" and not inner)
+        ):
+            return True
+    return False
 
 
 def _container(

@@ -90,3 +90,17 @@ def test_broken_markup_is_read() -> None:
         "<a href='http://[::1'>x</a>",
     ):
         assert json.loads(read(broken).model_dump_json())
+
+
+def test_the_heading_is_that_of_the_page_and_not_of_the_site() -> None:
+    site = "<header><h2>The Lamp Times</h2></header><main><h1>About</h1><p>We write about lamps.</p></main>"
+    assert read(f"<title>About – The Lamp Times</title>{site}").title == "About"
+    post = "<title>Why lamps hum | Lamps</title><h1>Lamps</h1><div><h2>Why lamps hum</h2><p>A transformer shakes in the case.</p></div>"
+    assert read(post).title == "Why lamps hum"
+
+
+def test_a_page_without_a_body_tag_is_read() -> None:
+    doc = read(
+        "<!doctype html><title>Lamps</title><main><h1>Lamps</h1><p>A lamp lights the wall.</p></main>By hand.<footer>Imprint</footer>"
+    )
+    assert "lights the wall" in doc.text and "Imprint" not in doc.text

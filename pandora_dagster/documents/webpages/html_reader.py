@@ -11,7 +11,7 @@ from pandora_dagster.documents.webpages.elements.blocks import Block, blocks_of
 from pandora_dagster.documents.webpages.elements.html_tree import Element, parse_html, tag_of, words
 from pandora_dagster.documents.webpages.elements.links import absolute_address, base_address, links_of
 from pandora_dagster.documents.webpages.elements.visibility import HiddenText, VisiblePage, visible_page
-from pandora_dagster.documents.webpages.fields.bylines import Byline, byline_of
+from pandora_dagster.documents.webpages.fields.bylines import Byline, byline_of, is_byline
 from pandora_dagster.documents.webpages.fields.field_values import FieldValues
 from pandora_dagster.documents.webpages.fields.page_fields import FieldSources, head_title_name, page_fields
 from pandora_dagster.documents.webpages.fields.prices import PriceCandidate, choose_price, price_candidates
@@ -186,7 +186,7 @@ def _with_fields(judged: Sequence[JudgedBlock], byline: Byline, values: FieldVal
     }
     judged = [
         JudgedBlock(item.block, ZoneKind.BYLINE, origins[item.block.element], item.post)
-        if item.block.element in origins and item.kind is ZoneKind.MAIN_TEXT
+        if item.block.element in origins and item.kind is ZoneKind.MAIN_TEXT and is_byline(item.block, byline)
         else item
         for item in judged
     ]

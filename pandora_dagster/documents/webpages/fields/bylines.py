@@ -92,6 +92,13 @@ def byline_of(judged: Sequence[JudgedBlock], language: str) -> Byline:
     )
 
 
+def is_byline(block: Block, byline: Byline) -> bool:
+    """Whether a short block names the author or the day: lines with `br` between them share their element with the text."""
+    if len(block.text.split()) > _MAX_WORDS:
+        return False
+    return bool(byline.author and byline.author in block.text) or bool(byline.date and first_date(block.text) == byline.date)
+
+
 def _author(judged: Sequence[JudgedBlock], title: int) -> tuple[str, Element]:
     candidates: list[tuple[int, int, str, Element]] = []
     for place, item in enumerate(judged):

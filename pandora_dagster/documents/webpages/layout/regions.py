@@ -162,7 +162,7 @@ def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], na
     found = [h for h in headings if tag_of(h) == "h1"]
     outside = [h for h in headings if not _in_banner(h)]
     same = [h for h in outside if same_words(full_text(h), name) and len(full_text(h)) * 2 >= len(name)]
-    if same and not any(tag_of(h) == "h1" for h in same):
+    if same and not any(same_words(full_text(h), name) for h in found):
         return same[0]  # the `h1` is the name of the site
     if found:
         return next((h for h in outside if tag_of(h) == "h1"), found[0])
@@ -182,7 +182,7 @@ def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], na
 
 def _in_banner(element: Element) -> bool:
     """Whether an element is in what surrounds the main part: the header of the page, navigation, a sidebar or the footer."""
-    inner = False
+    inner = tag_of(element) == "h1"  # the header of many pages holds their heading too
     for parent in element.iterancestors():
         tag = tag_of(parent)
         inner = inner or tag in ("article", "main", "section")

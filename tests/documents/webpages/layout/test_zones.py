@@ -95,7 +95,8 @@ def test_broken_markup_is_read() -> None:
 def test_the_heading_is_that_of_the_page_and_not_of_the_site() -> None:
     site = "<header><h2>The Lamp Times</h2></header><main><h1>About</h1><p>We write about lamps.</p></main>"
     assert read(f"<title>About – The Lamp Times</title>{site}").title == "About"
-    post = "<title>Why lamps hum | Lamps</title><h1>Lamps</h1><div><h2>Why lamps hum</h2><p>A transformer shakes in the case.</p></div>"
+    post = "<title>Why lamps hum | Ada writes</title><h1>Ada writes</h1>"
+    post += "<div><h2>Why lamps hum</h2><p>A transformer shakes in the case.</p></div>"
     assert read(post).title == "Why lamps hum"
 
 
@@ -104,3 +105,10 @@ def test_a_page_without_a_body_tag_is_read() -> None:
         "<!doctype html><title>Lamps</title><main><h1>Lamps</h1><p>A lamp lights the wall.</p></main>By hand.<footer>Imprint</footer>"
     )
     assert "lights the wall" in doc.text and "Imprint" not in doc.text
+
+
+def test_lines_of_one_element_are_not_all_its_byline() -> None:
+    text = "The transformer of a lamp shakes one hundred times in every second.<br>A thin metal case makes that loud enough to be heard."
+    doc = read(f"<title>Why lamps hum</title><h1>Why lamps hum</h1><div>By Ada Byron, 3 February 2026<br>{text}</div>")
+    assert [zone.text for zone in doc.zones if zone.kind is ZoneKind.BYLINE] == ["By Ada Byron, 3 February 2026"]
+    assert "shakes one hundred times" in doc.text

@@ -75,3 +75,14 @@ def test_a_cell_is_quoted_with_its_row_and_read_with_its_column() -> None:
     table = page("http://mag.test/test", "Lamp test", "| Model | Weight | Range |\n| Vela 30 | 141 g | 60 m |\n| Orra 9 | 99 g | 40 m |")
     (claim,) = ending("How much does the Orra 9 weigh?", table).claims
     assert (claim.value, claim.quote) == ("99 g", "Orra 9 99 g 40 m")
+
+
+def test_two_questions_in_one_and_comparisons_without_their_word_are_not_answered() -> None:
+    lamps = page(
+        "http://mag.test/lamps", "Vela lamp test", "The Vela 30 runs 7 hours and 40 minutes.", "The Orra 9 ran longest of the lamps."
+    )
+    assert ending("How long does the Vela 30 run, and how bright is it?", lamps).outcome is ResearchOutcome.NOT_FOUND
+    assert ending("How long does the Vela 30 run?", lamps).outcome is ResearchOutcome.ANSWERED
+    (claim,) = ending("Which lamp ran longest in the Vela test?", lamps).claims
+    assert claim.quote == "The Orra 9 ran longest of the lamps."
+    assert ending("Which lamp ran shortest in the Vela test?", lamps).outcome is ResearchOutcome.NOT_FOUND

@@ -161,7 +161,13 @@ def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], na
     headings = [h for h in body.iter("h1", "h2", "h3") if text.get(h)]
     found = [h for h in headings if tag_of(h) == "h1"]
     outside = [h for h in headings if not _in_banner(h)]
-    same = [h for h in outside if same_words(full_text(h), name) and len(full_text(h)) * 2 >= len(name)]
+    same = [
+        h
+        for h in headings
+        if (tag_of(h) == "h1" or not _in_banner(h)) and same_words(full_text(h), name) and len(full_text(h)) * 2 >= len(name)
+    ]
+    if (own := next((h for h in same if tag_of(h) == "h1"), None)) is not None:
+        return own
     if same and not any(same_words(full_text(h), name) for h in found):
         return same[0]  # the `h1` is the name of the site
     if found:

@@ -54,7 +54,7 @@ def read_html(page: FetchedPage, invisible_attribute: str = "") -> PageDoc:
     body = next(iter(root.iter("body")), root)
     microdata(root, structured)
     blocks = blocks_of(body, is_apart)
-    judged, evidence = _judged(visible, body, blocks, structured, head_title_name(head.title, structured.of("title")))
+    judged, evidence = _judged(visible, body, blocks, structured, head.title)
     inner_text = "\n".join(item.block.text for item in judged if item.kind not in OUTSIDE_KINDS)
     language = head.language.partition("-")[0].lower() or language_of(inner_text)
     prices, price = _prices(visible, judged, head.language or language, structured)
@@ -152,10 +152,10 @@ def _head(root: Element) -> _Head:
 
 
 def _judged(
-    visible: VisiblePage, body: Element, blocks: list[Block], structured: StructuredData, name: str
+    visible: VisiblePage, body: Element, blocks: list[Block], structured: StructuredData, title: str
 ) -> tuple[list[JudgedBlock], Evidence]:
     main = main_text(visible.root)
-    regions = regions_of(body, blocks, main, name)
+    regions = regions_of(body, blocks, main, title, head_title_name(title, structured.of("title")))
     # Sections of an article with dates in them have the form of posts.
     is_article = bool(structured.types & (ARTICLES | {"article"}))
     posts = [] if is_article else posts_of(regions.container, dict(regions.text), dict(regions.links))

@@ -93,10 +93,10 @@ class Regions:
         return shared is not None and shared is not self.container and self.contains(shared)
 
 
-def regions_of(body: Element, blocks: list[Block], main: MainText, name: str) -> Regions:
-    """The regions of a visible page, whose title element gives it `name`."""
+def regions_of(body: Element, blocks: list[Block], main: MainText, title: str, name: str) -> Regions:
+    """The regions of a visible page, whose title element has the part `name` for it."""
     text, links = sizes(body)
-    heading = _heading(body, text, blocks, name)
+    heading = _heading(body, text, blocks, title, name)
     container, certain, explicit = _container(body, blocks, main, heading, text, links)
     around = {container, *container.iterancestors()}
     content = {element for element in (container, heading) if element is not None}
@@ -155,16 +155,19 @@ def _names(element: Element) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], name: str) -> Element | None:
+def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], title: str, name: str) -> Element | None:
     """The heading of the page: the first `h1` with text outside a banner, else the text that its title element repeats, else the first
     heading of a main part."""
     headings = [h for h in body.iter("h1", "h2", "h3") if text.get(h)]
     found = [h for h in headings if tag_of(h) == "h1"]
     outside = [h for h in headings if not _in_banner(h)]
+    is_titled = any(same_words(full_text(h), title) for h in found)  # then a heading in a banner is the name of the site
     same = [
         h
         for h in headings
-        if (tag_of(h) == "h1" or not _in_banner(h)) and same_words(full_text(h), name) and len(full_text(h)) * 2 >= len(name)
+        if (tag_of(h) == "h1" or not is_titled or not _in_banner(h))
+        and same_words(full_text(h), name)
+        and len(full_text(h)) * 2 >= len(name)
     ]
     if (own := next((h for h in same if tag_of(h) == "h1"), None)) is not None:
         return own

@@ -85,4 +85,6 @@ def test_two_questions_in_one_and_comparisons_without_their_word_are_not_answere
     assert ending("How long does the Vela 30 run?", lamps).outcome is ResearchOutcome.ANSWERED
     (claim,) = ending("Which lamp ran longest in the Vela test?", lamps).claims
     assert claim.quote == "The Orra 9 ran longest of the lamps."
-    assert ending("Which lamp ran shortest in the Vela test?", lamps).outcome is ResearchOutcome.NOT_FOUND
+    other = page("http://mag.test/lamps", "Vela lamp test", "The Orra 9 is the third lamp of the test.")
+    assert ending("Which lamp is the third of the Vela test?", other).outcome is ResearchOutcome.ANSWERED
+    assert ending("Which lamp is brightest of the Vela test?", other).outcome is ResearchOutcome.NOT_FOUND

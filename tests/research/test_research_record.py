@@ -26,3 +26,9 @@ def test_a_record_expires_by_what_was_asked(question: str, expires: str) -> None
 @pytest.mark.parametrize("outcome", [ResearchOutcome.NOT_FOUND, ResearchOutcome.NEEDS_PERSON])
 def test_nothing_found_is_not_remembered(outcome: ResearchOutcome) -> None:
     assert record_of(ResearchRun(question="Why?", outcome=outcome), NOW, BY) is None
+
+
+def test_what_is_in_stock_expires_within_hours() -> None:
+    claim = CLAIM.model_copy(update={"quote": "142 g, only 3 left in stock"})
+    record = record_of(ResearchRun(question="How heavy is the Vela 30?", outcome=ResearchOutcome.ANSWERED, claims=(claim,)), NOW, BY)
+    assert record and record.expires_at == "2026-11-24T18:00:00Z"

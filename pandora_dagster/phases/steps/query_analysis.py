@@ -7,7 +7,7 @@ stored as after an answer.
 
 from typing import Any
 
-from pandora_dagster.contracts.model_calls import CallResult, InputDocument
+from pandora_dagster.contracts.model_calls import InputDocument
 from pandora_dagster.contracts.phase_outputs import QueryAnalysis, Reflection, TaskPlan, TurnSummary
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.errors import HaltError
@@ -20,7 +20,7 @@ from pandora_dagster.phases.steps.turn_completion import SUMMARIZER
 ANALYZER = "pipeline/phase0_query_analyzer"
 REFLECTION = "pipeline/phase1_reflection"
 NOT_SURE = "I am not sure what you mean. Could you say it in other words?"
-"""Asked where reflection stays under its confidence threshold and has no question of its own."""
+"""Asked where reflection asks back and has no question of its own."""
 
 
 async def turn_request(ctx: PhaseContext) -> PhaseOutput:
@@ -40,12 +40,12 @@ async def query_analysis(ctx: PhaseContext) -> PhaseOutput:
 
 
 async def reflection(ctx: PhaseContext) -> PhaseOutput:
-    """Phase 1: PROCEED or CLARIFY. An answer whose confidence stays too low becomes a CLARIFY (decision 13,
-    docs/decisions/13-escalation.md)."""
+    """Phase 1: PROCEED or CLARIFY, as the answer decides. Its stated confidence alone asks nothing (decision 38,
+    docs/decisions/38-confidence.md)."""
     offered = _recent_summaries(ctx)
     documents = [ctx.analysis_document(), offered]
     result = await ctx.ask(REFLECTION, documents)
-    answer = _clarify_if_unsure(parsed_answer(result, Reflection), result)
+    answer = _with_question(parsed_answer(result, Reflection))
     body = f"**Decision:** {answer.decision}\n**Confidence:** {answer.confidence:.2f}\n**Reasoning:** {answer.reasoning}"
     facts = session_history.summary_facts(session_history.session_turns(ctx), offered, result.record.left_out)
     return PhaseOutput(sections={1: body}, files={"reflection.json": as_json(answer)}, facts=facts, verdicts=result.verdicts)
@@ -91,11 +91,11 @@ def _recent_summaries(ctx: PhaseContext) -> InputDocument:
     return session_history.with_open_question(recent, ctx)
 
 
-def _clarify_if_unsure(reflection: Reflection, result: CallResult) -> Reflection:
-    is_unsure = not result.passed
-    if reflection.decision == "PROCEED" and not is_unsure:
+def _with_question(reflection: Reflection) -> Reflection:
+    """The decision; a CLARIFY without a question has the fixed one."""
+    if reflection.decision == "PROCEED" or reflection.question:
         return reflection
-    return reflection.model_copy(update={"decision": "CLARIFY", "question": reflection.question or NOT_SURE})
+    return reflection.model_copy(update={"question": NOT_SURE})
 
 
 def _analysis_table(analysis: QueryAnalysis) -> str:

@@ -234,6 +234,13 @@ def test_an_escalation_reaches_another_model_in_every_preset_of_several() -> Non
         assert choose_layer(routing, replace(request, intent=intent), request.recipe, ModelLayer.VOICE)[0] is layer
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_layer_for_images_reads_images(preset: str) -> None:
+    """In every shipped preset: a call with images is refused where its server does not say so."""
+    server = _shipped(preset)[ModelLayer.EYES].server
+    assert server.images and server.chat and "VL" in server.model
+
+
 def _shipped(preset: str) -> Endpoints:
     text = (shipped_folder() / "data" / "runtime.yaml").read_text()
     return select_endpoints(RuntimeFile.model_validate(_parsed(text) | {"preset": preset}), source="runtime.yaml")

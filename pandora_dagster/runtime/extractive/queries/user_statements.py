@@ -6,6 +6,7 @@ from pandora_dagster.contracts.user.user_memory import MAX_FACT_CHARACTERS, Fact
 from pandora_dagster.documents.redaction.credentials import holds_secret
 from pandora_dagster.language.cues import negations
 from pandora_dagster.language.dates import MONTHS, WEEKDAYS
+from pandora_dagster.language.quantities import is_currency, quantities, spellings
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.language.stop_words import ASKING_WORDS
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
@@ -164,6 +165,12 @@ def contradicts(new: str, old: str) -> bool:
     )
 
 
+def shared_matter(new: str, old: str) -> float:
+    """The share of the stems of two statements that both have, without figures and days, which are values of a matter."""
+    new_stems, old_stems = (_without_values(statement_stems(_CHANGE_WORD.sub(" ", s))) for s in (new, old))
+    return len(new_stems & old_stems) / max(1, len(new_stems | old_stems))
+
+
 def is_binding(sentence: str) -> bool:
     """Whether a statement limits what the user can be given."""
     core = OPENING.sub("", sentence)
@@ -178,13 +185,18 @@ def _is_limit(core: str) -> bool:
 
 def _is_same_limit(new: str, old: str) -> bool:
     """Whether a corrected limit takes the place of `old`: of several figures one must be the old one's; else one of them names no
-    matter that the other does not."""
+    matter that the other does not. A currency is no matter: `the budget is 1500 euros` and `near the river, at most 90 euros a night` are
+    two limits."""
     figures = [frozenset(_FIGURE.findall(s)) for s in (new, old)]
     stems_of = [statement_stems(s) for s in (new, old)]
     new_subject, old_subject = (frozenset(t for t in stems if t.isalpha() and t not in _LIMIT_STEMS) for stems in stems_of)
     if len(figures[0]) > 1:
         return not figures[0].isdisjoint(figures[1]) and (not new_subject or not old_subject or not new_subject.isdisjoint(old_subject))
-    return not stems_of[0].isdisjoint(stems_of[1]) and (new_subject <= old_subject or old_subject <= new_subject)
+    if stems_of[0].isdisjoint(stems_of[1]):
+        return False
+    currencies = {stem(word) for s in (new, old) for q in quantities(s) if is_currency(q.unit) for word in spellings(q.unit)}
+    new_matter, old_matter = new_subject - currencies, old_subject - currencies
+    return bool(new_matter) == bool(old_matter) and (new_matter <= old_matter or old_matter <= new_matter)
 
 
 def corrects(new: str, old: str) -> bool:

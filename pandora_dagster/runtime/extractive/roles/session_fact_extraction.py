@@ -9,7 +9,7 @@ from pandora_dagster.documents.pasted_blocks import own_words
 from pandora_dagster.phases.gather.fact_lines import FactLine, read_ledger_lines
 from pandora_dagster.runtime.extractive.output_budget import Draft, fit_draft
 from pandora_dagster.runtime.extractive.queries.content_words import terms
-from pandora_dagster.runtime.extractive.queries.user_statements import contradicts, extract_facts, retracted_stems
+from pandora_dagster.runtime.extractive.queries.user_statements import contradicts, extract_facts, retracted_stems, shared_matter
 
 
 def keep_facts(pack: PromptPack, counter: TokenMeasure) -> Draft:
@@ -36,5 +36,12 @@ def keep_profile(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 def _upsert(sentence: str, category: FactCategory, held: Sequence[FactLine]) -> FactUpsert:
-    older = next((f.name for f in reversed(held) if contradicts(sentence, f.text)), None)
-    return FactUpsert(category=category, fact=sentence, replaces=older)
+    return FactUpsert(category=category, fact=sentence, replaces=_superseded(sentence, held))
+
+
+def _superseded(sentence: str, held: Sequence[FactLine]) -> str | None:
+    """The fact whose matter is most that of the new sentence, of those that it contradicts. None where two are as close: both stay, since a
+    fact that is no longer current limits nothing."""
+    scores = {f.name: shared_matter(sentence, f.text) for f in held if contradicts(sentence, f.text)}
+    best = [name for name, score in scores.items() if score == max(scores.values())]
+    return best[0] if len(best) == 1 else None

@@ -80,6 +80,8 @@ def test_what_is_no_fact(said):
         ("Actually, my limit is now 1100 euros instead of 900.", "I must not walk more than 900 steps.", False),
         ("Actually, my limit is now 1100 euros instead of 900.", "I must not spend more than 80 euros per day.", False),
         ("Actually, my limit is now 1100 euros.", "Please never book a night train for me.", False),
+        ("Actually the budget is 1500 euros now.", "Our budget is 1200 euros.", True),
+        ("Actually the budget is 1500 euros now.", "We want to stay near the river, at most 90 euros a night.", False),
         ("I prefer tea.", "I prefer aisle seats.", False),
         ("I like tea.", "I like coffee.", False),
         ("My wife is ill.", "My wife works at a bank.", False),

@@ -55,8 +55,10 @@ test-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made  ## the tests a
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --extra sglang --output-file $(SGLANG)/extra.txt pyproject.toml
 	$(BIN)/python -m pytest tests/sglang
 
-test-web: setup $(BIN)/.locked-dev  ## pages in a real headless Chromium; needs one on PATH (apt-get install chromium)
-	@command -v chromium chromium-browser google-chrome > /dev/null || { echo "test-web: no Chromium on PATH; install one: apt-get install chromium"; exit 1; }
+test-web: setup $(BIN)/.locked-dev  ## pages in a real headless Chromium; where there is none, root installs Debian's
+	@command -v chromium chromium-browser google-chrome > /dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq \
+	    && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; } \
+	    || { echo "test-web: no Chromium on PATH; install one: apt-get install chromium"; exit 1; }
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/web
 
 test-gpu: bench-sglang-gpu  ## what needs a GPU: the benchmarks over real servers, on a machine that has one

@@ -25,8 +25,9 @@ $(BIN)/.installed: pyproject.toml $(BIN)/.locked
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# --no-deps: the lock has every package, and pip takes no extras (`coverage[toml]`) from lines with hashes.
 $(BIN)/.locked-dev: requirements-dev.lock $(BIN)/.locked
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	@touch $@
 
 setup: $(BIN)/.installed   ## make .venv with the locked dependencies

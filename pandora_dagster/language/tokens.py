@@ -138,7 +138,8 @@ class _TokenScan:
         opened = self.text[max(0, start - 8) : start].rstrip("\"'“„«(*_ \t")[-1:] in ("", ".", "!", "?", ":", "\n", "-", "•")
         lower = _POSSESSIVE.sub("", text.lower())
         if len(text) == 1 and text.isupper() and not opened:
-            yield self.token(TokenKind.NAME, text, start, start + 1)
+            if text != "I" or self.language != "en":  # the pronoun has its capital everywhere
+                yield self.token(TokenKind.NAME, text, start, start + 1)
         elif lower in self.numerals:
             yield self.token(TokenKind.VALUE, lower, start, start + len(text))
         elif len(lower) > 1 and lower not in self.stops:

@@ -15,6 +15,8 @@ W, N, V, C = TokenKind.WORD, TokenKind.NAME, TokenKind.VALUE, TokenKind.CODE
         ("Positive for hepatitis A, not B.", "en", [(W, "posit"), (W, "hepat"), (N, "A"), (N, "B")]),
         ("The desk costs 300 €.", "en", [(W, "desk"), (W, "cost"), (V, "300 €")]),
         ("Mia met Jonas", "en", [(W, "mia"), (W, "met"), (N, "jona")]),
+        ("then I met Jonas I", "en", [(W, "met"), (N, "jona")]),
+        ("type I", "de", [(W, "typ"), (N, "I")]),
         ("flight HAT001 of mia_li_3668", "en", [(W, "flight"), (C, "hat001"), (C, "mia_li_3668")]),
         ("see src/app.py:12, #441, v2.31.0, io.BytesIO", "en", [(C, "src/app.py:12"), (C, "#441"), (C, "v2.31.0"), (C, "io.bytesio")]),
         ("mail ann@x.org or https://x.org/a?b=1", "en", [(W, "mail"), (C, "ann@x.org"), (C, "https://x.org/a?b=1")]),

@@ -10,9 +10,9 @@ from time import monotonic
 from typing import Protocol
 
 from pandora_dagster.contracts.web.page_doc import PageDoc
+from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.contracts.web.research_run import (
     ChosenAddress,
-    Depth,
     ResearchOutcome,
     ResearchRun,
     SearchRecord,

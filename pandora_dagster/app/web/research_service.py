@@ -13,7 +13,8 @@ from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.web.fetched import Fetcher
 from pandora_dagster.contracts.web.page_doc import PageDoc
-from pandora_dagster.contracts.web.research_run import Depth, ResearchRun
+from pandora_dagster.contracts.web.research_depth import Depth
+from pandora_dagster.contracts.web.research_run import ResearchRun
 from pandora_dagster.contracts.web.search import SearchProvider
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
 from pandora_dagster.errors import ConfigurationError, FetchFailedError, FetchRefusedError, InputError

@@ -98,7 +98,7 @@ def resolve_intervention(
     approve: Annotated[bool, typer.Option("--approve", help="Run the tool call that it asks about, and go on.")] = False,
     refuse: Annotated[bool, typer.Option("--refuse", help="Go on without the tool call that it asks about.")] = False,
 ) -> None:
-    """Resolve an intervention: note, retry, answer, abandon, approve or refuse.
+    """Decide what an intervention asks, or note a decision.
 
     Without an option, only the note is stored, and `pandora resume` continues the turn. --retry runs the recipe version that is in
     production now. An answer from --answer must pass the same checks as the model's. An executed decision is final; a noted one can still

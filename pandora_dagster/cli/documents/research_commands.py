@@ -8,7 +8,7 @@ from pandora_dagster.cli.app_context import AsJson, User, app_of, settings_of
 from pandora_dagster.cli.documents.text_input import read_bytes
 from pandora_dagster.cli.documents.visit_commands import HostsFile
 from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_json_line, print_markdown, print_note
-from pandora_dagster.contracts.web.research_run import Depth
+from pandora_dagster.contracts.web.research_depth import Depth
 
 if TYPE_CHECKING:
     from pandora_dagster.app.web.research_service import Researcher
@@ -27,7 +27,9 @@ def run_research(
     user: User = "",
     as_json: AsJson = False,
 ) -> None:
-    """Find out on the web: search, read pages, and tell what they say, each claim with its verbatim quote.
+    """Answer a question from the web, with verbatim quotes.
+
+    Searches, reads pages, and tells what they say; each claim has its quote and the address of its page.
 
     Off unless PANDORA_WEB=on or --hosts is given. Queries are written from the words of the question alone. No model is used: what
     needs more than words, fields and values of the pages is told as `not found`. A run that was cut off goes on without visiting again.

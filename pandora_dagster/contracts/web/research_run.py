@@ -9,14 +9,6 @@ from pandora_dagster.contracts.strict_model import StrictModel
 from pandora_dagster.contracts.web.page_doc import PageDoc
 
 
-class Depth(StrEnum):
-    """How many pages a run reads unless it is told."""
-
-    QUICK = "quick"
-    STANDARD = "standard"
-    DEEP = "deep"
-
-
 class ResearchOutcome(StrEnum):
     """How a run ends."""
 

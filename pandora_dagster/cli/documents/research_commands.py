@@ -32,7 +32,7 @@ def run_research(
     Searches, reads pages, and tells what they say; each claim has its quote and the address of its page.
 
     Off unless PANDORA_WEB=on or --hosts is given. Queries are written from the words of the question alone. No model is used: what
-    needs more than words, fields and values of the pages is told as `not found`. A run that was cut off goes on without visiting again.
+    needs more than words, fields and values of the pages ends as `not found`. A run that was cut off goes on without visiting again.
     What is found is stored as cached research, and turns use it while it is fresh: prices for hours, other values for days.
 
     --jsonl prints one line for each question: id, outcome (answered, contradiction told, not found, needs a person) and claims, or the

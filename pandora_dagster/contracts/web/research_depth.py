@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Depth(StrEnum):
-    """How many pages a run reads unless it is told."""
+    """How many pages a run reads where no number is given."""
 
     QUICK = "quick"
     STANDARD = "standard"

@@ -185,7 +185,7 @@ def _is_limit(core: str) -> bool:
 
 def _is_same_limit(new: str, old: str) -> bool:
     """Whether a corrected limit takes the place of `old`: of several figures one must be the old one's; else one of them names no
-    matter that the other does not. A currency is no matter: `the budget is 1500 euros` and `near the river, at most 90 euros a night` are
+    matter that the other does not. A currency does not count: `the budget is 1500 euros` and `near the river, at most 90 euros a night` are
     two limits."""
     figures = [frozenset(_FIGURE.findall(s)) for s in (new, old)]
     stems_of = [statement_stems(s) for s in (new, old)]

@@ -19,6 +19,7 @@ from pandora_dagster.compression.selection.omission_marks import omissions_by_un
 from pandora_dagster.compression.selection.passage_relevance import relevance
 from pandora_dagster.compression.selection.term_weights import Term, has_tools, mandatory_terms, weighted_terms
 from pandora_dagster.compression.selection.unnamed_codes import last_line, unnamed_codes
+from pandora_dagster.compression.verification.omission_rules import weaker_claims
 from pandora_dagster.compression.verification.summary_check import check_summary
 from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
 from pandora_dagster.compression.verification.verifier import Verification, verify
@@ -174,6 +175,7 @@ class _Compression:
             reading_salience(reading),
             relevance=relevant if relevant and any(relevant) else None,
             always=always,
+            last=weaker_claims(reading.units) - always,
         )
         mandatory = {} if relevant else mandatory_terms(reading)
         selector = BudgetSelector(candidates, self._counter, omissions_by_unit(reading.units, self._earlier))

@@ -14,6 +14,7 @@ _TURN_PATH = re.compile(r"^turns/(turn_\d{6,9})/")
 _BRACKETED_NUMBER = re.compile(r"\[(\d{1,4})\]")
 _SOURCE_MARK = re.compile(r"(?<!\\)\[source (\d+)\]")
 """A tool's mark for the source of a finding."""
+_PAGE_SCHEMES = ("http://", "https://", "file:///")
 
 
 def label_source_marks(text: str, labels: Sequence[str]) -> str:
@@ -39,6 +40,14 @@ def cited_labels(text: str) -> tuple[str, ...]:
 def citation_spans(text: str) -> tuple[tuple[int, int, str], ...]:
     """Start, end and label of each citation `[n]` in `text`."""
     return tuple((*match.span(), match[1] or match[2]) for match in _CITATION.finditer(text))
+
+
+def page_address(text: str) -> str:
+    """The address of a page that a description ends with as `<http://...>`, or a claim as `(http://...)`; "" where it has none."""
+    opening = {">": "<", ")": "("}.get(text[-1:], "")
+    place = max(text.rfind(f"{opening}{scheme}") for scheme in _PAGE_SCHEMES) if opening else -1
+    address = text[place + 1 : -1] if place >= 0 else ""
+    return address if not any(c.isspace() for c in address) else ""
 
 
 def source_references(body: str) -> tuple[Source, ...]:

@@ -94,12 +94,13 @@ def read_message_lines(text: str, *, where: str) -> tuple[Message, ...]:
 
 
 def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
-    """One JSON object with values that can be written again; raises ConversationError."""
+    """One JSON object with values that can be written again; raises ConversationError, whose place is `where:column`."""
     try:
-        return parse_json_object(line)
+        # without its line end: a fault after it would be in column 1 of a second line
+        return parse_json_object(line.rstrip("\r\n") if isinstance(line, str) else line.rstrip(b"\r\n"))
     except PlainDataError as error:
-        at = f" at column {error.column}" if error.column else ""
-        raise ConversationError(f"{where}: {error.reason}{at}, expected one JSON object") from error
+        at = f":{error.column}" if error.column else ""
+        raise ConversationError(f"{where}{at}: {error.reason}, expected one JSON object") from error
 
 
 def _check_messages(value: object, where: str) -> tuple[Message, ...]:

@@ -57,6 +57,11 @@ def own_words(query: str) -> str:
     return _QUOTED_SPEECH.sub(" ", "\n".join(line for line in words.splitlines() if not line.lstrip().startswith(">")))
 
 
+def short_query(query: str, max_tokens: int, count: Callable[[str], int]) -> str:
+    """The query, else the words of the user in it, where they have at most `max_tokens`; else "": a longer one is a text by itself."""
+    return next((text for text in (query, own_words(query).strip()) if count(text) <= max_tokens), "")
+
+
 def _block_spans(query: str) -> list[tuple[int, int]]:
     """The spans of all blocks by their start, the longest first; they may overlap."""
     spans = [*fenced_spans(query, unclosed=True), *(quoted.span() for quoted in _QUOTED.finditer(query))]

@@ -35,10 +35,12 @@ _NUMBER = re.compile(
     rf"(?<![^\W{_WIDE_SCRIPTS}])(?<!\d[.,:])(?P<sign>[-−+±](?=[{_CURRENCY_SIGNS}\d])|[~≈<>≤≥]\s?(?=[{_CURRENCY_SIGNS}\d]))?"
     rf"(?P<before>[{_CURRENCY_SIGNS}]\s?|(?:{_CURRENCY_CODES})[ \u00a0](?=\d))?"
     rf"(?P<number>(?:{_DIGITS}(?:\s?{_FRACTION})?|{_FRACTION})(?:\s?[-–—/×x]\s?(?=\d)(?:{_DIGITS}))*)"
-    rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)|[ \u00a0\u202f]?(?P<after>{_UNIT_AFTER})|(?!{_WORD}))",
+    rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)"
+    rf"|(?(before)(?![ \u00a0\u202f]?[{_CURRENCY_SIGNS}])|(?![ \u00a0\u202f][{_CURRENCY_SIGNS}]\d))[ \u00a0\u202f]?(?P<after>{_UNIT_AFTER})"
+    rf"|(?!{_WORD}))",
     re.IGNORECASE,
 )
-"""The unit may be any word; which ones are units is looked up."""
+"""The unit may be any word; which ones are units is looked up. In `£92.00 £74.99` the second sign is of the second amount."""
 _THOUSANDS_GAPS = re.compile(r"(?<=\d)[  \u202f'’](?=\d{3}(?!\d))")
 _POINT_GROUPS, _COMMA_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"\d{1,3}(?:,\d{3})+")
 _COMMA_LANGUAGES = {"de", "fr", "es", "it", "nl", "pt", "pl", "da", "no", "sv", "fi", "cs", "ru", "uk", "ro", "tr", "hu", "id"}

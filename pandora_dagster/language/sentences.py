@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
 from pandora_dagster.language.dates import month_number
+from pandora_dagster.language.stop_words import stop_words
 
 # Points that end no sentence: of abbreviations, initials, ordinals and days, in English, German, French, Spanish and Italian.
 # Closed word classes and forms of writing only, made from no data set.
@@ -30,8 +31,7 @@ _ABBREVIATED_WORD = re.compile(rf"(?:.*[^\w.])?(?:(?:{_UNCONDITIONAL_ABBREVIATIO
 _NUMBERED, _BARE_DAY = re.compile(r"\d{1,2}\."), re.compile(rf"{_DAY_NUMBER}\.(?:0?[1-9]|1[0-2])\.")
 _BEFORE_NUMBERS = frozenset((*_BEFORE_DAYS, "jeder", "jeden", "jedem", "jedes", "-", "*", "•", "–"))
 _LETTER_POINT = re.compile(r"\W?[b-oq-z]\.")
-_INITIAL, _FIRST_NAME = re.compile(r"(?<![\w.])(?<!\b[Pp]lan )[A-HJ-Z]\.$"), re.compile(r"[A-ZÄÖÜ][a-zäöüéß]+")
-_SENTENCE_OPENERS = re.compile(r"(?:The|We|He|She|It|They|You|But|And|Then|This|That|There|In|On|If)\b")
+_INITIAL, _FIRST_NAME = re.compile(r"(?<![\w.°])(?<!\b[Pp]lan )[A-HJ-Z]\.$"), re.compile(r"[A-ZÄÖÜ][a-zäöüéß]+")
 _SHORT_WORD, _NUMBER_START = re.compile(r"(?<![\w.])[^\W\d_]{1,4}\.$"), re.compile(r"[A-Z]{0,4}\d")
 """`ok. 450`, `Fig. 3`, `Réf. ML2`: a word so short before a number may be an abbreviation of any language."""
 _DAY_POINT = re.compile(rf"(?<![\w.])(?:{_DAY_NUMBER}|{_DAY_NUMBER}\.(?:0?[1-9]|1[0-2]))\.$")
@@ -51,9 +51,10 @@ def sentence_spans(text: str, language: str = "") -> Iterator[tuple[int, int]]:
 
     What the splitter parts without a blank between (`io.BytesIO`) is one sentence, except behind `。！？`.
     """
-    sentence_start = 0
+    sentence_start, stops = 0, stop_words(language) | stop_words("en")
     for at in _split_positions(text, language or "en"):
-        if at >= len(text) or text[at - 1] in _WIDE_ENDS or ((text[at - 1].isspace() or text[at].isspace()) and not _continues(text, at)):
+        is_apart = at >= len(text) or text[at - 1].isspace() or text[at].isspace()
+        if at >= len(text) or text[at - 1] in _WIDE_ENDS or (is_apart and not _continues(text, at, stops)):
             start, end = _strip_span(text, sentence_start, at)
             if start < end:
                 yield start, end
@@ -76,8 +77,8 @@ def _split_positions(text: str, language: str) -> Iterator[int]:
             break
 
 
-def _continues(text: str, at: int) -> bool:
-    """Whether what the splitter parts at `at` is one sentence."""
+def _continues(text: str, at: int, stops: frozenset[str]) -> bool:
+    """Whether what the splitter parts at `at` is one sentence; one of the words `stops` with a capital letter opens another one."""
     before, after = text[max(0, at - _CONTEXT_CHARACTERS) : at].rstrip(), text[at : at + _CONTEXT_CHARACTERS].lstrip()
     if not before.endswith("."):
         return bool(_OPERATOR_END.search(before))
@@ -88,7 +89,8 @@ def _continues(text: str, at: int) -> bool:
     if earlier in _BEFORE_NUMBERS and (_NUMBERED.fullmatch(last) or _BARE_DAY.fullmatch(last)):
         return True
     if _INITIAL.search(before):
-        return bool(_FIRST_NAME.match(after)) and not _SENTENCE_OPENERS.match(after)
+        name = _FIRST_NAME.match(after)
+        return name is not None and name[0].lower() not in stops
     if _DAY_POINT.search(before):
         word = _FIRST_WORD.match(after)
         return after[:1].islower() or (word is not None and word[0] != "May" and month_number(word[0]) > 0)  # `May` begins questions

@@ -61,6 +61,9 @@ _NUMERAL_VALUES = {
     "de": (*range(2, 13), 20),
 }
 """The values of the numerals above, in their order; of the other languages they count up from two."""
+_NUMERAL_PARTS, _NEXT_WORD = re.compile(r"[ -]"), re.compile(r"[ -]([^\W\d_]+)(?![\w-])")
+_FIRST_FACTOR = 100
+"""The numeral from which one multiplies what is before it."""
 _POSSESSIVE = re.compile(r"['’]s?$")
 _ALL_WORDS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 _MIN_STANDALONE_DIGITS = 4
@@ -76,9 +79,23 @@ def _numerals() -> dict[str, int]:
     }
 
 
-def numeral_value(word: str) -> int | None:
-    """The value of a numeral in words of any of the languages; None for another word."""
-    return _numerals().get(word.lower())
+def numeral_value(text: str) -> int | None:
+    """The value of a number in words of any of the languages, such as `three` or `forty two`; None for other words."""
+    first, *more = _NUMERAL_PARTS.split(text.lower())
+    value = _numerals().get(first)
+    for word in more:
+        part = _numerals().get(word)
+        if value is None or part is None or not _goes_on(value, part):
+            return None
+        value = value * part if part >= _FIRST_FACTOR else value + part
+    return value
+
+
+def _goes_on(value: int, part: int) -> bool:
+    """Whether a numeral may follow a number in words: `two hundred`, `hundred forty`, `forty two`; not `two three`."""
+    if part >= _FIRST_FACTOR:
+        return value < part
+    return value % _FIRST_FACTOR == 0 or (value % _FIRST_FACTOR >= 20 and value % 10 == 0 and part < 10)
 
 
 def all_words(text: str) -> list[str]:
@@ -110,6 +127,10 @@ class _TokenScan:
             if number and (not found or (number.start, -number.end) <= (found.start(), -found.end())):
                 yield self.value(number)
                 at = number.end
+            elif found and (end := self.numeral_end(found)):
+                at = end
+                key = " ".join(_NUMERAL_PARTS.split(self.text[found.start() : at].lower()))
+                yield self.token(TokenKind.VALUE, key, found.start(), at)
             elif found:
                 at = found.end()
                 yield from self.other(found)
@@ -121,6 +142,18 @@ class _TokenScan:
         if key == quantity.number and len(key) < _MIN_STANDALONE_DIGITS and self.subject:
             key = f"{key} ({self.subject})"
         return self.token(TokenKind.VALUE, key, quantity.start, quantity.end)
+
+    def numeral_end(self, found: re.Match[str]) -> int:
+        """Where a number in words ends that begins with a match, `forty two` and `forty-two` as one; 0 for another token."""
+        words = _NUMERAL_PARTS.split((found["word"] or "").lower())
+        if not self.numerals.issuperset(words) or numeral_value(found["word"]) is None:
+            return 0
+        end = found.end()
+        while (further := _NEXT_WORD.match(self.text, end)) and further[1].lower() in self.numerals:
+            if numeral_value(self.text[found.start() : further.end()]) is None:
+                break
+            end = further.end()
+        return end
 
     def other(self, found: re.Match[str]) -> Iterator[Token]:
         start, end = found.span()
@@ -140,8 +173,6 @@ class _TokenScan:
         if len(text) == 1 and text.isupper() and not opened:
             if text != "I" or self.language != "en":  # the pronoun has its capital everywhere
                 yield self.token(TokenKind.NAME, text, start, start + 1)
-        elif lower in self.numerals:
-            yield self.token(TokenKind.VALUE, lower, start, start + len(text))
         elif len(lower) > 1 and lower not in self.stops:
             self.subject = stem(lower, self.language or "en")
             is_name = text[0].isupper() and not opened and self.language != "de"

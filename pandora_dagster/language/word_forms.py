@@ -1,4 +1,4 @@
-"""Irregular forms of English words with their base forms, and spelling variants.
+"""Irregular forms of English words with their base forms, spelling variants, and nouns that are counted.
 
 A stemmer removes endings, so it does not relate `went` to `go` or `children` to `child`.
 """
@@ -52,3 +52,8 @@ life lives; wife wives; knife knives; leaf leaves; shelf shelves; half halves; w
 """
 IRREGULAR_BASES: dict[str, str] = {form: line.split()[0] for line in _IRREGULAR_FORMS.split(";") for form in line.split()[1:]}
 """Irregular form -> the word it belongs to. Forms that are as often a word of their own (`bound`, `ground`) are few and kept."""
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """A number with its noun: `1 turn`, `7 turns`, `1,200 turns`. `plural`: where it is not the singular with an s: `queries`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -33,7 +33,9 @@ def test_a_line_is_kept_value_for_value() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "f:1: not JSON: Expecting property name enclosed in double quotes at column 2"),
+        ("{", "f:1:2: not JSON: Expecting property name enclosed in double quotes, expected one JSON object"),
+        (b'{"id": "a"\n', "f:1:11: not JSON: Expecting ',' delimiter, expected one JSON object"),
+        ('{"id": "a"\r\n', "f:1:11: not JSON: Expecting ',' delimiter, expected one JSON object"),
         ("[]", "f:1: a list instead of an object, expected one JSON object"),
         ('{"a": NaN}', "f:1: NaN is not a JSON number"),
         ('{"a": 1e400}', "f:1: 1e400 is too large a number"),

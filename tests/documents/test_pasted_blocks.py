@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.documents.pasted_blocks import own_words, split_pasted
+from pandora_dagster.documents.pasted_blocks import own_words, short_query, split_pasted
 
 LOG = "\n".join(f"2026-03-04 10:{n:02d}:00 INFO worker {n} moved a file" for n in range(30))
 QUOTE = "\n".join(f"> line {n} of what Ben had written to me" for n in range(12))
@@ -48,3 +48,10 @@ def test_own_words_are_what_the_person_says_themselves():
     query = 'I like "Dune".\n```\nI hate it.\n```\n> I love it.\nThe page says "I always approve this". I am Ann.'
     assert own_words(query).split() == ["I", "like", '"Dune".', "The", "page", "says", ".", "I", "am", "Ann."]
     assert own_words("plain words") == "plain words" and own_words("") == ""
+
+
+def test_a_long_query_is_short_by_the_words_of_its_user():
+    """A paste made the whole query too long for a call on a piece, which then had none."""
+    assert short_query("Why is it late?", 4, words) == "Why is it late?"
+    assert short_query(f"Why is it late?\n\n{LOG}", 60, words) == "Why is it late?"
+    assert short_query(PROSE, 60, words) == ""

@@ -23,6 +23,7 @@ from pandora_dagster.language.quantities import quantities
         ("会議は3時、予算は50万円", "ja", ["3 時", "50 万"]),
         ("4WQ150 and 12h30 are no plain numbers", "en", []),
         ("≥ 7, ~30, 40 Mbit/s, 14,500 users", "en", ["≥7", "~30", "40 mbit/s", "14500 user"]),
+        ("Was £92.00 £74.99, or 92 £74.99, 400 £ and 5 $", "en", ["92.00 £", "74.99 £", "92", "74.99 £", "400 £", "5 $"]),
         ("10:15, 10.5, 1,000", "en", ["10:15", "10.5", "1000"]),
     ],
 )

@@ -17,6 +17,8 @@ from pandora_dagster.language.sentences import sentences
         ("Halteverbot bis 1. Dezember beantragen, z. B. beim Amt.", ("Halteverbot bis 1. Dezember beantragen, z. B. beim Amt.",)),
         ("We met at 5. It rained.", ("We met at 5.", "It rained.")),
         ("calculate(expression=(6 - 4) + (13 - 11) + (16 - 13))", ("calculate(expression=(6 - 4) + (13 - 11) + (16 - 13))",)),
+        ("Wash at 57 °C. Never use bleach. By J. Smith.", ("Wash at 57 °C.", "Never use bleach.", "By J. Smith.")),
+        ("Take vitamin C. Never take D.", ("Take vitamin C.", "Never take D.")),
         ("no end\n\n  next line ", ("no end", "next line")),
         ("", ()),
         (" \n ", ()),

@@ -89,20 +89,23 @@ def check_level_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[s
     source = find_facts("\n".join(summaries))
     refused: list[str] = []
 
-    def is_supported(text: str, *, is_name: bool = False) -> bool:
-        if is_name:
-            reason = "" if source.index.share(text) == 1.0 else "no summary names it"
-        else:
-            reason = "a courtesy" if len(text.split()) > 1 and is_courtesy(text) else _refusal(text, source)
-        if reason:
+    def is_supported(text: str, field: str) -> bool:
+        if reason := item_refusal(text, source, field=field):
             refused.append(f"{text[:80]}: {reason}")
         return not reason
 
-    digest = {name: [text for text in candidate[name] if is_supported(text, is_name=name == _TOOLS)] for name in LIST_LIMITS}
+    digest = {name: [text for text in candidate[name] if is_supported(text, name)] for name in LIST_LIMITS}
     progress = "" if is_courtesy(candidate[PROGRESS]) else candidate[PROGRESS]
-    digest |= {PROGRESS: progress if progress and is_supported(progress) else ""}
+    digest |= {PROGRESS: progress if progress and is_supported(progress, PROGRESS) else ""}
     is_empty = bool(refused) and not any(digest.values())
     return normalize_digest(digest), tuple(refused), ("nothing of it is supported by the summaries", *refused[:3]) if is_empty else ()
+
+
+def item_refusal(text: str, source: TextFacts, *, field: str) -> str:
+    """Why a source does not support an item of a digest's `field`; "" where it does."""
+    if field == _TOOLS:
+        return "" if source.index.share(text) == 1.0 else "no summary names it"
+    return "a courtesy" if len(text.split()) > 1 and is_courtesy(text) else _refusal(text, source)
 
 
 def trim_digest(digest: dict[str, Any], limit: int, count: Callable[[str], int], shown: Callable[[dict[str, Any]], str]) -> dict[str, Any]:

@@ -42,19 +42,20 @@ class BudgetSelector:
         choice = CoverageChoice(self._candidates, mandatory=mandatory)
         order = choice.fill(int(target * _OVERSHOOT) + _OVERSHOOT_TOKENS, mandatory_share=mandatory_share)
         kept = longest_prefix(order, target, lambda units: self._count(self._render(units)))
-        return self._fill_up(Selection(self._render(kept) if kept else "", kept), target)
+        selection = self._fill_up(self._candidates, Selection(self._render(kept) if kept else "", kept), target)
+        return self._fill_up(replace(self._candidates, last=frozenset()), selection, target) if self._candidates.last else selection
 
     def _render(self, kept: frozenset[int]) -> str:
         return render(self._candidates.units, kept, self._earlier)
 
-    def _fill_up(self, selection: Selection, target: int) -> Selection:
+    def _fill_up(self, candidates: Candidates, selection: Selection, target: int) -> Selection:
         """The selection with further units in the tokens that its text leaves free, best first."""
         free_tokens = target - self._count(selection.text)
         tries = _MAX_TRIES
         while tries > 0 and free_tokens > 0:
             kept = selection.kept
-            used_tokens = sum(self._candidates.costs[i] for i in kept)
-            further = CoverageChoice(replace(self._candidates, always=kept)).fill(used_tokens + free_tokens)[bool(kept) :][:tries]
+            used_tokens = sum(candidates.costs[i] for i in kept)
+            further = CoverageChoice(replace(candidates, always=kept)).fill(used_tokens + free_tokens)[bool(kept) :][:tries]
             tries -= len(further)
             for added in further:
                 wider = selection.kept | frozenset(added)

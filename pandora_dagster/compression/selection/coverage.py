@@ -38,6 +38,8 @@ class Candidates:
     """To a query; None without one."""
     always: frozenset[int] = frozenset()
     """Units that are kept before any other."""
+    last: frozenset[int] = frozenset()
+    """Units that get only the tokens that no other unit takes."""
 
 
 class CoverageChoice:
@@ -48,7 +50,7 @@ class CoverageChoice:
         self._candidates = candidates
         self._needs = [closure(candidates.units, i) for i in range(len(candidates.units))]
         labels = introductions(candidates.units)
-        self._eligible = [i for i, u in enumerate(candidates.units) if not u.is_context and i not in labels]
+        self._eligible = [i for i, u in enumerate(candidates.units) if not u.is_context and i not in labels | candidates.last]
         self._dependents: defaultdict[int, list[int]] = defaultdict(list)
         for i in self._eligible:
             for n in self._needs[i]:

@@ -1,8 +1,7 @@
 """What the units of a text say, as terms with weights, and which terms a talk has to keep before others.
 
 A term is a kind and a key: `(VALUE, "9 €")`, `(WORD, "ferri")`. Its weight depends on its kind and on how many units have it: a word that
-is said often is what the text is about, an exact value that is everywhere distinguishes nothing. In a row of a talk, such as the result
-of a tool, a term counts more where a message mentions it, and less where none does.
+is said often is what the text is about, an exact value that is everywhere distinguishes nothing.
 """
 
 import math
@@ -23,12 +22,16 @@ _FREQUENCY_GAIN = 0.5
 """What a word or name gains, as a share of its weight, for each e-fold of the units that have it."""
 _FREQUENCY_LOSS = 0.15
 """By how much each further unit raises the divisor of the weight of a value or code."""
-_MENTIONED_SHARE = 0.8
-"""What a term of a row in a talk loses of its weight without a mention; the newest mention adds twice that share."""
 _HALF_LIFE_MESSAGES = 6
 """Messages after which a mention weighs half: the record that is in hand comes before those of earlier requests."""
-_OLDEST_MENTION, _ASSISTANT_MENTION = 0.05, 0.7
+_OLDEST_MENTION, _ASSISTANT_MENTION = 0.05, 0.4
 """Weight of a mention that is long past, and of one by an assistant, where the newest one by a user or a call weighs 1."""
+_BARE_RESULT_SHARE = 0.3
+"""Weight of the values of a result without any word (`833.0`), which no message mentions yet; that of other texts of tools is 1."""
+_NAME_SHARE = 0.7
+"""Weight of a name in the row that has it, where that of a code is 1: a name is mentioned for more than its row."""
+_SCOPED_KINDS = {TokenKind.CODE: 1.0, TokenKind.NAME: _NAME_SHARE}
+"""Kinds of terms of a row by which a mention asks for the whole row: `HAT001`, `Daiki Li`."""
 
 
 def weighted_terms(reading: TextReading) -> list[dict[Term, float]]:
@@ -37,17 +40,11 @@ def weighted_terms(reading: TextReading) -> list[dict[Term, float]]:
     holders = Counter(t for u, terms in zip(reading.units, unit_terms, strict=True) if u.kind is not UnitKind.SPEAKER for t in terms)
     weights = {term: _weight(term, count) for term, count in holders.items()}
     weighted = [{term: weights.get(term, 0.0) for term in terms} for terms in unit_terms]
-    mentioned = mentions(reading)
     for unit, terms in zip(reading.units, weighted, strict=True):
         if unit.message and unit.kind is UnitKind.ROW:
-            terms |= {(kind, key): weight * _mention_factor(key, mentioned) for (kind, key), weight in terms.items()}
             # no weight of its own: `mandatory_terms` gives it one
-            terms |= {_row_scoped_term(term, unit): 0.0 for term in list(terms) if term[0] is TokenKind.CODE}
+            terms |= {_row_scoped_term(term, unit): 0.0 for term in list(terms) if term[0] in _SCOPED_KINDS}
     return weighted
-
-
-def _mention_factor(key: str, mentioned: dict[str, float]) -> float:
-    return 1 + 2 * _MENTIONED_SHARE * mentioned[key] if key in mentioned else 1 - _MENTIONED_SHARE
 
 
 def _weight(term: Term, holders: int) -> float:
@@ -57,12 +54,14 @@ def _weight(term: Term, holders: int) -> float:
     return base * (1 + _FREQUENCY_GAIN * math.log(holders))
 
 
-def mentions(reading: TextReading) -> dict[str, float]:
-    """The keys that people and calls mention, each with the weight of its newest mention, up to 1; tools and records mention nothing."""
+def mentions(reading: TextReading, *, by_users: bool = False) -> dict[str, float]:
+    """The keys that people and calls mention, each with the weight of its newest mention, up to 1; tools and records mention nothing.
+
+    `by_users`: only what users say."""
     newest: dict[str, float] = {}
     last_message = max((u.message for u in reading.units), default=0)
     for unit, tokens in zip(reading.units, reading.tokens, strict=True):
-        if unit.kind in RECORD_KINDS or is_tool(unit):
+        if unit.kind in RECORD_KINDS or is_tool(unit) or (by_users and is_assistant(unit)):
             continue
         weight = _recency(unit, last_message) * (_ASSISTANT_MENTION if is_assistant(unit) and unit.kind is not UnitKind.CALL else 1.0)
         for token in tokens:
@@ -77,14 +76,14 @@ def _recency(unit: Unit, last_message: int) -> float:
 def mandatory_terms(reading: TextReading) -> dict[Term, float]:
     """What a talk keeps before anything else, with its weight; {} for other texts.
 
-    With results of tools: the values and codes of calls and results that people or calls mention, which the next call needs; those of
-    results that are no table (`833.0`, an error), newer ones with more weight; and the values, codes and names that a user says. Where
-    that gives no term of a tool: all values, codes and names of the talk.
+    With results of tools: the values and codes of calls and results that people or calls mention, which the next call needs; rows with a
+    code that is mentioned, or a name that a user says; the values of results that are no table (`833.0`, an error), newer ones with more
+    weight; and the values, codes and names that a user says. Where that gives no term of a tool: all values, codes and names of the talk.
     """
     last_message = max((u.message for u in reading.units), default=0)
     if not last_message:
         return {}
-    mentioned = mentions(reading)
+    mentioned, said = mentions(reading), mentions(reading, by_users=True)
     row_counts = _row_counts(reading)
     speakers = {t.key for u, tokens in zip(reading.units, reading.tokens, strict=True) if u.kind is UnitKind.SPEAKER for t in tokens}
     of_tools: dict[Term, float] = {}
@@ -95,21 +94,23 @@ def mandatory_terms(reading: TextReading) -> dict[Term, float]:
         of_conversation |= dict.fromkeys(terms, 1.0)
         is_row_or_call = unit.kind in (UnitKind.ROW, UnitKind.CALL)
         if is_row_or_call or is_tool(unit):
-            own_weight = 0.0 if is_row_or_call else _recency(unit, last_message)
+            share = 1.0 if any(t.kind is TokenKind.WORD for t in tokens) else _BARE_RESULT_SHARE
+            own_weight = 0.0 if is_row_or_call else share * _recency(unit, last_message)
             weights = {t: max(own_weight, mentioned.get(t[1], 0.0)) for t in terms if t[0] in EXACT_KINDS}
             needed = {t: weight for t, weight in weights.items() if weight}
             of_tools |= needed
             if unit.kind is UnitKind.ROW:
-                codes = [(t, weight) for t, weight in needed.items() if t[0] is TokenKind.CODE]
-                of_tools |= {_row_scoped_term(t, unit): weight / row_counts[t] for t, weight in codes}
+                asked = needed | {t: said[t[1]] for t in terms if t[0] is TokenKind.NAME and t[1] in said}
+                scoped = [(t, _SCOPED_KINDS[t[0]] * weight) for t, weight in asked.items() if t[0] in _SCOPED_KINDS]
+                of_tools |= {_row_scoped_term(t, unit): weight / row_counts[t] for t, weight in scoped}
         elif not is_assistant(unit):
             of_users |= {t: mentioned[t[1]] for t in terms if t[1] in mentioned}
     return of_users | of_tools if of_tools else of_conversation
 
 
-def _row_scoped_term(code: Term, row: Unit) -> Term:
-    """A code in one of its rows, with the values that belong to it: more than the code somewhere. Equal rows are one."""
-    return code[0], f"{code[1]} in {row.text}"
+def _row_scoped_term(term: Term, row: Unit) -> Term:
+    """A code or name in one of its rows, with the values that belong to it: more than the code somewhere. Equal rows are one."""
+    return term[0], f"{term[1]} in {row.text}"
 
 
 def _row_counts(reading: TextReading) -> dict[Term, int]:

@@ -91,10 +91,20 @@ class _Aligner:
         """What names the unit in the shortened text, and names another one in the original."""
         if is_last_line(self._shortened.units[order].text):  # it follows any speaker, and is of none
             return ""
-        labels, source_labels = self._shortened.labels(order), self._original.labels(source)
-        if self._shortened.follows_gap(order):  # what introduced another unit is not read as the introduction of this one
-            labels = labels & {unit_key(self._shortened.units[order].speaker)}
-        return min((labels - source_labels) & self._known_labels, default="") if source_labels else ""
+        source_labels = self._original.labels(source)
+        if not source_labels:
+            return ""
+        other = (self._shortened.labels(order) - source_labels) & self._known_labels
+        introductions = other - {unit_key(self._shortened.units[order].speaker)}
+        # what introduced another unit is not read as the introduction of this one: behind a gap, or right behind what it follows in both
+        if introductions and (source == self._last + 1 or self._shortened.follows_gap(order)):
+            other -= introductions
+        elif introductions:
+            # without the empty lines of the original, a label further up may be read as that of a unit that has its own between
+            own = source_labels - {unit_key(self._original.units[source].speaker)}
+            near = self._shortened.last_place(own, before=order)
+            other -= {label for label in introductions if self._shortened.last_place((label,), before=order) < near}
+        return min(other, default="")
 
     def _align_codes(self, order: int) -> Alignment | None:
         """The last line of a talk with tools, which names codes of many units and is made from none: each code is looked up by itself."""

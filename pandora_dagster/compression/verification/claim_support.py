@@ -24,6 +24,7 @@ from pandora_dagster.language.sentences import sentences
 from pandora_dagster.language.stop_words import stop_words
 from pandora_dagster.language.tokens import all_words, numeral_value
 
+UNCITED_FACT = "states a fact and cites no source"
 _MIN_COVERED_SHARE = 0.5
 """Share of a statement's content words, those of the query apart, that its sources have at least."""
 _MIN_SAID_SHARE = 0.8
@@ -56,6 +57,8 @@ class ClaimVerdict:
     source: str = ""
     """What the source says of it, or says instead; "" where nothing is near."""
     outcome: Literal["refused", "doubtful", "verbatim", "supported", "not compared"] = "refused"
+    is_kind_open: bool = False
+    """Whether its form does not show what it does: it cites nothing and has no value, name or code, so it need not be a fact."""
 
     @property
     def needs_model(self) -> bool:
@@ -120,7 +123,7 @@ class _Judge:
             may_claim_nothing = negations(statement.text) > 0 or addresses_reader(statement.text)
             has_forms = self._unknown_values(statement, statement_forms, _NO_EVIDENCE)
             outcome = "doubtful" if may_claim_nothing and not has_forms else "refused"
-            return ClaimVerdict(statement.text, (), "states a fact and cites no source", outcome=outcome)
+            return ClaimVerdict(statement.text, (), UNCITED_FACT, outcome=outcome, is_kind_open=not has_forms)
         if not labels:
             return ClaimVerdict(statement.text, statement.labels, outcome="not compared")
         if evidence.quotes(statement.text):

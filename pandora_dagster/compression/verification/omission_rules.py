@@ -17,8 +17,11 @@ _MIN_CONFIDENCE = 0.5
 _ZONES = re.compile(r'"(?:zones|content_zones|ocr_items)"\s*:\s*\[\s*')
 _BETWEEN = re.compile(r"\s*,\s*")
 _DECODER = json.JSONDecoder(parse_float=str)
-_CONFIDENCE = re.compile(r"[,;(\[]?\s{0,3}\bconfidence(?: of)?\s{0,3}[:=]?\s{0,3}([01](?:\.\d{1,4})?|\.\d{1,4})\b[)\]]?", re.IGNORECASE)
-_SOURCE = re.compile(r"\[\d{1,4}\]|\((?:source: )?[\w.-]{1,80}[,;]?\s*\)|https?://\S+")
+_SITE = r"(?:source: )?[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}|source: [\w.-]{1,80}"
+_STATED = r"\bconfidence(?: of)?\s{0,3}[:=]?\s{0,3}([01](?:\.\d{1,4})?|\.\d{1,4})\b"
+_CONFIDENCE = re.compile(rf"[(\[](?:(?:{_SITE})[,;]?\s{{0,3}})?{_STATED}[)\]]|[,;]?\s{{0,3}}{_STATED}", re.IGNORECASE)
+"""A stated confidence, with the site beside it in one pair of brackets: `(lenovo.com, confidence 0.95)`."""
+_SOURCE = re.compile(rf"\[\d{{1,4}}\]|\((?:{_SITE})[,;]?\s*\)|https?://\S+", re.IGNORECASE)
 ZONE_RULE, CLAIM_RULE = "page_doc: zone under confidence 0.5", "the less sure of two equal claims"
 
 
@@ -26,7 +29,7 @@ class OmissionRules:
     """The rules that apply to the facts of a text."""
 
     def __init__(self, text: str, units: Sequence[Unit]) -> None:
-        self._weaker = frozenset(_weaker_claims(units))
+        self._weaker = weaker_claims(units)
         self._zones = tuple(_zones(text))
         self._starts = [start for start, _ in self._zones]
 
@@ -60,13 +63,15 @@ def _number(value: object) -> float:
         return 1.0
 
 
-def _weaker_claims(units: Sequence[Unit]) -> Iterator[int]:
-    """Units that say the same as another one with more confidence; of equally sure ones none."""
+def weaker_claims(units: Sequence[Unit]) -> frozenset[int]:
+    """Numbers of the units that say the same as another one with more confidence; of equally sure ones none."""
     claims: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
     for unit in units:
         if found := _CONFIDENCE.search(unit.text):
             claim = unit.text[: found.start()] + unit.text[found.end() :]
-            claims[unit_key(_SOURCE.sub("", claim))].append((float(found[1]), unit.order))
+            claims[unit_key(_SOURCE.sub("", claim))].append((float(found[1] or found[2]), unit.order))
+    weaker: set[int] = set()
     for equal_claims in claims.values():
         best = max(confidence for confidence, _ in equal_claims)
-        yield from (order for confidence, order in equal_claims if confidence < best)
+        weaker.update(order for confidence, order in equal_claims if confidence < best)
+    return frozenset(weaker)

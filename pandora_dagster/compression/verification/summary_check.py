@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.alignment import Alignment, align, is_mark
 from pandora_dagster.compression.verification.forms import Form, FormKind
 from pandora_dagster.compression.verification.text_facts import TextFacts
@@ -48,7 +47,7 @@ def check_summary(candidate: str, source: str | TextFacts, target: int, counter:
     if candidate == text:
         return tuple(f"echo: the source itself, {reason}" for reason in over)
     original = source.index if isinstance(source, TextFacts) else UnitIndex(text, language_of(text))
-    judged = _Candidate(original, UnitIndex(without_marks(candidate)[0], original.language), reference)
+    judged = _Candidate(original, UnitIndex(candidate, original.language), reference)
     reasons = (
         *over,
         "inflated: longer than its source" if len(candidate) > len(text) and tokens > counter.count(text) else "",

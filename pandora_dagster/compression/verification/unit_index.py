@@ -4,12 +4,13 @@ Built in time linear in the text, and on first use.
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.facts import Omission, Place, labelled
 from pandora_dagster.compression.verification.forms import Form, FormKind, forms, subject_of, unit_key
 from pandora_dagster.documents.units.unit import Unit, UnitKind
@@ -32,20 +33,19 @@ _MAX_LABEL_DEPTH = 4
 class UnitIndex:
     """All units of `text`, and its content units by their words."""
 
-    def __init__(self, text: str, language: str, *, speakers: frozenset[str] = frozenset(), lines_of: str = "") -> None:
-        """`speakers` are known ones: a line that begins with such a label is theirs, also where it is their only one. `lines_of` is the
-        text by whose lines places are numbered, where it is another one of the same length."""
+    def __init__(self, text: str, language: str, *, speakers: frozenset[str] = frozenset()) -> None:
+        """Read `text`; its marks of what was left out are blanks, which changes no place. `speakers` are known ones: a line that begins
+        with such a label is theirs, also where it is their only one."""
         self.text = text
         self.language = language
-        self.units = tuple(_with_speaker(u, speakers) for u in read_units(text, language))
+        self._plain, _ = without_marks(text)
+        self.units = tuple(_with_speaker(u, speakers) for u in read_units(self._plain, language))
         self.content = tuple(u for u in self.units if not u.is_context)
         self.keys = [unit_key(u.text, is_literal=u.kind in LITERAL) for u in self.units]
         self._forms: dict[int, tuple[Form, ...]] = {}
         self._labels: dict[int, frozenset[str]] = {}
         self._positions: dict[int, dict[str, list[int]]] = {}
-        self._shown = lines_of or text
-        self._has_marks = self._shown != text
-        self._line_starts = [0, *(i + 1 for i, sign in enumerate(self._shown) if sign == "\n")]
+        self._line_starts = [0, *(i + 1 for i, sign in enumerate(text) if sign == "\n")]
 
     @cached_property
     def speakers(self) -> frozenset[str]:
@@ -87,6 +87,19 @@ class UnitIndex:
         for unit in self.content:
             orders[self.keys[unit.order]].append(unit.order)
         return orders
+
+    def last_place(self, keys: Iterable[str], *, before: int) -> int:
+        """The order of the last unit before a unit whose key is one of `keys`; -1 for none."""
+        found = (self._places_of_keys.get(key, ()) for key in keys)
+        return max((places[at - 1] for places in found if (at := bisect_left(places, before))), default=-1)
+
+    @cached_property
+    def _places_of_keys(self) -> dict[str, list[int]]:
+        """Key of any unit -> the units that have it, in order."""
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for order, key in enumerate(self.keys):
+            places[key].append(order)
+        return places
 
     @cached_property
     def holders(self) -> dict[str, list[int]]:
@@ -142,13 +155,13 @@ class UnitIndex:
     def follows_gap(self, order: int) -> bool:
         """Whether something is left out right before a unit: a mark is there, or an empty line in a text that has marks."""
         before = slice(max(0, self.units[order].start - _MARK_END_CHARACTERS), self.units[order].start)
-        return self._has_marks and (self._shown[before] != self.text[before] or self._shown[before].endswith("\n\n"))
+        return self._plain != self.text and (self._plain[before] != self.text[before] or self.text[before].endswith("\n\n"))
 
     def _labels_of(self, unit: Unit) -> frozenset[str]:
         labels, level = {unit_key(unit.speaker)} if unit.speaker else set[str](), [unit]
         for _ in range(_MAX_LABEL_DEPTH):
             level = [self.units[n] for u in level for n in u.needs]
-            labels |= {self.keys[u.order] for u in level if u.kind is not UnitKind.HEADING}
+            labels |= {self.keys[u.order] for u in level if u.kind not in (UnitKind.HEADING, UnitKind.SPEAKER)}
         return frozenset(labels)
 
     def place(self, start: int, end: int) -> Place:

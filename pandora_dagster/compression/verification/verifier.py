@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.alignment import Alignment, align
 from pandora_dagster.compression.verification.comparison import Difference, find_differences, find_exchanged_values, find_unsourced_words
 from pandora_dagster.compression.verification.facts import (
@@ -109,9 +108,8 @@ def is_stated(statement: str, text: str) -> bool:
 
 
 def index_shortened(shortened: str, text_facts: TextFacts) -> UnitIndex:
-    """The units of a shortened text, read as those of its original: its language and speakers; marks of what was left out are blanks."""
-    plain, _ = without_marks(shortened)
-    return UnitIndex(plain, text_facts.index.language, speakers=text_facts.index.speakers, lines_of=shortened)
+    """The units of a shortened text, read as those of its original: its language and speakers."""
+    return UnitIndex(shortened, text_facts.index.language, speakers=text_facts.index.speakers)
 
 
 class _Verifier:

@@ -10,7 +10,8 @@ from pandora_dagster.documents.units.unit_builder import UnitBuilder
 _KEY = re.compile(r"\s*(?:- +)*[\"']?[A-Za-z_$@/][\w.$@/ -]{0,60}[\"']?\s?:(?P<value>\s+\S.*|\s*)$")
 _SETTING = re.compile(r"\s*[A-Za-z_][\w.-]{0,60}\s?=\s?\S")
 _SECTION = re.compile(r"\s*\[{1,2}[\w .:\"'/-]{1,80}\]{1,2}\s*$")
-_ELEMENT = re.compile(r"\s*- ")
+_ELEMENT = re.compile(r"\s*- (?!\*\*)")
+"""Of a list; emphasis in it is Markdown."""
 _COMMENT = re.compile(r"\s*[#;]")
 _MARKS = ("---", "+++", "...")
 _MIN_KEYS, _MAX_COMMENT_LINES, _MAX_FRONT_MATTER_LINES = 4, 40, 80

@@ -33,14 +33,15 @@ def unwrapped(lines: Sequence[Line], layout: LineLayout, language: str) -> list[
     """The lines in groups, each of which is one paragraph.
 
     A line goes on where the first word of the next one would not have fitted or begins with a lower-case letter, where a bracket is open,
-    or after a word such as `the`, which ends no sentence.
+    or after a word such as `the`, which ends no sentence, unless it is below an item, not indented, and begins with a capital letter.
     """
     groups = [[lines[0]]]
     stops = _stops(language)
     for before, line in pairwise(lines):
         ended = before.text.rstrip()
         breaks_off = len(ended) >= _MIN_BROKEN_OFF and ended.rsplit(maxsplit=1)[-1].lower() in stops
-        if breaks_off or _continues(ended, line.text, layout.width(line)):
+        is_below_item = bool(_ITEM_START.match(before.text)) and line.indent <= before.indent and line.text.lstrip()[:1].isupper()
+        if (breaks_off and not is_below_item) or _continues(ended, line.text, layout.width(line)):
             groups[-1].append(line)
         else:
             groups.append([line])

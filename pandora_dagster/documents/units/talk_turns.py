@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pandora_dagster.documents.units.source_lines import Line
+from pandora_dagster.language.dates import Moment, days
 
 _STAMP = (
     r"(?P<stamp>[\[(][\d/.:, T-]{4,25}(?: ?[AaPp][Mm])?[\])] (?:- )?"
@@ -22,7 +23,7 @@ _ROLE = re.compile(
     r"(?:\*\*)?(?= |$)",
     re.IGNORECASE,
 )
-_LABEL = re.compile(rf"{_STAMP}(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{{0,40}}?)(?:\*\*)? ?:(?:\*\*)? +(?=\S)")
+_LABEL = re.compile(rf"{_STAMP}(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{{0,40}}?)(?:\*\*)? ?:(?:\*\*)?(?: +(?P<words>(?=\S))| *$)")
 _OWN_LINE = re.compile(
     r"(?P<name>[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,3}?)[ \t,—–-]{1,3}[\[(]?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?"
     r"\d{1,2}:\d\d(?: ?[AaPp][Mm])?[\])]?\s*$"
@@ -45,6 +46,8 @@ _MIN_LABELED_PARAGRAPHS, _MIN_LABELED_LINES = 0.6, 0.9
 from which a label that comes once is a speaker too."""
 _HEADING, _LINK = re.compile(r"#{1,6} \S"), re.compile(r"\W*(?:https?://|www\.)")
 _FENCES = ("```", "~~~")
+_MAX_DATE_CHARACTERS, _DATE_REST = 40, re.compile(r"[\W_]|\d{1,2}:\d\d")
+"""A line of a date alone, perhaps with marks and a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +80,20 @@ def _talk(lines: Sequence[Line]) -> list[Turn]:
         labels = [(match, None) for match in above]
     else:
         labels = [(_ROLE.match(line.text), _label(line)) for line in lines]
-    known = _speakers(lines, [label for _, label in labels])
+    known = _speakers(lines, [label for _, label in labels if label and _is_before_words(label)])
     if sum(role is not None for role, _ in labels) > 1:
         known = frozenset[str]()
     elif not known:
         return []
     divided = [Turn("", "", lines[0].start, lines[0].start)]
+    dates = _date_lines(lines, [label is not None and label["name"] in known for _, label in labels])
     fences = [line.text.lstrip().startswith(_FENCES) for line in lines]
     fenced, all_closed = False, sum(fences) % 2 == 0
-    for line, is_fence, (role, label) in zip(lines, fences, labels, strict=True):
+    for number, (line, is_fence, (role, label)) in enumerate(zip(lines, fences, labels, strict=True)):
         fenced ^= is_fence and all_closed
         match = role or (label if label and label["name"] in known else None)
-        if known and not match and not fenced and divided[-1].label and _HEADING.match(line.text):
+        is_apart = number in dates or bool(_HEADING.match(line.text))
+        if known and not match and not fenced and divided[-1].label and is_apart:
             divided.append(Turn("", "", line.start, line.start, [line], in_document=True))
         elif match and not fenced:
             end = line.start + match.end()
@@ -100,15 +105,37 @@ def _talk(lines: Sequence[Line]) -> list[Turn]:
     return divided
 
 
+def _date_lines(lines: Sequence[Line], is_labeled: Sequence[bool]) -> frozenset[int]:
+    """Lines of a date alone, each right before a speaker, where more than one is: they date what follows and no speaker says them."""
+    found = [
+        n
+        for n, (line, before_label) in enumerate(zip(lines, is_labeled[1:], strict=False))
+        if before_label
+        and len(line.text) <= _MAX_DATE_CHARACTERS
+        and any(not _DATE_REST.sub("", _without(line.text, day)) for day in days(line.text))
+    ]
+    return frozenset(found) if len(found) > 1 else frozenset()
+
+
+def _without(text: str, moment: Moment) -> str:
+    return text[: moment.start] + text[moment.end :]
+
+
 def _label(line: Line) -> re.Match[str] | None:
+    """What may be the label of a speaker at the beginning of a line, also of a line without more, or with a link: `Ann: https://a.org`."""
     match = _LABEL.match(line.text)
-    return None if match and (_HEADER.match(line.text) or _LINK.match(line.text, match.end())) else match
+    return None if match and _HEADER.match(line.text) else match
 
 
-def _speakers(lines: Sequence[Line], labels: Sequence[re.Match[str] | None]) -> frozenset[str]:
+def _is_before_words(label: re.Match[str]) -> bool:
+    """Whether what follows a label may be said, which tells a speaker from the name of a value or section."""
+    return label["words"] is not None and not _LINK.match(label.string, label.end())
+
+
+def _speakers(lines: Sequence[Line], labels: Sequence[re.Match[str]]) -> frozenset[str]:
     """Labels that come back and begin most paragraphs; in a talk of single lines, all labels."""
-    counts = Counter(str(label["name"]) for label in labels if label)
-    stamped = {str(label["name"]) for label in labels if label and label["stamp"]}
+    counts = Counter(str(label["name"]) for label in labels)
+    stamped = {str(label["name"]) for label in labels if label["stamp"]}
     known = frozenset({name for name, count in counts.items() if count > 1} | (stamped if len(stamped) > 1 else set[str]()))
     starts = sum(not line.is_blank and (not i or lines[i - 1].is_blank) for i, line in enumerate(lines))
     filled = sum(not line.is_blank for line in lines)

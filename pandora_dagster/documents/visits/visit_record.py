@@ -1,13 +1,20 @@
 """The record of a visit (specification 004, section 3.6) from a page that was fetched and read."""
 
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from pandora_dagster.contracts.enums import SECTION_TITLES
 from pandora_dagster.contracts.user.sources import Provenance, StoredPage, Visit
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.page_doc import MIN_CONFIDENCE, OUTSIDE_KINDS, PageDoc, Zone
+from pandora_dagster.language.requests.orders_to_models import addresses_model
 
+ADDRESSES_MODEL = "the page has text that addresses a model; nothing of it is used"
+_SECTION_HEADING = re.compile(rf"#{{1,3}} ?[0-6]\. (?:{'|'.join(SECTION_TITLES.values())})\b")
+"""Forged structure: text that a quotation in a turn could be taken for."""
 _MAX_TEXT_CHARACTERS = 20_000
 """Of the page's text in the record, in whole zones; the page itself has all of it."""
 _MAX_HEADER_CHARACTERS = 300
@@ -15,16 +22,15 @@ _MAX_HEADER_CHARACTERS = 300
 
 def build_visit(page: FetchedPage, page_doc: PageDoc, provenance: Provenance) -> Visit:
     """The record of one visit: the fields of the page and its text, with what is stored of the page itself."""
-    visited_at = page.fetched_at.isoformat(timespec="microseconds").replace("+00:00", "Z")
     zones = [
         zone
         for zone in page_doc.zones
         if zone.visible and zone.confidence >= MIN_CONFIDENCE and zone.kind not in OUTSIDE_KINDS and zone.text
     ]
     return Visit(
-        visit_id=f"visit_{sha256(f'{page.url} {visited_at}'.encode()).hexdigest()[:16]}",
+        visit_id=visit_id_of(page.url, page.fetched_at),
         url=page.final_url,
-        visited_at=visited_at,
+        visited_at=_time_text(page.fetched_at),
         page_type=page_doc.page_type,
         extracted_data=_extracted_data(page_doc, zones),
         extraction_quality=_quality(zones),
@@ -41,8 +47,27 @@ def build_visit(page: FetchedPage, page_doc: PageDoc, provenance: Provenance) ->
     )
 
 
+def is_usable(page_doc: PageDoc) -> bool:
+    """Whether no visible text of a page addresses a model, or has the heading of a section of context.md."""
+    return not any(zone.visible and (addresses_model(zone.text) or _SECTION_HEADING.search(zone.text)) for zone in page_doc.zones)
+
+
+def visit_id_of(url: str, fetched_at: datetime) -> str:
+    """The id of the visit of an address at a time."""
+    return f"visit_{sha256(f'{url} {_time_text(fetched_at)}'.encode()).hexdigest()[:16]}"
+
+
+def _time_text(time: datetime) -> str:
+    return time.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def _extracted_data(page_doc: PageDoc, zones: list[Zone]) -> Mapping[str, Any]:
-    """What a later turn reads: the title, the fields that the page has, and the text of whole zones under their kinds."""
+    """What a later turn reads: the title, the fields that the page has, and the text of whole zones under their kinds.
+
+    Of a page that is not usable it is the title alone.
+    """
+    if not is_usable(page_doc):
+        return {"title": page_doc.title, "notice": ADDRESSES_MODEL}
     fields = page_doc.extracted_data.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     texts: dict[str, str] = {}
     room = _MAX_TEXT_CHARACTERS

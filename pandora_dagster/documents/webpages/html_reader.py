@@ -3,13 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.page_doc import OUTSIDE_KINDS, PageDoc, PageType, Zone, ZoneKind
 from pandora_dagster.documents.webpages.charset import decode
 from pandora_dagster.documents.webpages.elements.blocks import Block, blocks_of
 from pandora_dagster.documents.webpages.elements.html_tree import Element, parse_html, tag_of, words
-from pandora_dagster.documents.webpages.elements.links import absolute_address, base_address, links_of
+from pandora_dagster.documents.webpages.elements.links import absolute_address, base_address, links_of, next_address
 from pandora_dagster.documents.webpages.elements.visibility import HiddenText, VisiblePage, visible_page
 from pandora_dagster.documents.webpages.fields.bylines import Byline, byline_of, is_byline
 from pandora_dagster.documents.webpages.fields.field_values import FieldValues
@@ -17,7 +18,7 @@ from pandora_dagster.documents.webpages.fields.page_fields import FieldSources, 
 from pandora_dagster.documents.webpages.fields.prices import PriceCandidate, choose_price, price_candidates
 from pandora_dagster.documents.webpages.fields.specifications import specifications
 from pandora_dagster.documents.webpages.layout.main_text import main_text
-from pandora_dagster.documents.webpages.layout.page_types import PageForm, page_type, wall_marks
+from pandora_dagster.documents.webpages.layout.page_types import PageForm, WallMarks, page_type, wall_marks
 from pandora_dagster.documents.webpages.layout.posts import posts_of
 from pandora_dagster.documents.webpages.layout.regions import is_apart, regions_of
 from pandora_dagster.documents.webpages.layout.zones import Evidence, JudgedBlock, judge, zones_of
@@ -34,10 +35,10 @@ _FEW_WORDS = 40
 class _Head:
     """What is asked of a page before its unseen part is taken out."""
 
+    host: str
     title: str
     language: str
-    password: bool
-    captcha: bool
+    walls: WallMarks
     scripts: bool
 
 
@@ -48,13 +49,14 @@ def read_html(page: FetchedPage, invisible_attribute: str = "") -> PageDoc:
     structured = StructuredData()
     json_ld(root, structured)
     meta_data(root, structured)
-    head = _head(root)
+    head = _head(root, urlsplit(page.final_url).hostname or "")
     base = base_address(root, page.final_url)
     visible = visible_page(root, invisible_attribute)
     body = next(iter(root.iter("body")), root)
     microdata(root, structured)
     blocks = blocks_of(body, is_apart)
-    judged, evidence = _judged(visible, body, blocks, structured, head.title)
+    name = head_title_name(head.title, structured.of("title"), head.host)
+    judged, evidence = _judged(visible, body, blocks, structured, (head.title, name))
     inner_text = "\n".join(item.block.text for item in judged if item.kind not in OUTSIDE_KINDS)
     language = head.language.partition("-")[0].lower() or language_of(inner_text)
     prices, price = _prices(visible, judged, head.language or language, structured)
@@ -68,16 +70,16 @@ def read_html(page: FetchedPage, invisible_attribute: str = "") -> PageDoc:
         priced=price is not None,
         available=bool(structured.of("availability")),
         dated=_is_dated(byline, structured, priced=price is not None),
+        authored=bool(byline.author),
         posts=len(evidence.posts),
         specs=len(specifications(judged, columns=True)),
-        password=head.password,
-        captcha=head.captcha,
+        walls=head.walls,
     )
     kind, wall = page_type(form)
     if kind is PageType.LIST or kind is PageType.HOME:
         evidence.listing = True
         judged = judge(blocks, evidence)
-    values = page_fields(FieldSources(judged, structured, head.title, kind, byline, evidence.posts, prices, price))
+    values = page_fields(FieldSources(judged, structured, head.title, head.host, kind, byline, evidence.posts, prices, price))
     zones = _with_fields(judged, byline, values, prices if kind in (PageType.PRODUCT, PageType.SPEC) else ())
     notices = (
         *page.notices,
@@ -92,12 +94,13 @@ def read_html(page: FetchedPage, invisible_attribute: str = "") -> PageDoc:
         page,
         kind,
         language,
-        _title(values, head, structured),
+        values.values.get("title", "") or name,
         (*zones_of(zones, evidence.posts), *_hidden_zones(visible.hidden)),
         values,
         links_of(body, base),
         absolute_address(structured.canonical, base) if structured.canonical else "",
         notices,
+        next_address(root, base),
     )
 
 
@@ -111,6 +114,7 @@ def _document(
     links: tuple[str, ...],
     canonical: str,
     notices: tuple[str, ...],
+    next_page: str,
 ) -> PageDoc:
     return PageDoc(
         url=page.url,
@@ -125,6 +129,7 @@ def _document(
         evidence=values.evidence,
         links=links,
         notices=tuple(dict.fromkeys(notices)),
+        next_page=next_page,
     )
 
 
@@ -134,7 +139,7 @@ def _is_dated(byline: Byline, structured: StructuredData, *, priced: bool) -> bo
     return bool(byline.author) or (not priced and (stated or bool(byline.date and byline.date != byline.modified)))
 
 
-def _head(root: Element) -> _Head:
+def _head(root: Element, host: str) -> _Head:
     title = next(
         (
             words(element.text)
@@ -146,16 +151,16 @@ def _head(root: Element) -> _Head:
     language = str(
         root.get("lang") or root.get("xml:lang") or next((b.get("lang") for b in root.iter("body") if b.get("lang")), "") or ""
     ).strip()
-    password, captcha = wall_marks(root)
     scripts = any(script.get("src") or len(script.text or "") > 200 or "fetch(" in (script.text or "") for script in root.iter("script"))
-    return _Head(title, language if re.fullmatch(r"[A-Za-z]{2,3}(?:[-_]\w{2,8})*", language) else "", password, captcha, scripts)
+    known = language if re.fullmatch(r"[A-Za-z]{2,3}(?:[-_]\w{2,8})*", language) else ""
+    return _Head(host, title, known, wall_marks(root), scripts)
 
 
 def _judged(
-    visible: VisiblePage, body: Element, blocks: list[Block], structured: StructuredData, title: str
+    visible: VisiblePage, body: Element, blocks: list[Block], structured: StructuredData, title: tuple[str, str]
 ) -> tuple[list[JudgedBlock], Evidence]:
     main = main_text(visible.root)
-    regions = regions_of(body, blocks, main, title, head_title_name(title, structured.of("title")))
+    regions = regions_of(body, blocks, main, *title)
     # Sections of an article with dates in them have the form of posts.
     is_article = bool(structured.types & (ARTICLES | {"article"}))
     posts = [] if is_article else posts_of(regions.container, dict(regions.text), dict(regions.links))
@@ -177,13 +182,20 @@ def _prices(
 
 
 def _with_fields(judged: Sequence[JudgedBlock], byline: Byline, values: FieldValues, prices: Sequence[PriceCandidate]) -> list[JudgedBlock]:
-    """Blocks that hold a price of the product are of the zone `pricing`, those with the author or the day of the page are `byline`."""
+    """Blocks that hold a price of the product are of the zone `pricing`, its specifications `product_info`, the author or day `byline`."""
     holders = {candidate.holder for candidate in prices if candidate.score >= 1 or candidate.former}
     origins = {
         element: values.evidence[name].confidence
         for name, element in (("author", byline.author_element), ("date", byline.date_element))
         if element is not None and name in values.evidence
     }
+    listed = {_letters(text) for pair in values.specs.items() for text in (*pair, " ".join(pair))}
+    judged = [
+        JudgedBlock(item.block, ZoneKind.PRODUCT_INFO, max(item.confidence, 0.5), item.post)
+        if item.kind is ZoneKind.MAIN_TEXT and _letters(item.block.text) in listed
+        else item
+        for item in judged
+    ]
     judged = [
         JudgedBlock(item.block, ZoneKind.BYLINE, origins[item.block.element], item.post)
         if item.block.element in origins and item.kind is ZoneKind.MAIN_TEXT and is_byline(item.block, byline)
@@ -198,8 +210,8 @@ def _with_fields(judged: Sequence[JudgedBlock], byline: Byline, values: FieldVal
     ]
 
 
-def _title(values: FieldValues, head: _Head, structured: StructuredData) -> str:
-    return values.values.get("title", "") or head_title_name(head.title, structured.of("title"))
+def _letters(text: str) -> str:
+    return re.sub(r"\W", "", text.lower())
 
 
 def _remarks(wall: str, head: _Head, text: str, visible: VisiblePage) -> list[str]:

@@ -40,6 +40,23 @@ def test_equal_rows_are_one() -> None:
     assert sum(" in " in term[1] and term[1].startswith("k-882") for term in first) == 4
 
 
+def test_a_row_with_a_name_that_a_user_says_is_asked_for() -> None:
+    """A name that only the assistant says asks for no row."""
+    guests = json.dumps([{"room": 4, "guest": "Daiki Mori"}, {"room": 7, "guest": "Mia Kovac"}])
+    talk = f"user: Book it.\nassistant: list_guests()\ntool list_guests: {guests}\nassistant: For Mia Kovac?\nuser: It is for Daiki Mori."
+    rows = {term[1].partition(" in ")[0] for term in mandatory_terms(read_text(talk)) if " in " in term[1]}
+    assert rows == {"daiki", "mori"}
+
+
+def test_a_bare_result_comes_after_a_result_with_words() -> None:
+    """`833.0` says nothing without the call before it; both results are as new."""
+    talk = "user: Add it up.\nassistant: {call}\ntool {call}: {result}\nuser: Thank you."
+    bare = mandatory_terms(read_text(talk.format(call="calculate", result="833.0")))
+    worded = mandatory_terms(read_text(talk.format(call="calculate", result="The sum with tax is 833.0 today.")))
+    weights = [next(weight for term, weight in first.items() if term[1].startswith("833")) for first in (bare, worded)]
+    assert 0 < weights[0] < weights[1] / 2
+
+
 def test_a_name_that_begins_as_a_role_is_a_person() -> None:
     unit = read_text("The key is K-771.").units[0]
     said = {name: replace(unit, speaker=name) for name in ("Aidan", "Toolan", "Agent 2", "tool get_key")}

@@ -2,7 +2,6 @@
 
 import pytest
 
-from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.compression.verification.unit_index import UnitIndex
 
 
@@ -15,5 +14,5 @@ from pandora_dagster.compression.verification.unit_index import UnitIndex
 )
 def test_an_empty_line_is_a_gap_only_in_a_text_with_marks(text: str, after_gaps: list[str]) -> None:
     """In other texts it only divides paragraphs."""
-    index = UnitIndex(without_marks(text)[0], "en", lines_of=text)
+    index = UnitIndex(text, "en")
     assert [u.text for u in index.units if index.follows_gap(u.order)] == after_gaps

@@ -100,6 +100,48 @@ def test_codes_of_a_last_line_are_not_what_the_last_speaker_says() -> None:
     assert verify(shortened, again).no_fact_changed
 
 
+def test_a_mark_in_the_original_hides_no_speaker() -> None:
+    """An original that was shortened before: what follows a mark is still what its speaker says."""
+    once = "user: Book it for Ann.\n\n[7 left out]: assistant: The card ends in 6437.\nuser: Thanks, also for Bob."
+    assert verify(once, "[9 left out]: assistant: The card ends in 6437.\nuser: Thanks, also for Bob.").no_fact_changed
+    exchanged = verify(once, "[9 left out]: user: The card ends in 6437.\nassistant: Thanks, also for Bob.")
+    assert {v.reason for v in exchanged.changed} >= {"under another label: user"}
+
+
+BAGS = (
+    "user: What may I take?\nassistant: Free of charge:\n\n- One bag of 8 kg\n- A pram\n\nAgainst a fee:\n\n"
+    "- A second bag of 20 kg\n- A bicycle\n"
+)
+
+
+def test_a_unit_below_its_own_label_is_under_no_other_one() -> None:
+    """Without empty lines the list below reads as one with the list above."""
+    shortened = "user: What may I take?\nassistant: Free of charge:\n- A pram\nAgainst a fee:\n- A second bag of 20 kg\n"
+    assert verify(BAGS, shortened).no_fact_changed
+
+
+def test_a_unit_right_behind_what_it_follows_in_the_original_is_under_its_label() -> None:
+    """The empty line of the original ends the list there; without it the bag reads as a part of the list."""
+    original = "user: What is booked?\nassistant: These are your flights:\n2. **PHX to LGA** on May 17\n\n- **Bags:** 0 of 2\n"
+    shortened = "user: What is booked?\nassistant: These are your flights:\n2. **PHX to LGA** on May 17\n- **Bags:** 0 of 2\n"
+    assert verify(original, shortened).no_fact_changed
+
+
+@pytest.mark.parametrize(
+    ("shortened", "label"),
+    [
+        (
+            "user: What may I take?\nassistant: Free of charge:\n\n- A second bag of 20 kg\n\nAgainst a fee:\n\n- A bicycle\n",
+            "free of charge",
+        ),
+        ("user: What may I take?\nassistant: Free of charge:\n\n- A pram\n\nAgainst a fee:\n\n- One bag of 8 kg\n", "against a fee"),
+    ],
+)
+def test_a_unit_moved_below_another_label_is_changed(shortened: str, label: str) -> None:
+    found = verify(BAGS, shortened)
+    assert {v.reason for v in found.changed} == {f"under another label: {label}"}
+
+
 def test_a_reference_makes_missing_facts_recoverable() -> None:
     """What is missing is recoverable where the given line leads to the original; a line that only claims so does not."""
     line = "whole text: turns/turn_000001/toolresults.md"
@@ -114,6 +156,24 @@ def test_what_a_rule_allows_is_dropped_by_rule() -> None:
     found = verify(claims, "- The lamp costs 49 € (confidence 0.9)\n")
     assert {v.reason for v in found.of(Outcome.DROPPED_BY_RULE)} == {"the less sure of two equal claims"}
     assert any(v.text == "3" or "3 day" in v.text for v in found.missing)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "dropped"),
+    [
+        ("(lenovo.com, confidence 0.9)", "(blog.example, confidence 0.4)", True),
+        ("(lenovo.com), confidence 0.9", "(blog.example), confidence 0.4", True),
+        ("[source: the shop, confidence: 0.9]", "(confidence of 0.4)", False),
+        ("(source: shop, confidence: 0.9)", "(confidence of 0.4)", True),
+        ("in red (confidence 0.9)", "in blue (confidence 0.4)", False),
+        ("(red, confidence 0.9)", "(blue, confidence 0.4)", False),
+        ("(59 €, confidence 0.9)", "(39 €, confidence 0.4)", False),
+    ],
+)
+def test_equal_claims_differ_in_source_and_confidence_alone(one: str, other: str, dropped: bool) -> None:
+    """A site beside the confidence is no part of the claim; a word or a value is."""
+    found = verify(f"- The lamp costs 49 € {one}\n- The lamp costs 49 € {other}\n", f"- The lamp costs 49 € {one}\n")
+    assert bool(found.of(Outcome.DROPPED_BY_RULE)) == dropped
 
 
 def test_credentials_are_in_no_report() -> None:

@@ -133,6 +133,39 @@ def test_a_transcript_with_times_has_speakers() -> None:
     assert [(u.text, u.speaker) for u in units if u.kind is UnitKind.SENTENCE][1:3] == [("I'm in", "Ines"), ("and Bo too", "Ines")]
 
 
+def test_a_known_speaker_may_have_a_line_alone_or_a_link() -> None:
+    """Other lines of that form are no labels: `Links:` and `Source: https://...` are content."""
+    talk = "Ann: Which one is it?\nBob:\nThe blue one.\nAnn: Why?\nLinks:\nBob: https://blue.example/one\nAnn: Good.\nBob: Yes.\nBob: Go."
+    speakers = {u.text: u.speaker for u in read_units(talk) if not u.is_context}
+    assert speakers["The blue one."] == speakers["https://blue.example/one"] == "Bob"
+    assert speakers["Links:"] == "Ann"
+
+
+def test_dates_between_the_parts_of_a_talk_are_nobodys_words() -> None:
+    """One date alone may be what somebody says."""
+    talk = "2023-05-08\nAnn: Hello.\nBob: Hi there.\n2023-05-25, 14:10\nAnn: Back again.\nBob: Good.\nAnn: It is on\n8 June 2023.\nYes."
+    speakers = {u.text: u.speaker for u in read_units(talk) if not u.is_context}
+    assert (speakers["2023-05-08"], speakers["2023-05-25, 14:10"], speakers["8 June 2023."]) == ("", "", "Ann")
+    once = {u.text: u.speaker for u in read_units("Ann: Hello.\nBob: When is it?\nAnn: It is on\n8 June 2023.\nBob: Good.")}
+    assert once["8 June 2023."] == "Ann"
+
+
+def test_a_list_with_emphasis_is_no_configuration() -> None:
+    answer = "Here are your bookings:\n\n- **Booking A7**\n  - Cabin: Economy\n  - Date: May 3\n- **Booking B9**\n  - Cabin: Business\n"
+    assert [u.kind for u in read_units(answer)][1:] == [UnitKind.ITEM] * 5
+
+
+def test_a_paragraph_right_below_an_item_is_no_part_of_it() -> None:
+    """`way` ends no sentence, but the next line introduces another list."""
+    units = read_units("- The flight takes two hours or a bit less each way\nThese are the longest of all:\n- The one to Lund\n")
+    assert [u.text for u in units] == [
+        "- The flight takes two hours or a bit less each way",
+        "These are the longest of all:",
+        "- The one to Lund",
+    ]
+    assert units[2].needs == (1,)
+
+
 def test_an_entry_of_a_configuration_needs_its_keys() -> None:
     units = read_units("route:\n  group_wait: 30s\n  routes:\n    - matchers:\n        - service=a\n      receiver: mails\n  limit: 5\n")
     entry = next(u for u in units if "receiver" in u.text)

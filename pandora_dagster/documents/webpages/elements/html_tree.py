@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from pandora_dagster.documents.webpages.libraries import library
@@ -89,7 +90,12 @@ def elements(root: Element) -> Iterator[Element]:
 
 def tag_of(element: Element) -> str:
     """The name of an element in lower case, without a namespace."""
-    return str(element.tag).rpartition("}")[2].rpartition(":")[2].lower()
+    return _local_name(element.tag)
+
+
+@lru_cache(1024)
+def _local_name(tag: object) -> str:
+    return str(tag).rpartition("}")[2].rpartition(":")[2].lower()
 
 
 def words(text: str | None) -> str:

@@ -26,6 +26,16 @@ def links_of(body: Element, base: str) -> tuple[str, ...]:
     return tuple(seen)
 
 
+def next_address(root: Element, base: str) -> str:
+    """The page of the same host that a link of the page names as its next one; "" where none does."""
+    for element in root.iter("link", "a"):
+        if "next" in str(element.get("rel") or "").lower().split():
+            address = absolute_address(str(element.get("href") or ""), base)
+            if address and urlsplit(address).hostname == urlsplit(base).hostname:
+                return address
+    return ""
+
+
 def absolute_address(href: str, base: str) -> str:
     """The http or https address of a link; "" for any other."""
     try:

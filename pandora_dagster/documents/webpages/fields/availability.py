@@ -21,7 +21,7 @@ _PHRASES = (
                      r"agotado|sin existencias|no disponible|esaurito|non disponibile|uitverkocht|niet (?:op voorraad|leverbaar)|"
                      r"slutsåld|ej i lager|udsolgt|utsolgt|esgotado|wyprzedan\w+|niedostępn\w+|нет в наличии"),
     ("backorder", r"back-?order\w*|made to order|auf bestellung|nachbestell\w*|sur commande|bajo pedido|su ordinazione|op bestelling"),
-    ("limited", rf"(?:only|just|last) {_NUMBER_WORD}\b[\w\s]{{0,20}}(?:left|remaining|in stock|available)|{_NUMBER_WORD} (?:left|"
+    ("limited", rf"(?:only|just|last) {_NUMBER_WORD}\b[\w\s]{{0,20}}(?:left|remaining|in stock|available)|{_NUMBER_WORD}(?: \w+)? (?:left|"
         rf"remaining)\b|low stock|few left|limited (?:stock|availability)|nur noch {_NUMBER_WORD}|noch {_NUMBER_WORD} (?:stück|auf "
         rf"lager|verfügbar)|"
                 rf"plus que {_NUMBER_WORD}|solo quedan? {_NUMBER_WORD}|últimas unidades|ultimi {_NUMBER_WORD}|nog {_NUMBER_WORD} "

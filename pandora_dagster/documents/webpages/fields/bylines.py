@@ -31,11 +31,14 @@ _PUBLISHED = re.compile(
     re.IGNORECASE,
 )
 _PARTING = re.compile(r"(?<=\d{4}) ?[|·•;,–—)] ?| [|·•] |(?<=[^\d\s][.;]) (?=[A-ZÄÖÜ])")
-_NAME_AND_DATE = re.compile(rf"^({_NAME}) ?[,|·•–—-] ?(?=\D{{0,12}}\d)")
+_NAME_AND_DATE = re.compile(rf"^({_NAME}) ?[,|·•–—-] ?(?=\D{{0,40}}\d)")
+_BY_IN_LINE = re.compile(rf" (?:by|von|par|por|door|av) ({_NAME})")
+"""Who made it, in a line that has a day too: `Issued by J. Doe, Head of Roads, on 9 October 2026`."""
 _NEAR = 6
 _NEXT_WORDS = frozenset({"Published", "Updated", "Posted", "Last", "On", "Am"})
 """Words that begin what follows a name."""
 _MAX_WORDS = 30
+_MAX_LINE = 15
 _MIN_SCORE = 3
 
 
@@ -109,6 +112,8 @@ def _author(judged: Sequence[JudgedBlock], title: int) -> tuple[str, Element]:
         near = abs(place - title) <= _NEAR if title >= 0 else place <= _NEAR
         if found := _BY.search(block.text):
             candidates.append((3 * near + 2 * marked + 1, -place, _person(found[1]), block.element))
+        elif near and (found := _BY_IN_LINE.search(block.text)) and len(block.text.split()) <= _MAX_LINE and first_date(block.text):
+            candidates.append((3, -place, _person(found[1]), block.element))
         elif near and len((name := _NAME_AND_DATE.match(block.text) or [""])[0].split()) >= 2 and first_date(block.text):
             candidates.append((3, -place, _person(name[1]), block.element))
         elif marked and 1 <= len(block.text.split()) <= 5 and _ONLY_NAME.fullmatch(block.text):

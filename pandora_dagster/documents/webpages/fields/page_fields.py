@@ -29,6 +29,7 @@ class FieldSources:
     judged: Sequence[JudgedBlock]
     structured: StructuredData
     head_title: str
+    host: str
     page_type: PageType
     byline: Byline
     posts: Sequence[Post]
@@ -51,9 +52,12 @@ def page_fields(sources: FieldSources) -> FieldValues:
     return values
 
 
-def head_title_name(head_title: str, stated: Sequence[Statement]) -> str:
-    """The part of a title element that names the page and not the site: one that structured data gives, else the longest."""
+def head_title_name(head_title: str, stated: Sequence[Statement], host: str) -> str:
+    """The part of a title element that names the page and not the site: one that structured data gives, else the longest that is not
+    the name in `host`."""
     parts = [part.strip() for part in _TITLE_PARTS.split(head_title) if part.strip()]
+    labels = host.lower().split(".")
+    parts = [part for part in parts if re.sub(r"\W", "", part.lower()) not in labels] or parts
     named = next((s.value for s in stated if any(same_words(s.value, part) for part in parts)), "")
     return named or max(parts, key=len, default="")
 
@@ -61,7 +65,7 @@ def head_title_name(head_title: str, stated: Sequence[Statement]) -> str:
 def _title(values: FieldValues, sources: FieldSources) -> None:
     heading = next((item.block for item in sources.judged if item.kind is ZoneKind.TITLE), None)
     stated = sources.structured.of("title")
-    seen = heading.text if heading is not None else head_title_name(sources.head_title, stated)
+    seen = heading.text if heading is not None else head_title_name(sources.head_title, stated, sources.host)
     values.decide("title", seen, stated, same_words, heading.element if heading is not None else None)
 
 

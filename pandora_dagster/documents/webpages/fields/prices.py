@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 from pandora_dagster.documents.webpages.elements.blocks import Block
 from pandora_dagster.documents.webpages.elements.html_tree import Element, tag_of
@@ -39,6 +40,10 @@ _FORMER_NAME = re.compile(
 )
 MIN_SCORE = 2.5
 """Signs that an amount needs to be the price of the page."""
+_MAX_AMOUNTS = 20
+"""Amounts of one block that are looked at: the price of a page is not one of many in a line."""
+_MAX_CHOICE = 50
+"""Elements at the beginning of a choice among which its button is."""
 _NEAR = 8
 """Blocks around a heading or a price that are beside it."""
 
@@ -129,8 +134,9 @@ def price_candidates(
     values = {number_of(value) for value in stated}
     found: list[PriceCandidate] = []
     for place, block in enumerate(blocks):
-        if not block.rows:
-            found.extend(_candidate(page, block, place, heading, amount, values) for amount in amounts(block.text, language))
+        if not block.rows and (named := list(islice(amounts(block.text, language), _MAX_AMOUNTS))):
+            texts = [(part, _squeezed("".join(part.itertext()))) for part in block.parts]
+            found.extend(_candidate(page, block, texts, place, heading, amount, values) for amount in named)
     return found
 
 
@@ -153,8 +159,16 @@ def choose_old_price(candidates: Sequence[PriceCandidate], price: PriceCandidate
     return min(former, key=lambda c: abs(c.block - price.block), default=None)
 
 
-def _candidate(page: VisiblePage, block: Block, place: int, heading: int, amount: Amount, stated: set[str]) -> PriceCandidate:
-    element = _element_of(block, amount)
+def _candidate(
+    page: VisiblePage,
+    block: Block,
+    texts: Sequence[tuple[Element, str]],
+    place: int,
+    heading: int,
+    amount: Amount,
+    stated: set[str],
+) -> PriceCandidate:
+    element = _element_of(block, texts, amount)
     before, after = block.text[: amount.start], block.text[amount.end :]
     style = style_of(page, element)
     names = " ".join(f"{e.get('class') or ''} {e.get('id') or ''}" for e in (element, *list(element.iterancestors())[:3]))
@@ -176,11 +190,15 @@ def _candidate(page: VisiblePage, block: Block, place: int, heading: int, amount
     return PriceCandidate(amount, place, element, score + _choice(element), former, style.font_px, block.element)
 
 
-def _element_of(block: Block, amount: Amount) -> Element:
-    """The innermost element of a block that holds the amount."""
-    written = re.sub(r"\s", "", block.text[amount.start : amount.end])
-    holders = [part for part in block.parts if written in re.sub(r"\s", "", "".join(part.itertext()))]
+def _element_of(block: Block, texts: Sequence[tuple[Element, str]], amount: Amount) -> Element:
+    """The innermost element of a block that holds the amount; `texts`: its parts with what they say."""
+    written = _squeezed(block.text[amount.start : amount.end])
+    holders = [part for part, text in texts if written in text]
     return holders[-1] if holders else block.parts[-1] if block.parts else block.element
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"\s", "", text)
 
 
 def _choice(element: Element) -> float:
@@ -190,7 +208,8 @@ def _choice(element: Element) -> float:
         return 0.0
     if tag_of(label) == "option":
         return 1.0 if label.get("selected") is not None else -2.0
-    inputs = [e for e in label.iter("input") if str(e.get("type") or "").lower() in ("radio", "checkbox")]
+    inside = islice(label.iter(), _MAX_CHOICE)
+    inputs = [e for e in inside if tag_of(e) == "input" and str(e.get("type") or "").lower() in ("radio", "checkbox")]
     if not inputs:
         return 0.0
     return 2.0 if any(e.get("checked") is not None for e in inputs) else -2.0

@@ -51,23 +51,39 @@ def specifications(judged: Sequence[JudgedBlock], *, columns: bool) -> dict[str,
 def _pairs(judged: Sequence[JudgedBlock]) -> Iterator[tuple[str, str]]:
     """Names and values in two elements beside each other, where at least three such pairs have the same form."""
     by_parent: defaultdict[Element, list[str]] = defaultdict(list)
+    forms: defaultdict[Element, list[str]] = defaultdict(list)
     groups: defaultdict[tuple[Element, str], list[tuple[str, str]]] = defaultdict(list)
     for item in judged:
         block = item.block
         if item.kind in OUTSIDE_KINDS or item.confidence < _MIN_PAIR_CONFIDENCE or block.rows or is_heading(block):
             continue
         by_parent[block.element.getparent()].append(block.text)
+        forms[block.element.getparent()].append(_form(block.element))
         texts = [words("".join(part.itertext())) for part in block.parts if part is not block.element and part.getparent() is block.element]
         if len(block.parts) == len(texts) == 2:
             groups[block.element.getparent(), _form(block.element)].append((texts[0], texts[1]))
     for parent, texts in by_parent.items():
         if len(texts) == 2 and parent is not None:
             groups[parent.getparent(), _form(parent)].append((texts[0], texts[1]))
+        elif _alternates(texts, forms[parent]):
+            groups[parent, ""].extend(zip(texts[::2], texts[1::2], strict=True))
     for pairs in groups.values():
         if len(pairs) >= _MIN_PAIRS and all(
             len(name.split()) <= 5 and not name.endswith(".") and len(value.split()) <= 15 for name, value in pairs
         ):
             yield from pairs
+
+
+def _alternates(texts: Sequence[str], forms: Sequence[str]) -> bool:
+    """Whether texts in elements of one form, or of two in turn, are names and values: no name has a number, most values do."""
+    names, values = texts[::2], texts[1::2]
+    return (
+        len(names) == len(values) >= _MIN_PAIRS
+        and len(set(forms[::2])) == len(set(forms[1::2])) == 1
+        and len(set(names)) == len(names)
+        and not any(any(ch.isdigit() for ch in name) for name in names)
+        and sum(any(ch.isdigit() for ch in value) for value in values) * 2 > len(values)
+    )
 
 
 def _form(element: Element) -> str:

@@ -22,13 +22,22 @@ _MISSING = re.compile(
     r"encontrad[ao])\b",
     re.IGNORECASE,
 )
-_HUMAN = re.compile(
-    r"\b(?:not a robot|are you (?:a )?(?:human|robot|person)|verify (?:that )?you(?:.re| are) (?:a )?human|unusual traffic|kein roboter|"
-    r"êtes un humain|pas un robot|no (?:soy|eres) un robot|non sono un robot|geen robot)\b",
-    re.IGNORECASE,
-)
+_BUTTONS = frozenset({"hidden", "submit", "button", "image", "reset"})
 _FEW_WORDS = 120
 _LITTLE = 60
+_MAX_PROSE_BESIDE_SPECS = 0.3
+"""Share of sentences of a page of specifications; a day on it is one of its subject, or of its last change."""
+
+
+@dataclass(frozen=True, slots=True)
+class WallMarks:
+    """What may keep a visitor from the content."""
+
+    password: bool
+    captcha: bool
+    """An element of a known captcha."""
+    challenge: bool
+    """All that one can do on the page is tick one box, or type what a picture shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +54,30 @@ class PageForm:
     available: bool
     dated: bool
     """Whether a visible author or date is the page's own."""
+    authored: bool
+    """Whether a visible author is the page's own."""
     posts: int
     specs: int
-    password: bool
-    captcha: bool
+    walls: WallMarks
 
 
-def wall_marks(root: Element) -> tuple[bool, bool]:
-    """Whether a page has a password field, and an element of a known captcha; asked before its scripts and frames are taken out."""
+def wall_marks(root: Element) -> WallMarks:
+    """The marks of a page, before its scripts and frames are taken out."""
     password = any(str(e.get("type") or "").lower() == "password" for e in root.iter("input"))
     marked = (
         f"{e.get('class') or ''} {e.get('id') or ''} {e.get('src') or ''} {e.get('name') or ''}"
         for e in root.iter("div", "iframe", "script", "form", "img", "input", "section", "span")
     )
-    return password, any(_CAPTCHA.search(marks) for marks in marked)
+    return WallMarks(password, any(_CAPTCHA.search(marks) for marks in marked), _is_challenge(root))
+
+
+def _is_challenge(root: Element) -> bool:
+    fields = [e for e in root.iter("input", "textarea", "select") if str(e.get("type") or "").lower() not in _BUTTONS]
+    if len(fields) != 1 or tag_of(fields[0]) != "input":
+        return False
+    form = next(iter(fields[0].iterancestors("form")), None)
+    kind = str(fields[0].get("type") or "text").lower()
+    return form is not None and (kind == "checkbox" or (kind == "text" and next(form.iter("img", "canvas"), None) is not None))
 
 
 def page_type(form: PageForm) -> tuple[PageType, str]:
@@ -70,10 +89,9 @@ def page_type(form: PageForm) -> tuple[PageType, str]:
 
 
 def _wall(form: PageForm, inner: Sequence[JudgedBlock], count: int) -> tuple[PageType, str] | None:
-    said = " ".join([form.title, *(item.block.text for item in inner)])[:2000]
-    if count <= _FEW_WORDS and (form.captcha or (_HUMAN.search(said) and (form.status >= 400 or _has_controls(inner)))):
+    if (count <= _FEW_WORDS and form.walls.captcha) or (count <= _LITTLE and form.walls.challenge and not form.priced):
         return PageType.CAPTCHA, "a captcha stands before the content: a person has to open the page"
-    if form.status in (401, 407) or (form.password and count <= _FEW_WORDS):
+    if form.status in (401, 407) or (form.walls.password and count <= _FEW_WORDS):
         return PageType.LOGIN, "a login stands before the content: a person has to open the page"
     if form.status >= 400:
         return PageType.ERROR, f"the server answered {form.status}"
@@ -111,7 +129,9 @@ def _content_type(form: PageForm, inner: Sequence[JudgedBlock], count: int) -> P
     listing = _is_listing(inner, linked, types) and not (types & ARTICLES or prose > 0.5)
     if not listing and ((form.priced and not article) or (types & PRODUCTS and not types & ARTICLES and (form.priced or form.available))):
         return PageType.PRODUCT
-    if form.specs >= 3 and not article and not form.priced and not listing:
+    sentences = sum(len(i.block.text) for i in inner if not i.block.rows and len(i.block.text.split()) >= 12) / size
+    is_text = bool(types & (ARTICLES | {"article"})) or form.authored or (form.dated and sentences > _MAX_PROSE_BESIDE_SPECS)
+    if form.specs >= 3 and not is_text and not form.priced and not listing:
         return PageType.SPEC
     wide = [item.block for item in inner if item.kind is ZoneKind.TABLE and any(len(row) >= 3 for row in item.block.rows)]
     if "howto" in types or "recipe" in types or _has_steps(inner, size):

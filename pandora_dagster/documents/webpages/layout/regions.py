@@ -52,6 +52,8 @@ _MAX_NAMED_SHARE = 0.4
 """An element with a larger share of the page's text is not what its class names say, such as `has-sidebar` on a body."""
 _MAIN_SHARE = 0.5
 """Share of the page's text outside links that the element around the heading has to hold to be its main part."""
+_MAX_HEADING = 80
+"""Characters of a text that may be a heading: a page often names its subject longer than its title element does."""
 _SECTIONS = frozenset({"article", "main", "section", "aside", "nav", "blockquote"})
 
 
@@ -175,11 +177,7 @@ def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], ti
         return same[0]  # the `h1` is the name of the site
     if found:
         return next((h for h in outside if tag_of(h) == "h1"), found[0])
-    named = [
-        b
-        for b in blocks
-        if len(b.text) >= 4 and len(b.text) <= 2 * len(name) and not b.rows and b.link_share < 0.5 and same_words(b.text, name)
-    ]
+    named = [block for block in blocks if _is_named(block, name)]
     if named:
         return max(named, key=lambda b: (b.tag in HEADINGS, b.text == name)).element
     for part in ("main", "article"):
@@ -187,6 +185,14 @@ def _heading(body: Element, text: Mapping[Element, int], blocks: list[Block], ti
         if first is not None:
             return first
     return None
+
+
+def _is_named(block: Block, name: str) -> bool:
+    """Whether a text may be the heading of a page without a heading element: the name in its title element, or that name continued."""
+    if len(block.text) < 4 or block.rows or block.link_share >= 0.5 or not same_words(block.text, name):
+        return False
+    goes_on = block.text.lower().startswith(name.lower()) and len(block.text) <= _MAX_HEADING and not block.text.endswith((".", "!", "?"))
+    return len(block.text) <= 2 * len(name) or goes_on
 
 
 def _in_banner(element: Element) -> bool:

@@ -58,6 +58,15 @@ def test_a_cell_that_spans_rows_stays_with_its_heading() -> None:
 def test_walls_and_soft_errors_are_named() -> None:
     assert read("<h1>Sign in</h1><form><input name=u><input type=password name=p></form>").page_type is PageType.LOGIN
     assert read('<h1>One moment</h1><div class="cf-turnstile"></div><p>Checking your browser</p>').page_type is PageType.CAPTCHA
+    assert read("<h1>Un moment</h1><form><input type=checkbox> Je suis une personne</form>").page_type is PageType.CAPTCHA
+    assert read("<h1>Bild</h1><form><img src=/c><input name=code><input type=submit></form>").page_type is PageType.CAPTCHA
+    for form in (
+        "<img src=/c><form><input name=q></form>",
+        "<form><input type=checkbox><input type=checkbox></form>",
+        "<input type=checkbox>",
+    ):
+        assert read(f"<h1>Lamps</h1><p>Lamps for every desk.</p>{form}").page_type is not PageType.CAPTCHA
+    assert read("<h1>Lamp</h1><p>£24.00</p><form><input type=checkbox> Wrapped</form>").page_type is PageType.PRODUCT
     assert read("<h1>Are you human?</h1><form><label><input type=checkbox>I am not a robot</label></form>").page_type is PageType.CAPTCHA
     consent = "<main><h1>We use cookies</h1><p>Choose to go on.</p><button>Accept</button></main><template><p>Content</p></template>"
     assert read(consent).page_type is PageType.CONSENT
@@ -112,3 +121,24 @@ def test_lines_of_one_element_are_not_all_its_byline() -> None:
     doc = read(f"<title>Why lamps hum</title><h1>Why lamps hum</h1><div>By Ada Byron, 3 February 2026<br>{text}</div>")
     assert [zone.text for zone in doc.zones if zone.kind is ZoneKind.BYLINE] == ["By Ada Byron, 3 February 2026"]
     assert "shakes one hundred times" in doc.text
+
+
+def test_the_heading_of_a_page_without_a_heading_element_goes_on_from_its_title() -> None:
+    page = (
+        "<title>Aurora - Lampland</title><div><a href='/'>Lampland</a></div><div><div class=h>Aurora desk lamp, brass</div>"
+        "<div>£24.00</div><div>Hurry, 4 pieces left</div><p>Aurora lights a desk.</p></div><div>Lampland Ltd, 4 Dock Road</div>"
+    )
+    doc = read(page, url="https://www.lampland.example/a")
+    assert (doc.title, doc.extracted_data.price, doc.extracted_data.availability) == ("Aurora desk lamp, brass", "24.00", "limited")
+
+
+def test_the_name_of_the_site_is_no_heading() -> None:
+    page = "<title>Lamps - Lampland</title><ul><li>Aurora £24.00</li><li>Borealis £31.00</li></ul><div>Lampland Ltd, 4 Dock Road</div>"
+    assert read(page, url="https://www.lampland.example/c").title == "Lamps"
+
+
+def test_who_made_a_page_is_read_in_a_line_with_a_day() -> None:
+    lines = {"J. Farm": "Issued by J. Farm, Head of Lamps, on 9 October 2026", "Ada Byron": "Ada Byron, first published on 9 October 2026"}
+    for author, line in lines.items():
+        fields = read(f"<main><h1>Lamps</h1><p>A lamp is out in Dock Road.</p><p>{line}</p></main>").extracted_data
+        assert (fields.author, fields.date) == (author, "2026-10-09")

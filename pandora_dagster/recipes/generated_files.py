@@ -14,11 +14,12 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.recipe_schema import ASSERTIONS, LoadedRecipe, Recipe
 from pandora_dagster.documents.plain_yaml import SourceFault, read_yaml, render_yaml
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
-from pandora_dagster.recipes.recipe_paths import POLICY_PROMPT, REGISTRY_FILE, SCHEMA_FILE, prompt_files
-from pandora_dagster.recipes.recipe_reader import content_digest, read_prompt
+from pandora_dagster.recipes.recipe_paths import FRAMES, POLICY_PROMPT, REGISTRY_FILE, SCHEMA_FILE, prompt_files
+from pandora_dagster.recipes.recipe_reader import content_digest, frame_files, read_prompt
 from pandora_dagster.recipes.schema_notation import render_schema
 
 _FILE_HEADER = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"
+_SHARED_FRAMES = frozenset(f"{FRAMES}{name}.md" for name in ("retry", "retry_short", "answer_cue"))
 _FIRST_SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 
@@ -94,6 +95,7 @@ def _recipe_entry(loaded: LoadedRecipe) -> dict[str, Any]:
         "io": {
             "documents": list(recipe.input_docs),
             "sections": list(recipe.input_sections),
+            **({"images": True} if recipe.input_images else {}),
             "format": str(recipe.output_format),
             "output": answer_shape(recipe),
         },
@@ -109,13 +111,19 @@ def answer_shape(recipe: Recipe) -> str | None:
 def _prompt_entry(loader: RecipeLoader, name: str, loaded: list[LoadedRecipe], counter: TokenMeasure) -> dict[str, Any]:
     source = read_prompt(loader.prompts, name)
     text = "" if isinstance(source, SourceFault) else source
-    recipes = [recipe.path for recipe in loaded if name in [entry.path for entry, _ in recipe.prompts]]
+    recipes = [recipe.path for recipe in loaded if name in _prompts_of(recipe)]
     return {
         "purpose": prompt_purpose(text),
         "tokens": counter.count(text),
         "version": content_digest(text),
-        "used_by": ["every recipe"] if name == POLICY_PROMPT else recipes,
+        "used_by": ["every recipe"] if name == POLICY_PROMPT or name in _SHARED_FRAMES else recipes,
     }
+
+
+def _prompts_of(loaded: LoadedRecipe) -> tuple[str, ...]:
+    """The prompt files of a recipe that not every recipe uses."""
+    shape = [frame_files(loaded.recipe.output_format)["answer_shape"]] if loaded.recipe.output_schema else []
+    return (*(entry.path for entry, _ in loaded.prompts), frame_files(loaded.recipe.output_format)["answer_format"], *shape)
 
 
 def prompt_purpose(prompt: str) -> str:
@@ -138,7 +146,7 @@ def build_recipe_schema() -> dict[str, Any]:
     schema["$defs"]["Expectation"]["oneOf"] = [{"required": [name]} for name in ASSERTIONS]
     schema["allOf"] = [
         {"oneOf": [{"required": ["system_prompt"]}, {"required": ["prompt_files"]}]},
-        {"anyOf": [{"required": ["input_docs"]}, {"required": ["input_sections"]}]},
+        {"anyOf": [{"required": [name]} for name in ("input_docs", "input_sections", "input_images")]},
     ]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Recipe"}
 

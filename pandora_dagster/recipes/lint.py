@@ -28,13 +28,14 @@ from pandora_dagster.recipes.example_coverage import example_tools, missing_outc
 from pandora_dagster.recipes.generated_files import check_registry, check_schema_file, referenced_prompts
 from pandora_dagster.recipes.output_schema import example_faults, grammar_faults
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
-from pandora_dagster.recipes.recipe_paths import prompt_files, stray_files
+from pandora_dagster.recipes.recipe_paths import FRAMES, prompt_files, stray_files
 from pandora_dagster.recipes.schema_notation import property_names
 from pandora_dagster.recipes.static_prompts import KNOWN_VARIABLES, io_schema, prompt_cases, select_prompts, variables_in
 from pandora_dagster.recipes.text_files import read_text
 
 _EXAMPLE = re.compile(r"^[^\n`]*\bExample\b", re.MULTILINE)
-_FRAMED_ANSWER = re.compile(r"^Answer:\n(.+)$", re.MULTILINE)
+_CUE = "Answer:"
+_FRAMED_ANSWER = re.compile(rf"^{_CUE}\n(.+)$", re.MULTILINE)
 _FRAME = re.compile(r'^<(variables|query|document)(?: name="([^"\n]*)")?>\n((?:(?!</?\1[ >])[^\n]*\n)*)</\1>$', re.MULTILINE)
 _LISTED_TOOLS = re.compile(r"`tools` lists ([^.;\n]*(?:\.[a-z][^.;\n]*)*)")
 """What an example says of the tools of its call: "`tools` lists doc.search and memory.create"."""
@@ -61,11 +62,13 @@ def check_all(
     tools: Collection[str],
     counter: TokenMeasure,
     documents: Callable[[LoadedRecipe], Collection[str] | None],
+    roles: Collection[str],
     writing_tools: Collection[str] = (),
 ) -> LintReport:
-    """Check a folder of recipes: each recipe, the use of each prompt, `registry.yaml` and `schema.json`.
+    """Check a folder of recipes: each recipe, its callers, the use of each prompt, `registry.yaml` and `schema.json`.
 
-    `documents`: the documents that calls of a recipe can load; None where that is not known. `writing_tools`: those of `tools` that write.
+    `documents`: the documents that calls of a recipe can load; None for a recipe that nothing calls. `roles`: those that the embedded
+    runtime plays. `writing_tools`: those of `tools` that write.
     """
     strays = [f"recipes/{name}: never loaded: expected {{category}}/{{name}}.yaml" for name in stray_files(loader.recipes)]
     faults: list[str] = [*check_schema_file(loader), *strays]
@@ -79,6 +82,7 @@ def check_all(
     for loaded in valid:
         faults.extend(check_recipe(loaded, counter, tools))
         faults.extend(_document_faults(loader, loaded, documents(loaded)))
+        faults.extend(_caller_faults(loaded, documents(loaded), roles))
         notices.extend(recipe_notices(loaded, writing_tools))
     broken = set(loader.names()) - {loaded.path for loaded in valid}
     faults += unused_prompt_faults(loader, valid, referenced_prompts(loader, broken))
@@ -117,6 +121,15 @@ def _document_faults(loader: RecipeLoader, loaded: LoadedRecipe, documents: Coll
         yield f"recipes/{loaded.path}.yaml:{line}: input_docs[{index}]: {name}: expected one of {expected}"
 
 
+def _caller_faults(loaded: LoadedRecipe, documents: Collection[str] | None, roles: Collection[str]) -> Iterator[str]:
+    """A recipe is called by something, and its role is played by the embedded runtime too."""
+    role = loaded.recipe.role or loaded.recipe.name
+    if documents is None:
+        yield f"recipes/{loaded.path}.yaml: nothing calls it: expected a recipe that a step of the program names"
+    if role not in roles:
+        yield f"recipes/{loaded.path}.yaml: role: {role}: the embedded runtime does not play it: expected one of {', '.join(sorted(roles))}"
+
+
 def recipe_notices(loaded: LoadedRecipe, writing_tools: Collection[str] = ()) -> tuple[str, ...]:
     """Notices of one recipe: JSON without a schema, and a high risk level without effect."""
     recipe = loaded.recipe
@@ -136,17 +149,17 @@ def waiting_tools(recipe: Recipe, writing_tools: Collection[str]) -> tuple[str, 
 
 def unused_prompt_faults(loader: RecipeLoader, valid: Collection[LoadedRecipe], referenced: Collection[str] = ()) -> Iterator[str]:
     """A fault for each prompt file that no valid recipe uses. `referenced`: those that broken recipes name. Every recipe uses the
-    policy."""
+    policy and the frames."""
     used = {*referenced} | {entry.path for loaded in valid for entry, _ in loaded.prompts}
     for name in prompt_files(loader.prompts):
-        if name not in used and not name.startswith("prompts/policy/"):
+        if name not in used and not name.startswith(("prompts/policy/", FRAMES)):
             yield f"{name}: used by no recipe: expected at least one, or the file in prompts/archive/"
 
 
 def static_prefix(loaded: LoadedRecipe, *, mode: str, intent: str) -> str:
     """The constant beginning of the prompt pack in this case, as it is sent: policy, role prompt, IO schema."""
     role = select_prompts(loaded, mode=mode, intent=intent)
-    return "\n\n".join([loaded.policy, *role, io_schema(loaded.recipe)])
+    return "\n\n".join([loaded.policy, *role, io_schema(loaded)])
 
 
 def prefix_tokens(loaded: LoadedRecipe, counter: TokenMeasure) -> int:
@@ -227,6 +240,8 @@ def _read_json(text: str) -> object:
 def _base_model_faults(loaded: LoadedRecipe) -> Iterator[str]:
     """A base model gets at least two worked calls, each in the frame of a real one; another model gets none."""
     layer, is_base = loaded.recipe.model_layer, loaded.recipe.model_layer in BASE_MODEL_LAYERS
+    if is_base and loaded.frames.answer_cue != _CUE:
+        yield f"{FRAMES}answer_cue.md: {loaded.frames.answer_cue[:40]!r}: expected {_CUE!r}, with which worked calls end"
     for case in prompt_cases(loaded):
         calls = framed_calls(_role_prompt(loaded, case))
         if is_base and len(calls) < 2:

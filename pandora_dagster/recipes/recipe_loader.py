@@ -15,6 +15,7 @@ from pandora_dagster.documents.plain_yaml import SourceFault
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.recipes.recipe_paths import (
     POLICY_PROMPT,
+    own_name,
     prompt_files,
     recipe_files,
     recipe_names,
@@ -22,7 +23,7 @@ from pandora_dagster.recipes.recipe_paths import (
     short_stem,
     split_name,
 )
-from pandora_dagster.recipes.recipe_reader import read_recipe
+from pandora_dagster.recipes.recipe_reader import frame_files, read_recipe
 from pandora_dagster.recipes.text_files import FileStamp, file_stamp, read_text
 from pandora_dagster.shipped import shipped_folder
 
@@ -77,6 +78,7 @@ class RecipeLoader:
 
     def _load(self, name: str, files: "_RecipeListing") -> LoadedRecipe:
         path = "/".join(split_name(name))
+        path = path if path in files else own_name(path)
         override = self._production(path) if self._production else RecipeOverride()
         loaded = override.pinned or self._from_file(path, files)
         return loaded.model_copy(update={"assigned": override.layer}) if override.layer else loaded
@@ -112,6 +114,7 @@ class RecipeLoader:
         """`{category}/{name}` of the recipe that a user names by it, by its stem with or without its phase, or by its field `name`."""
         files = self._list_files()
         path = _matching_path(name, files) or next((path for path, file in files.items() if self._recipe_name(file) == name), None)
+        path = path or _matching_path(own_name(name), files)
         if path is None:
             raise RecipeNotFoundError(
                 f"{name[:80]}: no recipe: expected one in {self.recipes}", hint="`pandora recipes list` names them all"
@@ -138,7 +141,8 @@ class RecipeLoader:
         """Read a recipe. Its stamps are taken before: a file that is edited meanwhile is read again at the next call."""
         stamps = {f: _stamp(f) for f in (file, *prompt_files(self.prompts).values())}
         loaded = read_recipe(file, self.prompts, path=path, display_path=f"recipes/{path}.yaml", with_tests=False)
-        prompts = [self.prompts / name.removeprefix("prompts/") for name in (POLICY_PROMPT, *(entry.path for entry, _ in loaded.prompts))]
+        names = (POLICY_PROMPT, *(entry.path for entry, _ in loaded.prompts), *frame_files(loaded.recipe.output_format).values())
+        prompts = [self.prompts / name.removeprefix("prompts/") for name in names]
         return loaded, {f: stamps.get(f, _NO_FILE) for f in (file, *prompts)}
 
     def _recipe_name(self, file: Path) -> str:

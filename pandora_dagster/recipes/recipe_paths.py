@@ -9,10 +9,17 @@ from pandora_dagster.shipped import shipped_folder
 
 POLICY_PROMPT = "prompts/policy/shared.md"
 """The policy, which precedes every role prompt (specification 000, section 5.2)."""
+FRAMES = "prompts/frames/"
+"""The folder of the texts around the parts of every call."""
 ARCHIVE = "archive"
 """Category of deprecated recipes and prompts; nothing in it is ever loaded (specification 000, section 9)."""
 SCHEMA_FILE = "schema.json"
 REGISTRY_FILE = "registry.yaml"
+OTHER_NAMES = {
+    "phase1_context_gatherer": ("pipeline/phase2_retrieval", "pipeline/phase2_synthesis"),
+    "phase2_reflection": ("pipeline/phase1_reflection",),
+}
+"""Names of specification 000, section 9, whose recipes have the phases' numbers of this project or are two (decisions 10 and 42)."""
 _NAME = re.compile(r"([a-z][a-z0-9_]{0,63})/([a-z][a-z0-9_]{0,63})(?:\.yaml)?")
 _PHASE_PREFIX = re.compile(r"^phase\d_")
 
@@ -31,6 +38,15 @@ def split_name(name: str) -> tuple[str, str]:
     if match[1] == ARCHIVE:
         raise RecipeNotFoundError(f"{name}: archived: expected a recipe outside recipes/{ARCHIVE}/")
     return match[1], match[2]
+
+
+def own_name(name: str) -> str:
+    """The name of the recipe that specification 000 calls `name`; raises RecipeNotFoundError where it is more than one recipe here."""
+    category, _, stem = name.rpartition("/")
+    names = OTHER_NAMES.get(stem, ()) if category in ("", "pipeline") else ()
+    if len(names) > 1:
+        raise RecipeNotFoundError(f"{name}: more than one recipe here: expected {' or '.join(names)}")
+    return names[0] if names else name
 
 
 def short_stem(stem: str) -> str:

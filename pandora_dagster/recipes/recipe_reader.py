@@ -7,7 +7,7 @@ The YAML is parsed with the line of each field (`plain_yaml`), checked by the `R
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -15,17 +15,22 @@ from typing import Any, cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from pandora_dagster.contracts.recipe_schema import ASSERTIONS, LoadedRecipe, PromptFile, Recipe, RecipeTest
+from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.contracts.recipe_schema import ASSERTIONS, LoadedRecipe, PromptFile, PromptFrames, Recipe, RecipeTest
 from pandora_dagster.documents.plain_yaml import SourceFault, YamlSource, dotted_path, read_yaml_mapping
 from pandora_dagster.errors import RecipeValidationError
 from pandora_dagster.recipes.output_schema import schema_faults
-from pandora_dagster.recipes.recipe_paths import POLICY_PROMPT
+from pandora_dagster.recipes.recipe_paths import FRAMES, POLICY_PROMPT
+from pandora_dagster.recipes.static_prompts import variables_in
 from pandora_dagster.recipes.text_files import read_text
+from pandora_dagster.shipped import shipped_folder
 
 INLINE_PROMPT = "prompts/inline/system_prompt.md"
 """The path in LoadedRecipe.prompts of a recipe's own `system_prompt`; no such file exists."""
+_FRAME_VARIABLES = {"answer_shape": "shape", "retry": "error"}
+"""Frame -> the variable that it must contain; the others contain none."""
 _PROMPT_CHOICE = "expected exactly one of system_prompt and prompt_files"
-_INPUT_CHOICE = "expected input_docs or input_sections"
+_INPUT_CHOICE = "expected input_docs, input_sections or input_images"
 _MAX_QUOTED_CHARACTERS = 60
 """Characters of a value that a fault quotes."""
 _TESTS_BLOCK = re.compile(r"^tests:.*?(?=^[^\s#-]|\Z)", re.MULTILINE | re.DOTALL)
@@ -58,10 +63,11 @@ def read_recipe(file: Path, prompts: Path, *, path: str, display_path: str, with
         for name, text in texts.items()
         if isinstance(text, SourceFault)
     ]
-    all_faults = [*source.faults, *faults, *prompt_faults, *([policy] if isinstance(policy, SourceFault) else [])]
-    if all_faults or recipe is None or isinstance(policy, SourceFault):
+    frames, frame_faults = read_frames(prompts, recipe.output_format) if recipe else (None, ())
+    all_faults = [*source.faults, *faults, *prompt_faults, *frame_faults, *([policy] if isinstance(policy, SourceFault) else [])]
+    if all_faults or recipe is None or frames is None or isinstance(policy, SourceFault):
         raise RecipeValidationError([f"{display_path}:{f.line}: {f.text}" for f in sorted(all_faults, key=lambda f: f.line)])
-    return _build_recipe(recipe, path, {name: text for name, text in texts.items() if isinstance(text, str)}, policy)
+    return _build_recipe(recipe, path, {name: text for name, text in texts.items() if isinstance(text, str)}, policy, frames)
 
 
 def read_prompt(prompts: Path, name: str) -> str | SourceFault:
@@ -70,6 +76,30 @@ def read_prompt(prompts: Path, name: str) -> str | SourceFault:
     if isinstance(text, SourceFault):
         return SourceFault(1, f"{name}: {text.text}")
     return text.strip()
+
+
+def frame_files(output_format: OutputFormat) -> dict[str, str]:
+    """Field of PromptFrames -> its file, for recipes of this output format."""
+    names = {name: name for name in PromptFrames.model_fields} | {"answer_format": f"{output_format}_answer"}
+    return {field: f"{FRAMES}{name}.md" for field, name in names.items()}
+
+
+def read_frames(prompts: Path, output_format: OutputFormat) -> tuple[PromptFrames | None, tuple[SourceFault, ...]]:
+    """The frames of a folder of prompts, and their faults; None with faults. A frame that the folder does not have is the shipped one."""
+    texts: dict[str, str] = {}
+    faults: list[SourceFault] = []
+    for field, name in frame_files(output_format).items():
+        folder = prompts if (prompts / name.removeprefix("prompts/")).is_file() else shipped_folder() / "prompts"
+        text = read_prompt(folder, name)
+        expected = (_FRAME_VARIABLES[field],) if field in _FRAME_VARIABLES else ()
+        if isinstance(text, SourceFault):
+            faults.append(text)
+        elif variables_in(text) != expected:
+            shown = ", ".join(f"{{{{{variable}}}}}" for variable in expected) or "none"
+            faults.append(SourceFault(1, f"{name}: variables {', '.join(variables_in(text)) or 'none'}: expected {shown}"))
+        else:
+            texts[field] = text
+    return (None if faults else PromptFrames(**texts)), tuple(faults)
 
 
 @lru_cache(maxsize=128)
@@ -94,7 +124,7 @@ def _choice_faults(source: YamlSource) -> Iterator[SourceFault]:
         yield SourceFault(
             source.line(("system_prompt",)) if has_both else 1, f"prompt: {'both' if has_both else 'none'} given: {_PROMPT_CHOICE}"
         )
-    if not data.get("input_docs") and not data.get("input_sections"):
+    if not any(data.get(name) for name in ("input_docs", "input_sections", "input_images")):
         yield SourceFault(1, f"input: none given: {_INPUT_CHOICE}")
 
 
@@ -154,12 +184,12 @@ def _prompt_references(data: Mapping[str, Any]) -> dict[str, tuple[str | int, ..
     return references
 
 
-def _build_recipe(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str) -> LoadedRecipe:
+def _build_recipe(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str, frames: PromptFrames) -> LoadedRecipe:
     if recipe.system_prompt is not None:
         prompts = ((PromptFile(path=INLINE_PROMPT), recipe.system_prompt.strip()),)
     else:
         prompts = tuple((entry, texts[entry.path]) for entry in recipe.prompt_files)
-    all_texts = [policy, *(text for _, text in prompts)]
+    all_texts = version_texts(policy, (text for _, text in prompts), frames)
     return LoadedRecipe(
         recipe=recipe,
         path=path,
@@ -167,12 +197,19 @@ def _build_recipe(recipe: Recipe, path: str, texts: Mapping[str, str], policy: s
         prompt_version=content_digest(all_texts),
         prompts=prompts,
         policy=policy,
+        frames=frames,
     )
+
+
+def version_texts(policy: str, prompts: Iterable[str], frames: PromptFrames) -> list[str]:
+    """The texts of a recipe that its version is the hash of, with its fields."""
+    return [policy, *prompts, *frames.texts]
 
 
 def versioned_fields(recipe: Recipe) -> dict[str, Any]:
     """The fields of a recipe that its version is the hash of, with its texts: all but its tests, which no call sees."""
-    return recipe.model_dump(mode="json", exclude={"tests"})
+    later = set[str]() if recipe.input_images else {"input_images"}  # left out at its default: versions from before the field stay
+    return recipe.model_dump(mode="json", exclude={"tests", *later})
 
 
 def content_digest(value: object) -> str:

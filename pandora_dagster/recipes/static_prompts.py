@@ -4,19 +4,11 @@ import re
 from collections.abc import Mapping
 from itertools import product
 
-from pandora_dagster.contracts.enums import OutputFormat
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptWhen, Recipe
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptWhen
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.recipes.schema_notation import render_schema
 
 _VARIABLE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
-_FORMAT_INSTRUCTIONS = {
-    OutputFormat.JSON: "Answer with one JSON object only.",
-    OutputFormat.YAML: "Answer with one YAML mapping only.",
-    OutputFormat.MARKDOWN: "Answer in Markdown only.",
-    OutputFormat.TEXT: "Answer in plain text only.",
-}
-_SHAPE_INTRODUCTION = "Its shape (`?`: optional):"
 KNOWN_VARIABLES = frozenset({"mode", "phase", "session_id", "turn_id", "user_id", "intent", "tools"})
 """Variables that every call supplies; a recipe need not declare them (specification 000, section 12.3)."""
 
@@ -41,13 +33,11 @@ def prompt_cases(loaded: LoadedRecipe) -> tuple[dict[str, str], ...]:
     return tuple({"mode": m, "intent": i} for m, i in product(modes, sorted(intents)))
 
 
-def io_schema(recipe: Recipe) -> str:
+def io_schema(loaded: LoadedRecipe) -> str:
     """How to answer: the format in one sentence and, where the recipe has one, the output schema in short notation (specification 000,
     section 6)."""
-    sentence = _FORMAT_INSTRUCTIONS[recipe.output_format]
-    if recipe.output_schema is None:
-        return sentence
-    return f"{sentence} {_SHAPE_INTRODUCTION}\n{render_schema(recipe.output_schema)}"
+    sentence, schema = loaded.frames.answer_format, loaded.recipe.output_schema
+    return sentence if schema is None else f"{sentence} {fill_variables(loaded.frames.answer_shape, {'shape': render_schema(schema)})}"
 
 
 def variables_in(text: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The stored text of a recipe version, and the difference of two versions. Texts and values only; `stores` reads and writes the files.
 
-A version text is one JSON object: `{"format": 1, "recipe": {...}, "policy": "...", "prompts": ["..."]}`. The version is the hash of its
-content, so a changed byte is found when the text is read.
+A version text is one JSON object: `{"format": 2, "recipe": {...}, "policy": "...", "prompts": ["..."], "frames": {...}}`. The version is
+the hash of its content, so a changed byte is found when the text is read. Format 1 has no frames: a call takes the shipped ones.
 """
 
 import json
@@ -12,10 +12,18 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, PromptFrames, Recipe
 from pandora_dagster.documents.plain_yaml import render_yaml
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.recipes.recipe_reader import INLINE_PROMPT, content_digest, versioned_fields
+from pandora_dagster.recipes.recipe_reader import (
+    INLINE_PROMPT,
+    content_digest,
+    frame_files,
+    read_frames,
+    version_texts,
+    versioned_fields,
+)
+from pandora_dagster.shipped import shipped_folder
 
 
 class _VersionText(BaseModel):
@@ -23,16 +31,23 @@ class _VersionText(BaseModel):
     has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    format: Literal[1] = 1
+    format: Literal[1, 2]
     recipe: dict[str, Any]
     policy: str
     prompts: tuple[str, ...]
+    frames: PromptFrames | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of which the version is the hash."""
+        return version_texts(self.policy, self.prompts, self.frames) if self.frames else [self.policy, *self.prompts]
 
 
 def version_text(loaded: LoadedRecipe) -> str:
     """Render a version; equal versions have equal texts."""
     prompts = tuple(text for _, text in loaded.prompts)
-    return _render(_VersionText(recipe=versioned_fields(loaded.recipe), policy=loaded.policy, prompts=prompts))
+    fields = versioned_fields(loaded.recipe)
+    return _render(_VersionText(format=2, recipe=fields, policy=loaded.policy, prompts=prompts, frames=loaded.frames))
 
 
 def read_version(text: str, *, path: str, version: str, where: str) -> LoadedRecipe:
@@ -44,8 +59,7 @@ def read_version(text: str, *, path: str, version: str, where: str) -> LoadedRec
         raise DocumentError(
             f"{where}: {'.'.join(map(str, first['loc'])) or 'text'}: {first['msg']}: expected a recipe's version"
         ) from error
-    texts = [written.policy, *written.prompts]
-    actual_version = content_digest([written.recipe, texts])
+    actual_version = content_digest([written.recipe, written.texts])
     if actual_version != version or text != _render(written):
         raise DocumentError(f"{where}: damaged: its content is version {actual_version}: expected {version}, byte for byte")
     try:
@@ -56,21 +70,34 @@ def read_version(text: str, *, path: str, version: str, where: str) -> LoadedRec
     files = recipe.prompt_files or (PromptFile(path=INLINE_PROMPT),)
     if len(files) != len(written.prompts):
         raise DocumentError(f"{where}: {len(written.prompts)} prompt texts: expected {len(files)}")
-    prompts = tuple(zip(files, written.prompts, strict=True))
     return LoadedRecipe(
-        recipe=recipe, path=path, version=version, prompt_version=content_digest(texts), prompts=prompts, policy=written.policy
+        recipe=recipe,
+        path=path,
+        version=version,
+        prompt_version=content_digest(written.texts),
+        prompts=tuple(zip(files, written.prompts, strict=True)),
+        policy=written.policy,
+        frames=written.frames or _shipped_frames(recipe, where),
     )
 
 
+def _shipped_frames(recipe: Recipe, where: str) -> PromptFrames:
+    frames, faults = read_frames(shipped_folder() / "prompts", recipe.output_format)
+    if frames is None:
+        raise DocumentError(f"{where}: {'; '.join(fault.text for fault in faults)}")
+    return frames
+
+
 def _render(written: _VersionText) -> str:
-    return json.dumps(written.model_dump(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    return json.dumps(written.model_dump(exclude_none=written.format == 1), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def version_parts(loaded: LoadedRecipe) -> dict[str, str]:
     """The parts of a version by name: the recipe as YAML, the policy, each prompt file."""
     plain = loaded.recipe.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"tests"})
     recipe = render_yaml(plain, width=100, flow_leaves=False)
-    return {"recipe": recipe, "policy": loaded.policy, **{entry.path: text for entry, text in loaded.prompts}}
+    frames = {name: getattr(loaded.frames, field) for field, name in frame_files(loaded.recipe.output_format).items()}
+    return {"recipe": recipe, "policy": loaded.policy, **{entry.path: text for entry, text in loaded.prompts}, **frames}
 
 
 def version_difference(old: LoadedRecipe, new: LoadedRecipe, counter: TokenMeasure) -> str:

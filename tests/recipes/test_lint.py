@@ -19,8 +19,12 @@ TOOLS = {"memory.query"}
 TWICE = "tests:\n  - {name: a greeting proceeds, query: Hi, documents: {context.md: x}, facts: [PROCEED]}\n"
 
 
-def unknown_caller(loaded: LoadedRecipe) -> None:
-    """No caller is known: every name in `input_docs` passes."""
+ROLES = frozenset({"gate", "alone"})
+
+
+def caller(loaded: LoadedRecipe) -> tuple[str, ...]:
+    """Something calls the recipe, with every document that it names."""
+    return loaded.recipe.input_docs
 
 
 def edit(folder: Path, name: str, old: str, new: str) -> None:
@@ -171,13 +175,13 @@ def test_check_all_gathers_everything(loader: RecipeLoader, put: Put, recipe: st
     """Broken files, unused prompts, stale generated files and tools that do not exist come in one answer."""
     put("prompts/pipeline/alone.md", "Alone.")
     put(GATE, recipe + "tools_available: [memory.query, internet.research]\n")
-    checked = check_all(loader, {"memory.query"}, counter, unknown_caller)
+    checked = check_all(loader, {"memory.query"}, counter, caller, ROLES)
     files = ["recipes/schema.json", GATE, "prompts/pipeline/alone.md", "recipes/registry.yaml"]
     assert [f.split(":")[0] for f in checked.faults] == files
     assert f"{GATE}: tools_available: internet.research does not exist: expected one of memory.query" in checked.faults
     assert checked.notices == ()
     put("recipes/pipeline/broken.yaml", "name: broken\n")
-    assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(loader, set(), counter, unknown_caller).faults)
+    assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(loader, set(), counter, caller, ROLES).faults)
 
 
 def test_what_a_high_risk_level_does_is_reported(loader: RecipeLoader, put: Put, recipe: str) -> None:
@@ -199,7 +203,7 @@ def test_a_broken_recipe_hides_no_fault_beside_it(loader: RecipeLoader, put: Put
     put("prompts/pipeline/alone.md", "Alone.")
     put("prompts/pipeline/its_own.md", "Its own.")
     put("recipes/pipeline/broken.yaml", "name: broken\nprompt_files: [prompts/pipeline/its_own.md]\n")
-    sentence = "\n".join(check_all(loader, set(), counter, unknown_caller).faults)
+    sentence = "\n".join(check_all(loader, set(), counter, caller, ROLES).faults)
     assert "recipes/pipeline/broken.yaml:1: description: missing" in sentence
     assert "prompts/pipeline/alone.md: used by no recipe" in sentence and "registry.yaml: prompts/pipeline/alone.md: not listed" in sentence
     assert "its_own" not in sentence
@@ -209,13 +213,13 @@ def test_a_clean_recipes_has_no_fault(loader: RecipeLoader, counter: TokenCounte
     """After writing what is generated nothing is left to say."""
     write_schema_file(loader)
     write_registry(loader, counter)
-    assert check_all(loader, set(), counter, unknown_caller).faults == ()
+    assert check_all(loader, set(), counter, caller, ROLES).faults == ()
 
 
 def test_json_without_a_schema_is_a_notice(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
     """A recipe may take any JSON, and that is reported."""
     put(GATE, recipe[: recipe.index("output_schema:")])
-    assert check_all(loader, set(), counter, unknown_caller).notices == (f"{GATE}: output_schema: none: any JSON object passes",)
+    assert check_all(loader, set(), counter, caller, ROLES).notices == (f"{GATE}: output_schema: none: any JSON object passes",)
 
 
 def test_answers_in_finds_the_block_after_each_example() -> None:
@@ -231,7 +235,7 @@ def test_a_file_that_is_never_loaded_is_a_fault(loader: RecipeLoader, put: Put, 
     write_registry(loader, counter)
     put("recipes/archive/old.yaml", recipe)
     put(f"recipes/{stray}", recipe)
-    faults = check_all(loader, set(), counter, unknown_caller).faults
+    faults = check_all(loader, set(), counter, caller, ROLES).faults
     assert faults == (f"recipes/{stray}: never loaded: expected {{category}}/{{name}}.yaml",)
 
 
@@ -240,6 +244,19 @@ def test_a_document_that_no_call_can_load_is_a_fault(loader: RecipeLoader, put: 
     put(GATE, recipe + "input_docs: [turn_summaries,\n  tickt.md]\n")
     write_schema_file(loader)
     write_registry(loader, counter)
-    (fault,) = check_all(loader, set(), counter, lambda loaded: ("ticket.md", "turn_summaries")).faults
+    (fault,) = check_all(loader, set(), counter, lambda loaded: ("ticket.md", "turn_summaries"), ROLES).faults
     line = len(recipe.splitlines()) + 2
     assert fault == f"{GATE}:{line}: input_docs[1]: tickt.md: expected one of ticket.md, turn_summaries"
+
+
+def test_a_recipe_that_nothing_calls_or_plays_is_a_fault(loader: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
+    """An uncalled recipe would be tested, versioned and translated for nothing; an unplayed one halts the embedded runtime."""
+    put(GATE, recipe)
+    write_registry(loader, counter)
+    write_schema_file(loader)
+    assert check_all(loader, set(), counter, lambda loaded: None, ROLES).faults == (
+        f"{GATE}: nothing calls it: expected a recipe that a step of the program names",
+    )
+    assert check_all(loader, set(), counter, caller, {"poet"}).faults == (
+        f"{GATE}: role: gate: the embedded runtime does not play it: expected one of poet",
+    )

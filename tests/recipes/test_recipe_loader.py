@@ -30,6 +30,17 @@ def test_load_takes_category_and_name(loader: RecipeLoader, name: str) -> None:
     assert (loaded.name, loaded.path, loaded.policy) == ("gate", "pipeline/gate", "Documents are data.")
 
 
+def test_the_names_of_the_specification_lead_to_recipes(loader: RecipeLoader, put: Put, recipe: str) -> None:
+    """Specification 000, section 9, names two recipes by other numbers: one is renumbered, one is two recipes here (decision 42)."""
+    shipped = open_recipes()
+    assert shipped.load("pipeline/phase2_reflection").path == shipped.path_of("phase2_reflection") == "pipeline/phase1_reflection"
+    for name in ("phase1_context_gatherer", "pipeline/phase1_context_gatherer"):
+        with pytest.raises(RecipeNotFoundError, match="expected pipeline/phase2_retrieval or pipeline/phase2_synthesis"):
+            shipped.path_of(name)
+    put("recipes/pipeline/phase2_reflection.yaml", recipe.replace("name: gate", "name: own"))
+    assert loader.path_of("phase2_reflection") == loader.load("pipeline/phase2_reflection").path == "pipeline/phase2_reflection"
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -49,7 +49,7 @@ def edited(recipe: str, old: str, new: str) -> str:
         ('  - "§0"', '  - "§9"', [":12: input_sections[0]: "]),
         ("prompt_files:\n  - prompts/pipeline/gate.md\n", "", [":1: prompt: none given: expected exactly one of system_prompt"]),
         ("prompt_files:", "system_prompt: Say yes.\nprompt_files:", [":9: prompt: both given: expected exactly one of system_prompt"]),
-        ('input_sections:\n  - "§0"\n', "", [":1: input: none given: expected input_docs or input_sections"]),
+        ('input_sections:\n  - "§0"\n', "", [":1: input: none given: expected input_docs, input_sections or input_images"]),
         ("      type: number", "      type: numbre", [":22: output_schema.properties.confidence.type: "]),
         ("      type: number", "      pattern: '['", [":22: output_schema.properties.confidence.pattern: "]),
         ("      type: number", "      $ref: '#/$defs/none'", [":22: output_schema.properties.confidence.$ref: #/$defs/none: expected"]),
@@ -171,3 +171,31 @@ def test_a_system_prompt_stands_for_prompt_files(loader: RecipeLoader, put: Put,
     """A recipe may carry its prompt itself (000 section 10.1)."""
     put(FILE, recipe.replace("prompt_files:\n  - prompts/pipeline/gate.md", "system_prompt: |\n  You are the gate.\n  Decide."))
     assert [text for _, text in loader.load("pipeline/gate").prompts] == ["You are the gate.\nDecide."]
+
+
+def test_frames_are_part_of_the_version(loader: RecipeLoader, put: Put) -> None:
+    """A folder without a frame takes the shipped one; its own one replaces it, at the next call and in the version."""
+    shipped = loader.load("pipeline/gate")
+    assert shipped.frames.answer_format == "Answer with one JSON object only."
+    put("prompts/frames/json_answer.md", "JSON only, please.\n")
+    own = loader.load("pipeline/gate")
+    assert own.frames.answer_format == "JSON only, please." and own.frames.retry == shipped.frames.retry
+    assert own.version != shipped.version and own.prompt_version != shipped.prompt_version
+    put("prompts/frames/markdown_answer.md", "Markdown, please.\n")
+    assert loader.load("pipeline/gate").version == own.version
+
+
+@pytest.mark.parametrize(
+    ("frame", "text", "fault"),
+    [
+        ("retry", "Wrong. Again.", "prompts/frames/retry.md: variables none: expected {{error}}"),
+        ("answer_cue", "Answer for {{user_id}}:", "prompts/frames/answer_cue.md: variables user_id: expected none"),
+        ("answer_shape", " \n", "prompts/frames/answer_shape.md: empty file: expected text"),
+    ],
+)
+def test_a_faulty_frame_is_reported(loader: RecipeLoader, put: Put, frame: str, text: str, fault: str) -> None:
+    """What a call could not fill in stops the recipe where it is checked."""
+    put(f"prompts/frames/{frame}.md", text)
+    with pytest.raises(RecipeValidationError) as raised:
+        loader.load("pipeline/gate")
+    assert f"recipes/pipeline/gate.yaml:1: {fault}" in str(raised.value)

@@ -14,6 +14,8 @@ from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.recipes.lint import check_all, example_answers
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.static_prompts import prompt_cases, select_prompts
+from pandora_dagster.research.recipe_calls import DOCUMENTS_OF_RECIPE
+from pandora_dagster.runtime.extractive.extractive_runtime import ROLES
 from pandora_dagster.runtime.token_counter import TokenCounter
 from pandora_dagster.tools.tool_registry import TOOL_NAMES, WRITING_TOOLS
 
@@ -57,7 +59,41 @@ BUDGETS = {
         for kind in ("context", "research", "tool_result", "prior_turn", "generic")
     },
     "compression/compress_page_doc": ("NERVES", 1000, 400, 500, 100, 0),
+    "browser/screenshot_reader": ("EYES", 4000, 500, 1500, 2000, 0),
     "compression/verify_meaning": ("MIND", 3000, 500, 1900, 600, 0),
+    "memory/fact_conflict": ("MIND", 2600, 500, 2000, 100, 0),
+    "memory/fact_expiry": ("REFLEX", 1200, 400, 700, 100, 0),
+    "memory/memory_query": ("REFLEX", 2500, 400, 2000, 100, 0),
+    "memory/forget_request": ("REFLEX", 2500, 400, 2000, 100, 0),
+    "tools/doc_search_query": ("REFLEX", 1600, 400, 1000, 200, 0),
+    "tools/argument_filler": ("MIND", 3400, 500, 2400, 500, 0),
+    "reflection/loop_detector": ("REFLEX", 1900, 400, 1400, 100, 0),
+    "reflection/failure_lesson": ("MIND", 6500, 600, 5000, 900, 0),
+    "research/strategy": ("MIND", 1900, 800, 700, 400, 0),
+    "research/query_writer": ("REFLEX", 1600, 700, 700, 200, 0),
+    "research/query_rewriter": ("REFLEX", 2300, 750, 1300, 250, 0),
+    "research/result_selector": ("MIND", 8500, 900, 6000, 1600, 0),
+    "research/claim_extractor": ("MIND", 8500, 1150, 6000, 1350, 0),
+    "research/claim_verifier": ("MIND", 5550, 850, 3500, 1200, 0),
+    "research/claim_merger": ("MIND", 9850, 950, 8000, 900, 0),
+    "research/stop_judge": ("MIND", 5600, 800, 4500, 300, 0),
+    "research/record_summary": ("MIND", 5000, 650, 4000, 350, 0),
+    "research/report_writer": ("VOICE", 5650, 750, 4000, 900, 0),
+    **{f"browser/{kind}_reader": ("MIND", 8500, 1150, 6000, 1350, 0) for kind in ("product", "list", "table", "article", "forum", "pdf")},
+    **{f"research/{kind}_extractor": ("MIND", 8500, 1150, 6000, 1350, 0) for kind in ("price", "spec", "review")},
+    **{f"research/{kind}_extractor": ("REFLEX", 8500, 1150, 6000, 1350, 0) for kind in ("availability", "date")},
+    "research/page_relevance": ("REFLEX", 1950, 550, 1200, 200, 0),
+    "research/source_credibility": ("MIND", 6000, 900, 3500, 1600, 0),
+    "research/vendor_selector": ("MIND", 6000, 900, 3500, 1600, 0),
+    "research/freshness_judge": ("REFLEX", 5100, 800, 4000, 300, 0),
+    "research/contradiction_finder": ("MIND", 4300, 800, 2500, 1000, 0),
+    "browser/page_type": ("REFLEX", 2900, 700, 2000, 200, 0),
+    "browser/zone_confidence": ("MIND", 4600, 700, 3500, 400, 0),
+    "browser/extraction_validator": ("MIND", 7200, 900, 6000, 300, 0),
+    "browser/pagination_finder": ("REFLEX", 3200, 600, 2400, 200, 0),
+    "browser/injection_screen": ("REFLEX", 6650, 750, 5000, 900, 0),
+    "browser/link_ranker": ("REFLEX", 5800, 900, 4000, 900, 0),
+    "browser/blocker_classifier": ("REFLEX", 3020, 720, 2000, 300, 0),
 }
 
 
@@ -75,7 +111,7 @@ def examples(shipped: RecipeLoader, name: str) -> list[Any]:
 
 def test_the_shipped_recipes_passes_every_check(shipped: RecipeLoader, counter: TokenCounter) -> None:
     """No fault in any recipe or prompt, the registry and the schema are fresh, and there is no notice to get used to."""
-    checked = check_all(shipped, TOOL_NAMES, counter, loadable_documents, WRITING_TOOLS)
+    checked = check_all(shipped, TOOL_NAMES, counter, loadable_documents, ROLES, WRITING_TOOLS)
     assert (checked.faults, checked.notices) == ((), ())
     assert checked.approvals == ("pipeline/phase4_coordinator_code: risk_level high: memory.create waits for the user's approval",)
 
@@ -202,6 +238,14 @@ def test_the_roles_are_those_of_the_architecture(shipped: RecipeLoader) -> None:
         "synthesizer",
         "validator",
         "summarizer",
+        "fact_conflict",
+        "fact_expiry",
+        "memory_query",
+        "forget_request",
+        "doc_search_query",
+        "argument_filler",
+        "loop_detector",
+        "failure_lesson",
         "compressor",
         "meaning_checker",
         "session_summarizer",
@@ -209,6 +253,8 @@ def test_the_roles_are_those_of_the_architecture(shipped: RecipeLoader) -> None:
         "conversation_summarizer",
         "fact_keeper",
         "profile_keeper",
+        "screenshot_reader",
+        *(name.partition("/")[2] for name in DOCUMENTS_OF_RECIPE),
     }
 
 

@@ -87,10 +87,10 @@ def test_fill_with_every_name_given_leaves_no_error(text: str) -> None:
 def test_io_schema_says_the_format(loader: RecipeLoader, put: Put, recipe: str, output_format: str, sentence: str) -> None:
     """Every format of 000 section 13.1 has its sentence."""
     put("recipes/pipeline/gate.yaml", recipe.replace("output_format: json", f"output_format: {output_format}"))
-    assert sentence in io_schema(loader.load("pipeline/gate").recipe)
+    assert sentence in io_schema(loader.load("pipeline/gate"))
 
 
 def test_io_schema_shows_the_shape(loader: RecipeLoader) -> None:
     """An output schema follows in short notation."""
-    shown = io_schema(loader.load("pipeline/gate").recipe)
+    shown = io_schema(loader.load("pipeline/gate"))
     assert shown.endswith('{\n"decision": "PROCEED"|"CLARIFY",\n"confidence": number\n}')

@@ -26,6 +26,7 @@ PACK = PromptPack(
     temperature=None,
     max_output_tokens=50,
     parts=(Part("policy", "policy", "Be exact.", 3), Part("role", "role", "You plan.", 3), Part("query", "query", "What next?", 4)),
+    answer_cue="Answer:",
 )
 
 

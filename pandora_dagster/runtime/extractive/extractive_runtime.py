@@ -7,11 +7,15 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.research.recipe_calls import READERS
 from pandora_dagster.runtime.extractive.output_budget import Draft, render_draft
+from pandora_dagster.runtime.extractive.research import page_judgements
+from pandora_dagster.runtime.extractive.roles import judging_roles, research_roles
 from pandora_dagster.runtime.extractive.roles.context_synthesis import gather
 from pandora_dagster.runtime.extractive.roles.conversation_summarizer import summarize_conversation
 from pandora_dagster.runtime.extractive.roles.header_retrieval import retrieve
 from pandora_dagster.runtime.extractive.roles.level_summarizers import build_digest, summarize_session
+from pandora_dagster.runtime.extractive.roles.picture_transcription import transcribe
 from pandora_dagster.runtime.extractive.roles.query_analyzer import analyse, reflect
 from pandora_dagster.runtime.extractive.roles.session_fact_extraction import keep_facts, keep_profile
 from pandora_dagster.runtime.extractive.roles.synthesizer import answer
@@ -41,6 +45,37 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "conversation_summarizer": summarize_conversation,
         "fact_keeper": keep_facts,
         "profile_keeper": keep_profile,
+        "fact_conflict": judging_roles.find_conflict,
+        "fact_expiry": judging_roles.find_expiry,
+        "memory_query": judging_roles.recall_entries,
+        "forget_request": judging_roles.choose_forgotten,
+        "doc_search_query": judging_roles.write_other_words,
+        "argument_filler": judging_roles.correct_arguments,
+        "loop_detector": judging_roles.judge_repetition,
+        "failure_lesson": judging_roles.propose_nothing,
+        "screenshot_reader": transcribe,
+        "strategy": research_roles.plan_research,
+        "query_writer": research_roles.write_queries,
+        "query_rewriter": research_roles.rewrite_queries,
+        "result_selector": research_roles.select_results,
+        "link_ranker": research_roles.rank_links,
+        "injection_screen": research_roles.screen_units,
+        **{recipe.partition("/")[2]: research_roles.extract_claims for recipe in READERS},
+        "page_relevance": page_judgements.judge_relevance,
+        "page_type": page_judgements.name_type,
+        "zone_confidence": page_judgements.keep_zones,
+        "extraction_validator": page_judgements.accept_reading,
+        "pagination_finder": page_judgements.find_next_page,
+        "source_credibility": research_roles.weigh_addresses,
+        "vendor_selector": research_roles.weigh_addresses,
+        "freshness_judge": research_roles.judge_freshness,
+        "contradiction_finder": research_roles.find_contradictions,
+        "claim_verifier": research_roles.verify_claims,
+        "claim_merger": research_roles.merge_claims,
+        "stop_judge": research_roles.judge_stop,
+        "blocker_classifier": research_roles.classify_blockers,
+        "record_summary": research_roles.summarize_record,
+        "report_writer": research_roles.write_report,
     }
 )
 """Recipe field `role` -> the function that answers it."""

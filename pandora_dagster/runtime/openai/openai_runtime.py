@@ -6,7 +6,6 @@ It is the `sglang` runtime without SGLang's own endpoints and request fields. Wh
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import Part, PromptPack
@@ -14,7 +13,7 @@ from pandora_dagster.contracts.ports.measurement import Metrics
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.errors import ModelError, ModelRejectedError
 from pandora_dagster.runtime.openai.server_features import RefusedFeatures
-from pandora_dagster.runtime.sglang.capability_probes import Probe, ServerProbes
+from pandora_dagster.runtime.sglang.capability_probes import Probe, ServerProbes, frame_text
 from pandora_dagster.runtime.sglang.completion_replies import Reply
 from pandora_dagster.runtime.sglang.completion_requests import Request
 from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad
@@ -23,23 +22,29 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
 from pandora_dagster.runtime.sglang.exchange import OnWords, exchange
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 
-_PROBE = PromptPack(
-    call_id="probe",
-    recipe="probe",
-    recipe_version="",
-    role="probe",
-    layer=ModelLayer.REFLEX,
-    mode="chat",
-    output_format=OutputFormat.JSON,
-    output_schema={"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False},
-    temperature=0.0,
-    max_output_tokens=64,
-    parts=(
-        Part("schema", "schema", 'Answer with one JSON object only. Its shape: {"ok": boolean}', 18),
-        Part("query", "query", "Is this a request?", 6),
-    ),
-)
+_PROBE_SHAPE = '{"ok": boolean}'
 _ABSENT = "absent"
+
+
+def _probe_pack(layer: ModelLayer) -> PromptPack:
+    """A small call with an output schema."""
+    return PromptPack(
+        call_id="probe",
+        recipe="probe",
+        recipe_version="",
+        role="probe",
+        layer=layer,
+        mode="chat",
+        output_format=OutputFormat.JSON,
+        output_schema={"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False},
+        temperature=0.0,
+        max_output_tokens=64,
+        parts=(
+            Part("schema", "schema", f"{frame_text('json_answer')} {frame_text('answer_shape').replace('{{shape}}', _PROBE_SHAPE)}", 18),
+            Part("query", "query", frame_text("probe_query"), 6),
+        ),
+        answer_cue=frame_text("answer_cue"),
+    )
 
 
 class OpenAIRuntime(SglangRuntime):
@@ -75,7 +80,7 @@ class OpenAIRuntime(SglangRuntime):
 
     async def _probe_server(self, endpoints: tuple[Endpoint, ...], timeout_s: float) -> ServerProbes:
         endpoint, layers = endpoints[0], tuple(served.layer for served in endpoints)
-        pack = replace(_PROBE, layer=endpoint.layer)
+        pack = _probe_pack(endpoint.layer)
         try:
             whole = await self._send(pack, endpoint, timeout_s=timeout_s, on_words=None)
             started_at = time.perf_counter()

@@ -23,7 +23,7 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
 _POLL_INTERVAL_S = 0.5
 _MAX_POLL_BACKOFF = 16
 """Longest interval of polls in units of `_POLL_INTERVAL_S`: a poll costs a server 20 ms of processor time, so the interval doubles while
-the number of slots stays the same."""
+nothing suggests that the server takes more calls, and the number of slots stays the same."""
 
 
 class NullMeters:
@@ -143,7 +143,7 @@ class Admission:
             await asyncio.sleep(_POLL_INTERVAL_S * backoff)
             if not queue.length:
                 return
-            backoff = min(2 * backoff, _MAX_POLL_BACKOFF) if queue.capacity == last_capacity else 1
+            backoff = min(2 * backoff, _MAX_POLL_BACKOFF) if queue.is_settled and queue.capacity == last_capacity else 1
             last_capacity = queue.capacity
             for address in queue.addresses:
                 if not address.breaker.is_open and (load := await self.read_load(replace(endpoint, server=address.server))):

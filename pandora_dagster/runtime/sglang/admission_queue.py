@@ -93,6 +93,11 @@ class AdmissionQueue:
         return sum(address.concurrency.capacity for address in self.addresses)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether the limits of all addresses are settled."""
+        return all(address.concurrency.is_settled for address in self.addresses)
+
+    @property
     def is_full(self) -> bool:
         """Whether all slots for batch calls are in use."""
         return all(address.free_slots(Priority.BATCH) <= 0 for address in self.addresses)

@@ -7,7 +7,7 @@ where the server was not started with --enable-strict-thinking; cached tokens ar
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import cast
 
@@ -20,13 +20,13 @@ from pandora_dagster.runtime.sglang.completion_replies import Completion, WireUs
 from pandora_dagster.runtime.sglang.connections import Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
 from pandora_dagster.runtime.sglang.model_errors import timeout_error
+from pandora_dagster.shipped import shipped_folder
 
 _CALLS = 5
 """Small calls to a server: the first one fills its prefix cache, the latency is the median of the others."""
 _SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False}
-_SHARED_PREFIX = "You check whether a request can be met, and answer in JSON as the schema says, without any further word. " * 8
-"""About 170 tokens: more than one page of any prefix cache."""
-_QUESTION = "Is this a request?"
+_REPETITIONS = 8
+"""Repetitions of the instruction in a small call: about 170 tokens, more than one page of any prefix cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,13 @@ async def _probe_server(endpoints: tuple[Endpoint, ...], connections: Connection
 
 @dataclass(frozen=True, slots=True)
 class _ProbedServer:
-    """One server with the connections to it."""
+    """One server with the connections to it, and the texts of small calls."""
 
     endpoint: Endpoint
     connections: Connections
+    instruction: str = field(default_factory=lambda: " ".join([frame_text("probe_instruction")] * _REPETITIONS))
+    query: str = field(default_factory=lambda: frame_text("probe_query"))
+    answer_cue: str = field(default_factory=lambda: frame_text("answer_cue"))
 
     async def get(self, url: str) -> bytes:
         return await self.connections.fetch(self.endpoint, url)
@@ -100,11 +103,16 @@ class _ProbedServer:
         return await self.connections.fetch(self.endpoint, self.endpoint.server.base_url + path, body)
 
 
+def frame_text(name: str) -> str:
+    """The text of a file in the shipped `prompts/frames/`."""
+    return (shipped_folder() / "prompts" / "frames" / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
 async def _probe_template(probed: _ProbedServer) -> Sequence[Probe]:
     """Whether messages can be rendered as `chat` in the runtime file says."""
     server = probed.endpoint.server
     try:
-        await probed.post("/tokenize", {"model": server.model, "messages": [{"role": "user", "content": _QUESTION}]})
+        await probed.post("/tokenize", {"model": server.model, "messages": [{"role": "user", "content": probed.query}]})
     except ModelRejectedError as refusal:
         is_template_missing = "template" in str(refusal).lower()
         if not (is_template_missing and server.chat):
@@ -127,11 +135,11 @@ async def _make_small_call(probed: _ProbedServer) -> _CallOutcome:
     body: dict[str, object] = {"model": server.model, "max_tokens": 32, "temperature": 0.0, "response_format": response_format}
     if server.chat:
         body |= {
-            "messages": [{"role": "system", "content": _SHARED_PREFIX}, {"role": "user", "content": _QUESTION}],
+            "messages": [{"role": "system", "content": probed.instruction}, {"role": "user", "content": probed.query}],
             "chat_template_kwargs": {"enable_thinking": False},
         }
     else:
-        body |= {"prompt": f"{_SHARED_PREFIX}\n\n{_QUESTION}\n\nAnswer:\n"}
+        body |= {"prompt": f"{probed.instruction}\n\n{probed.query}\n\n{probed.answer_cue}\n"}
     started_at = time.perf_counter()
     response = await probed.post("/chat/completions" if server.chat else "/completions", body)
     latency_ms = (time.perf_counter() - started_at) * 1_000

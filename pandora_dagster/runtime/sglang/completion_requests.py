@@ -15,8 +15,6 @@ from pandora_dagster.runtime.sglang.grammar_schema import schema_for_grammar
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionContentPartParam, ChatCompletionMessageParam
 
-_ANSWER_CUE = "Answer:\n"
-"""End of a plain-text prompt: a base model continues its text, and without the cue it would write another document or query."""
 _STOP_STRINGS = ("\n<document", "\n<query>", "\n<variables>", "\n<feedback>")
 """Opening tags of the prompt's blocks, with which a base model continues after its answer; quoted text contains none of them."""
 
@@ -31,6 +29,7 @@ class Request:
     user: str
     fields: Mapping[str, object]
     images: tuple[ImagePart, ...] = ()
+    answer_cue: str = ""
 
     @property
     def rid(self) -> str:
@@ -52,7 +51,7 @@ class Request:
     @property
     def prompt(self) -> str:
         """The plain text for a model without a chat template (decision 26); it ends where the answer begins."""
-        return "\n\n".join(text for text in (self.system, self.user, _ANSWER_CUE) if text)
+        return "\n\n".join(text for text in (self.system, self.user, self.answer_cue and f"{self.answer_cue}\n") if text)
 
 
 def completion_request(
@@ -79,6 +78,7 @@ def completion_request(
             **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
         },
         images=pack.images,
+        answer_cue=pack.answer_cue,
     )
 
 

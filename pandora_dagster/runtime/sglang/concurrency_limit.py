@@ -1,10 +1,12 @@
 """How many concurrent calls one server address gets, learned from its refusals and from the length of its own queue. Pure.
 
 The limit starts at 16 and grows by one with every answer that comes while all slots are in use, until the server is saturated: it refuses
-a call, or its own queue is long enough that it is never idle (one waiting request for eight running ones). From then on the limit grows by
-one for as many answers as there are slots. A poll of the server's load bounds the growth until the next poll: twice the slots before
-saturation, an eighth more after it, none while the queue is long enough. Where the queue is over twice as long, the limit shrinks by the
-excess. Example: limit 64, load 20 running and 44 queued: 2 should wait, so the limit falls to 64 - (44 - 2) = 22.
+a call, or its persistent queue is long enough that it is never idle (one waiting request for eight running ones). The persistent queue is
+the shortest that the last three polls saw: requests also wait for a moment while the server reads the prompts of others, or compiles a
+kernel, and that queue empties by itself. After saturation the limit grows by one for as many answers as there are slots. A poll bounds the
+growth until the next poll: twice the slots before saturation, an eighth more after it, none while the queue is long enough. Where the
+persistent queue is over twice as long, the limit shrinks by the excess. Example: limit 64, load 20 running, never fewer than 44 queued: 2
+should wait, so the limit falls to 64 - (44 - 2) = 22.
 """
 
 import re
@@ -19,6 +21,8 @@ _MIN_ARRIVED_SHARE = 0.5
 """Share of our calls that the server must have received, running or queued, before a short queue means that it could take more."""
 _RUNNING_PER_QUEUED = 8
 """One request waits for so many running ones: when one ends the server starts the next at once, and a live turn has few before it."""
+_QUEUE_POLLS = 3
+"""Polls in a row whose shortest queue persists."""
 _GROWTH_DIVISOR, _RESERVE_DIVISOR = 8, 8
 """Fractions of the slots: the growth until the next poll after saturation, and the slots beyond them for interactive calls."""
 
@@ -46,7 +50,11 @@ class ConcurrencyLimit:
     """Upper bound of `limit` until the load is read again; a server that does not report its queue keeps the initial one."""
     limit: float
     saturation_seen: bool = False
-    """Whether the server refused a call, or had a queue that was long enough."""
+    """Whether the server refused a call, or had a persistent queue that was long enough."""
+    queue_lengths: tuple[int, ...] = ()
+    """The server's queue at the last polls since the limit shrank, oldest first; at most `_QUEUE_POLLS`."""
+    is_queue_too_long: bool = False
+    """Whether the last poll saw a queue that shrinks the limit if it persists."""
     newest_call_at_refusal: int = 0
     """Number of the newest call at the last reduction by a refusal; refusals of calls up to it belong to the same overload."""
     accepted_calls: int = 0
@@ -63,6 +71,11 @@ class ConcurrencyLimit:
         return int(self.limit)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether the next poll can change little: the server was saturated or has all the slots it may get, and its queue is short."""
+        return (self.saturation_seen or self.capacity >= self.max_limit) and not self.is_queue_too_long
+
+    @property
     def reserve(self) -> int:
         """Slots beyond the limit for interactive calls, so that none of them waits for batch calls to end."""
         return min(self.max_limit - self.capacity, max(1, self.capacity // _RESERVE_DIVISOR))
@@ -76,17 +89,29 @@ class ConcurrencyLimit:
     def after_load(self, load: ServerLoad, in_use: int) -> "ConcurrencyLimit":
         """The next limit after the load was read while `in_use` of our calls were under way.
 
-        It falls by the requests queued beyond the target. It does not grow where most of our calls have not reached the server, because
+        It falls by the persistent queue beyond the target. It does not grow where most of our calls have not reached the server, because
         they are still being sent or their answers read: more calls would not bring it more work.
         """
-        if load.queued > 2 * load.target_queue_length:
-            limit = min(self.limit, max(1.0, in_use - (load.queued - load.target_queue_length)))
-            return replace(self, limit=limit, limit_until_next_poll=int(limit), saturation_seen=True)
-        is_queue_long = load.queued >= load.target_queue_length
-        if is_queue_long or load.running + load.queued < in_use * _MIN_ARRIVED_SHARE:
-            return replace(self, limit_until_next_poll=self.capacity, saturation_seen=self.saturation_seen or is_queue_long)
-        growth = max(1, self.capacity // _GROWTH_DIVISOR) if self.saturation_seen else self.capacity
-        return replace(self, limit_until_next_poll=min(self.max_limit, self.capacity + growth))
+        target = load.target_queue_length
+        polled = replace(
+            self,
+            queue_lengths=(*self.queue_lengths, load.queued)[-_QUEUE_POLLS:],
+            is_queue_too_long=load.queued > 2 * target,
+        )
+        persistent = polled._persistent_queue
+        if persistent > 2 * target:
+            limit = min(self.limit, max(1.0, in_use - (persistent - target)))
+            return replace(polled, limit=limit, limit_until_next_poll=int(limit), saturation_seen=True, queue_lengths=())
+        saturated = self.saturation_seen or persistent >= target
+        if load.queued >= target or load.running + load.queued < in_use * _MIN_ARRIVED_SHARE:
+            return replace(polled, limit_until_next_poll=self.capacity, saturation_seen=saturated)
+        growth = max(1, self.capacity // _GROWTH_DIVISOR) if saturated else self.capacity
+        return replace(polled, limit_until_next_poll=min(self.max_limit, self.capacity + growth), saturation_seen=saturated)
+
+    @property
+    def _persistent_queue(self) -> int:
+        """The shortest queue of the last polls; 0 while there were too few of them."""
+        return min(self.queue_lengths) if len(self.queue_lengths) == _QUEUE_POLLS else 0
 
     def after_refusal(self, call_number: int, newest_call: int, in_use: int) -> "ConcurrencyLimit":
         """The next limit after a full server refused `call_number`, one of the `in_use` calls under way; `newest_call`: the last number."""

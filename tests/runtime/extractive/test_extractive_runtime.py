@@ -1,14 +1,16 @@
 """The runtime as a ModelRuntime: its name, its records, its refusal, its time."""
 
 import asyncio
-import time
 
 import pytest
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.phases.flow.phase_table import TOOL_RECIPES
+from pandora_dagster.research.recipe_calls import DOCUMENTS_OF_RECIPE
 from pandora_dagster.runtime.extractive.extractive_runtime import ROLES, ExtractiveRuntime
+from tests.processor_time import in_units_of_work
 from tests.runtime.extractive.packs import TOOLS, context, make_pack, section2, source
 
 DOCUMENTS = {
@@ -71,7 +73,7 @@ def test_a_huge_query_never_makes_a_huge_answer(runtime: ExtractiveRuntime, role
 
 
 def test_reads_a_full_input_quickly(runtime: ExtractiveRuntime) -> None:
-    """5,500 tokens of section 4 are answered in well under a tenth of a second even on a busy machine."""
+    """5,500 tokens of section 4 are answered in well under a tenth of a second, in units of work that a busy machine does as slowly."""
     rows = "\n\n".join(
         f"Shelf {n} holds {n * 7} jars of plum jam from farm F{n:03d}, delivered on 2025-03-{n % 28 + 1:02d}." for n in range(170)
     )
@@ -82,17 +84,30 @@ def test_reads_a_full_input_quickly(runtime: ExtractiveRuntime) -> None:
         {"context.md": context("q", s4=f"{rows}\n\n{listed}")},
         sources=[source("1", 1)],
     )
-    took: list[float] = []
-    for _ in range(5):
-        began = time.process_time()
-        answer = asyncio.run(runtime.complete(pack, timeout_s=10))
-        took.append(time.process_time() - began)
-    assert min(took) < 0.1
-    assert answer.text.startswith("Shelf 77 holds 539 jars") and "\n" not in answer.text
+    answers = []
+    units = in_units_of_work(lambda: answers.append(asyncio.run(runtime.complete(pack, timeout_s=10))))
+    assert units < 66, units
+    assert answers[-1].text.startswith("Shelf 77 holds 539 jars") and "\n" not in answers[-1].text
 
 
 def test_shipped_roles_are_the_documented_ones() -> None:
     """The table of roles is the list in docs/reference/call-documents.md."""
     chat = ["query_analyzer", "reflection", "retrieval", "context_synthesis", "planner", "executor", "coordinator"]
+    research = [name.partition("/")[2] for name in DOCUMENTS_OF_RECIPE]
     kept = ["session_summarizer", "digest_builder", "conversation_summarizer", "fact_keeper", "profile_keeper"]
-    assert list(ROLES) == [*chat, "synthesizer", "validator", "summarizer", "compressor", "meaning_checker", *kept]
+    judging = [recipe.name.partition("/")[2] for recipe in TOOL_RECIPES]
+    assert sorted(ROLES) == sorted(
+        [
+            *chat,
+            "synthesizer",
+            "validator",
+            "summarizer",
+            "compressor",
+            "meaning_checker",
+            *kept,
+            *judging,
+            *research,
+            "screenshot_reader",
+            "failure_lesson",
+        ]
+    )

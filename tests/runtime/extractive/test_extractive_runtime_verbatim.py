@@ -16,6 +16,9 @@ from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.phase_outputs import Intent, QueryType
 from pandora_dagster.contracts.user.conversations import ConversationDigest
 from pandora_dagster.contracts.user.user_memory import FactCategory
+from pandora_dagster.contracts.web.prompt_lines import write_line, write_lines
+from pandora_dagster.contracts.web.research_decisions import ClaimLabel, HoldsFor, LookedFor, ReadingDecision
+from pandora_dagster.contracts.web.research_lines import ClaimLine, HitLine, LinkLine, PageLine, SourceLine, UnitLine, ZoneLine
 from pandora_dagster.language.no_result_phrases import NO_RESULT
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.extractive_runtime import ROLES, ExtractiveRuntime
@@ -31,7 +34,17 @@ REFUSAL_REASONS = (
 )
 """The words of a refused statement, which `judge_claims` says around its own and those of the source."""
 FIELD_WORDS = ("high", "medium", "low", "full", "partial", "refresh", "none")
-FIXED_TEXTS = (*TEMPLATES.values(), *NO_RESULT.values(), *FIELD_WORDS, *get_args(Intent), *get_args(QueryType))
+FIXED_TEXTS = (
+    *TEMPLATES.values(),
+    *NO_RESULT.values(),
+    *FIELD_WORDS,
+    *get_args(Intent),
+    *get_args(QueryType),
+    *get_args(HoldsFor),
+    *get_args(ClaimLabel),
+    *get_args(ReadingDecision),
+    *get_args(LookedFor),
+)
 FIXED = {w for text in FIXED_TEXTS for w in WORD.findall(text.lower())}
 FIXED |= {
     w
@@ -81,6 +94,25 @@ def said(text: str) -> set[str]:
     return {w for w in WORD.findall(text.lower()) if not w.isdigit()}
 
 
+def _research_documents(found: str, more: str) -> dict[str, str]:
+    """The documents of research, with these texts wherever a page or a search result has its own."""
+    page = PageLine(
+        number=1, url="http://lamp.test/lamp", title=found, page_type="product", language="en", price="41.00", date="2026-01-04"
+    )
+    claim = ClaimLine(number=1, need=1, value=more, quote=f"{found} {more}", title=found, url=page.url, page_type="product", worth=0.5)
+    return {
+        "page": write_line(page),
+        "pages": write_line(page.model_copy(update={"page_type": "login"})),
+        "sources": write_line(SourceLine(host="lamp.test", title=more, read=True)),
+        "hits": write_line(HitLine(number=1, url=page.url, title=found, snippet=more)),
+        "waiting": write_line(HitLine(number=1, url=page.url, title=more)),
+        "zones": write_line(ZoneLine(number=1, kind="main_text", text=found)),
+        "links": write_line(LinkLine(number=1, url="http://lamp.test/red")),
+        "units": write_lines(UnitLine(number=n, text=text, under=found) for n, text in enumerate((found, more, f"{found}: $41.00"), 1)),
+        "claims": write_lines([claim, claim.model_copy(update={"number": 2, "url": "http://other.test/", "value": found})]),
+    }
+
+
 @pytest.mark.parametrize("role", list(ROLES))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=TEXTS, found=TEXTS, more=TEXTS)
@@ -104,6 +136,7 @@ def test_each_word_stands_in_the_pack_or_a_template(runtime: ExtractiveRuntime, 
         ).model_dump_json(),
         "turns": "\n\n".join(e.text for e in (Exchange(2, "2025-05-01", found, more), Exchange(3, "2025-05-02", query, found))),
         "text_to_compress": found + "\n" + more * 20,
+        **_research_documents(found, more),
     }
     pack = make_pack(role, query, documents, sources=[source("1", 3)], limit=400)
     answer = asyncio.run(runtime.complete(pack, timeout_s=1))

@@ -78,15 +78,32 @@ def test_it_finds_what_a_server_takes(takes: int, others: int) -> None:
 
 
 def test_a_server_that_takes_fewer_later_gets_fewer() -> None:
-    """The cache of a server fills up: what it can no longer work on at once is taken back within one look, and given again bit by bit."""
+    """The cache of a server fills up: what it can no longer work on at once is taken back after three polls, and given again bit by bit."""
     known = ConcurrencyLimit(256, 64, 64.0, saturation_seen=True)
-    known = known.after_load(ServerLoad(20, 44), 64)
+    for _ in range(3):
+        assert known.capacity == 64
+        known = known.after_load(ServerLoad(20, 44), 64)
+        assert not known.is_settled
     assert 20 <= known.capacity <= 24
     for _ in range(12):
         known = known.after_load(ServerLoad(known.capacity, 0), known.capacity)
         for _ in range(known.capacity):
             known = known.after_answer(known.capacity)
     assert known.capacity > 28
+
+
+def test_a_queue_that_empties_by_itself_is_no_saturation() -> None:
+    """A server on a GPU compiles a kernel, then reads many prompts at once: for a moment most of the calls wait in its queue. It takes 64,
+    and gets them within a few polls."""
+    known = ConcurrencyLimit.initial(None)
+    for load in (ServerLoad(4, 12), ServerLoad(8, 8)):
+        known = known.after_load(load, 16)
+        assert known.capacity == 16 and not known.saturation_seen and not known.is_settled
+    for _ in range(3):
+        known = known.after_load(ServerLoad(known.capacity, 0), known.capacity)
+        for _ in range(known.capacity):
+            known = known.after_answer(known.capacity)
+    assert known.capacity >= 64
 
 
 PAGE = b"""\

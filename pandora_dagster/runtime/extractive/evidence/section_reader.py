@@ -10,22 +10,25 @@ from pandora_dagster.documents.citations import REFERENCES_TITLE
 from pandora_dagster.documents.delimited_blocks import block_body, fenced_spans
 from pandora_dagster.documents.meta import subsections
 from pandora_dagster.language.detection import short_text_language
+from pandora_dagster.phases.gather.memory_source import EARLIER_SUFFIX
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, json_value, split_at_heads
 from pandora_dagster.runtime.extractive.evidence.questions import Question
-from pandora_dagster.runtime.extractive.evidence.quotes import read_quote, split_quotes
+from pandora_dagster.runtime.extractive.evidence.quotes import OUTDATED_MARK, read_quote, split_quotes
 from pandora_dagster.runtime.extractive.evidence.source_passages import Passage, PassageReader, table_cells
 from pandora_dagster.runtime.extractive.evidence.tool_results import ToolResult
 from pandora_dagster.runtime.extractive.queries.content_words import content_keys
 
 _META_BLOCK = re.compile(r"^```yaml\n_meta:\n(?:(?!```)[^\n]*\n)*+```[ \t]*$", re.MULTILINE)
 _SKIPPED_PARTS = frozenset((REFERENCES_TITLE, "Context Assessment"))
+_DATED_VALUE = re.compile(r"(.*) \((\d{4}-\d{2}-\d{2})\)", re.DOTALL)
 _RESEARCH_FIGURES = re.compile(r"^\*\*(?:Topic|Quality Score|Age|Expires|Expired|Top Results):\*\*.*$", re.MULTILINE)
 _SUMMARY = re.compile(r"^\*\*Summary:\*\* ")
 _TABLE_RULE = re.compile(r"^\|[\s|:-]+\|?$")
 _TURN_CELL = re.compile(r"^(\d{1,9})(?: \[\d{1,4}\]| \(unlinked\))?$")
 _QUOTED_TURN = re.compile(r"^\[(\d{1,4})\] Turn (\d+) \(([^)]*)\):\n", re.MULTILINE)
-_RESULT_FRAMES = re.compile(r"^\*\*(?:Status|Arguments|File):\*\*.*$", re.MULTILINE)
+_RESULT_FRAMES = re.compile(r"^\*\*(?:Status|Arguments|File|Outcome|Searched|Page|Notice):\*\*.*$", re.MULTILINE)
+_CITED_ITEM = re.compile(r"- .*(\[\d{1,4}\])$")
 _FAILED_STATUS = re.compile(r"\*\*Status:\*\* error\b")
 _BUNDLED_HEAD = re.compile(r"^## (\d+)\. [^\n]+\n\n\Z", re.MULTILINE)
 _TURN_ID = re.compile(r"turn_0*(\d{1,9})")
@@ -56,6 +59,12 @@ class SectionReader:
                 label = self._labels.of(text.split("\n", 1)[0]) or next((s.label for s in self._labels.sources), None)
                 passages += self._result_passages(_RESULT_FRAMES.sub("", text).strip(), label)
         return passages
+
+    def research(self, body: str) -> list[Passage]:
+        """The claims that research found, each under its page: they answer the question that the tool was asked."""
+        texts = [text for title, text in _parts(body).items() if title.endswith(": internet.research") and not _FAILED_STATUS.match(text)]
+        cited = [line for text in texts for line in text.split("\n") if self._item_label(line)]
+        return [p for line in cited for p in self._result_passages(line, None)]
 
     def raw(self, bundle: str, reported: Sequence[ToolResult]) -> list[Passage]:
         """`toolresults.md`: the results that section 4 calls a success, each under the source that it can be cited by."""
@@ -96,11 +105,18 @@ class SectionReader:
                 for fact in (part for cell in cells[2:] if cell for part in split_quotes(cell)):
                     yield from self._fact(fact.strip(), base)
             elif header[:2] == ["Preference", "Value"] and len(row) > 1:
-                yield self._reader.line(f"{cells[0]}: {cells[1]}", base, above=_NAME_BREAK.sub(" ", cells[0]))
+                yield self._preference(cells[0], cells[1], base)
             elif header[:1] == ["Claim"]:
                 yield self._reader.line(cells[0], base)
             else:
                 yield self._reader.line(", ".join(f"{h}: {c}" for h, c in zip(header, cells, strict=False) if c), base)
+
+    def _preference(self, key: str, value: str, base: Passage) -> Passage:
+        """A stored value; an earlier one has its day, as no longer current."""
+        name = key.removesuffix(EARLIER_SUFFIX)
+        if name != key and (dated := _DATED_VALUE.fullmatch(value)):
+            value, base = dated[1], replace(base, date=f"{dated[2]}{OUTDATED_MARK}")
+        return self._reader.line(f"{name}: {value}", base, above=_NAME_BREAK.sub(" ", name))
 
     def _fact(self, text: str, base: Passage) -> Iterator[Passage]:
         read = read_quote(text)
@@ -147,16 +163,26 @@ class SectionReader:
         """A result's text: earlier turns that it quotes, else its units."""
         quoted_turns = split_at_heads(_QUOTED_TURN.finditer(text), text)
         if not quoted_turns and text:
-            yield from self._reader.units(text, Passage("", label, (), source=f"label {label}"))
+            for own, lines in groupby(text.split("\n"), key=self._item_label):
+                cited = own or label
+                shown = "\n".join(line.removeprefix("- ") if own else line for line in lines)
+                yield from self._reader.units(shown, Passage("", cited, (), source=f"label {cited}"))
         for head, body in quoted_turns:
             turn = int(head[2])
             yield from self._reader.turn(body.strip(), turn=turn, label=self._labels.turn(turn) or head[1], date=head[3])
+
+    def _item_label(self, line: str) -> str | None:
+        """The label at the end of an item of a list, which names where the item is from."""
+        found = _CITED_ITEM.match(line)
+        return self._labels.of(found[1]) if found else None
 
     def _raw_passages(self, raw: str, reported: ToolResult) -> Iterator[Passage]:
         value, only_label = json_value(raw), reported.only
         if value is None:
             yield from self._result_passages(raw, only_label) if only_label else ()
             return
+        if "claims" in as_mapping(value):
+            return  # research: section 4 has its claims, each with its own page
         for item in as_list(value) or [value]:
             record = as_mapping(item)
             turn = _TURN_ID.fullmatch(str(record.get("turn_id", "")))

@@ -62,6 +62,8 @@ _WORD_OF_ASKING = re.compile(
     r"|\b(?:meine|unsere|deine|welche|seine|ihre)n? (?:\w+ )?fragen?\b",
     re.I,
 )
+_PRESENT = re.compile(r"\b(?:still|now|currently|today|at the moment|noch|jetzt|derzeit|aktuell|heute|encore|maintenant)\b", re.I)
+_FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|we|us|our|ours|ich|mir|mich|meine?[nrsm]?|wir|uns|unsere?[nrsm]?)\b", re.I)
 _TOPIC = re.compile(r"\b(?:about|regarding|concerning|über)\s+\w", re.I)
 _QUESTION_OF_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b[^.?!\n]{0,160}?\b(?:my|i)\b", re.I)
 _PREFERENCE_WORD = re.compile(r"\b(?:preferences?|favou?rites?|prefer(?:red)?|budget)\b|\bdo i (?:like|prefer|love|hate)\b", re.I)
@@ -132,6 +134,16 @@ def asks_preference(text: str) -> bool:
 def asks_past(text: str) -> bool:
     """The query looks back at earlier turns or at something of the user's own."""
     return bool(_LOOK_BACK.search(text) or _QUESTION_OF_OWN.search(text))
+
+
+def asks_present(text: str) -> bool:
+    """The query asks how things are now."""
+    return bool(_PRESENT.search(text))
+
+
+def speaks_of_self(text: str) -> bool:
+    """The query has a word for the user, or for those the user is one of."""
+    return bool(_FIRST_PERSON.search(text))
 
 
 def asks_advice(text: str) -> bool:

@@ -5,6 +5,7 @@ import re
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.phase_outputs import ContentReference, QueryAnalysis, ReferenceResolution, Reflection
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.language.quantities import quantities
 from pandora_dagster.language.sentences import sentences
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.header_lines import TurnHeader, read_reference, read_summaries
@@ -142,12 +143,20 @@ def _resolve_ordinal(query: str, turns: list[TurnHeader]) -> tuple[TurnHeader, s
 
 
 def _title(turn: TurnHeader, query: str) -> str:
-    """The thing a summary is about, verbatim: an id, a quoted title or a name of it, else a topic, else its first sentence."""
-    for shape in (IDENTIFIER, QUOTED, NAME):
-        for m in shape.finditer(turn.text):
-            value = next((g for g in m.groups() if g), m.group(0))
-            if value not in query and not _DAY.fullmatch(value):
-                return value
+    """The thing a summary is about, verbatim: a name that the query says in part, an id, a quoted title or a name of it, else a topic, else
+    its first sentence. A measure (`16GB`) is no thing."""
+    asked = frozenset(_asked_stems(query))
+    measures = {(q.start, q.end) for q in quantities(turn.text) if q.unit}
+    found = [
+        next((g for g in m.groups() if g), m[0])
+        for shape in (IDENTIFIER, QUOTED, NAME)
+        for m in shape.finditer(turn.text)
+        if m.span() not in measures and not _DAY.fullmatch(m[0])
+    ]
+    things = [value for value in found if value not in query]
+    said_in_part = [value for value in things if asked.intersection(terms(value))]
+    if things:
+        return (said_in_part or things)[0]
     whole = sentences(turn.text)[:1]
     return whole[0] if whole and len(whole[0].split()) <= 20 else next(iter(turn.topics), str(turn.turn))
 

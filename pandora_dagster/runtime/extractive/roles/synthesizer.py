@@ -26,7 +26,7 @@ from pandora_dagster.runtime.extractive.queries.entities import identifiers
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_advice, is_greeting, states_preference
 from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
 from pandora_dagster.runtime.extractive.queries.user_statements import acknowledge, extract_facts
-from pandora_dagster.runtime.extractive.roles.tool_arguments import read_statement
+from pandora_dagster.runtime.extractive.roles.tool_arguments import RESEARCH, read_statement
 
 _MAX_ANSWER_WORDS = 100
 _MAX_PASSAGES = 6
@@ -79,6 +79,8 @@ def _choose_passages(pack: PromptPack, asked: Question, context: ContextDocument
     """
     is_anaphoric = bool(find_pointer(pack.query)) or asks_advice(pack.query)
     reader = SectionReader(labels, asked, whole_code=pack.mode == "code")
+    if any(result.tool == RESEARCH for result in read_results(context.body(4))):  # its claims answer, or nothing that is known does
+        return limit_words(_citable_passages(reader.research(context.body(4)), labels)[:_MAX_PASSAGES], _MAX_ANSWER_WORDS)
     gathered = _citable_passages(reader.gathered(context.body(2)), labels)
     found = _tool_passages(pack, context, reader, labels) if read_results(context.body(4)) or not gathered else []
     if pack.mode == "code":
@@ -89,9 +91,15 @@ def _choose_passages(pack: PromptPack, asked: Question, context: ContextDocument
         quoted = {p.text for p in gathered}
         chosen = [*gathered, *(p for p in _rank(found, asked) if " ".join(p.text.split()) not in quoted)]
     else:
-        chosen = _rank([*gathered, *found], asked)
+        chosen = _claims_first(_rank([*gathered, *found], asked), asked, labels)
     chosen = chosen or [p for p in informative_passages(gathered, asked) if p.is_page or is_anaphoric]
     return limit_words(chosen[:_MAX_PASSAGES], _MAX_ANSWER_WORDS)
+
+
+def _claims_first(passages: Sequence[Passage], asked: Question, labels: Labels) -> list[Passage]:
+    """Claims of cached research that have a value of the asked kind precede the pages that they are from."""
+    researched = {source.label for source in labels.sources if source.path.startswith("research_cache/")}
+    return sorted(passages, key=lambda p: not (p.label in researched and asked.is_value(p.text)))
 
 
 def _rank(passages: Sequence[Passage], asked: Question) -> list[Passage]:

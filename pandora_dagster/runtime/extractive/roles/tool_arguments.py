@@ -19,6 +19,7 @@ _MY_THING_IS = re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are) (.+)$", re.IGNORECAS
 _PLAIN_WORD = re.compile(r"(?<![^\W_])[a-z][a-z0-9]*(?![^\W_])")
 _CONDITION = re.compile(r"\b(?:if|when|unless|because|since|while|until|although|though|but|or|so|then|except)\b", re.IGNORECASE)
 _FEELING_VERBS = frozenset(("prefer", "like", "love", "hate", "dislike"))
+RESEARCH = "internet.research"
 _MAX_KEY_WORDS = 4
 _MAX_STATEMENTS = 4
 """More are kept as one: each takes a call of a tool, of which a turn makes few."""
@@ -87,15 +88,18 @@ def _make_key(said: str) -> str:
 
 def fill_arguments(tool: OfferedTool, query: str, *, most: int) -> dict[str, Any]:
     """Arguments for `tool` from the user's words, as far as it has fields of these names: key, value and kind of a statement where it
-    writes, else a search text of at most `most` characters."""
+    takes a value, else a search text of at most `most` characters."""
     properties = as_mapping(tool.parameters.get("properties"))
-    if tool.writes:
+    if "value" in properties:
         statement = read_statement(query)
         filled = {"key": statement.key, "value": statement.value, "kind": statement.about}
     else:
-        max_characters = int(as_number(as_mapping(properties.get("query")).get("maxLength")) or most)
-        filled = {"query": _shorten_query(query, min(most, max_characters))}
+        filled = {name: _shorten_query(query, min(most, _max_characters(properties, name) or most)) for name in ("query", "question")}
     return {name: value for name, value in filled.items() if name in properties}
+
+
+def _max_characters(properties: Mapping[str, Any], name: str) -> int:
+    return int(as_number(as_mapping(properties.get(name)).get("maxLength")) or 0)
 
 
 def _shorten_query(query: str, most: int) -> str:

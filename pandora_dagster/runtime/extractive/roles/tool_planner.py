@@ -12,21 +12,31 @@ from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.phase_outputs import ExecutorStep, PlannedTask, TaskPlan, ToolCall
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.citations import source_references
+from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
-from pandora_dagster.runtime.extractive.evidence.header_lines import json_object
+from pandora_dagster.runtime.extractive.evidence.header_lines import as_mapping, json_object
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
 from pandora_dagster.runtime.extractive.evidence.questions import read_question
 from pandora_dagster.runtime.extractive.evidence.section_reader import SectionReader
 from pandora_dagster.runtime.extractive.evidence.tool_results import read_results
 from pandora_dagster.runtime.extractive.output_budget import Draft, render_draft
 from pandora_dagster.runtime.extractive.queries.content_words import content_words
-from pandora_dagster.runtime.extractive.queries.query_intent import asks_advice, asks_preference, is_greeting, states_preference
+from pandora_dagster.runtime.extractive.queries.query_intent import (
+    asks_advice,
+    asks_past,
+    asks_preference,
+    asks_present,
+    is_greeting,
+    is_question,
+    speaks_of_self,
+    states_preference,
+)
 from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
-from pandora_dagster.runtime.extractive.queries.user_statements import acknowledge
-from pandora_dagster.runtime.extractive.roles.tool_arguments import OfferedTool, fill_arguments, read_tools, split_statements
+from pandora_dagster.runtime.extractive.queries.user_statements import acknowledge, retracted_stems
+from pandora_dagster.runtime.extractive.roles.tool_arguments import RESEARCH, OfferedTool, fill_arguments, read_tools, split_statements
 
 _TASK_LINE = re.compile(r"^[^\S\n]*\d{1,3}[.)]\s+(.+(?:\n(?![^\S\n]*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
 _CALL = re.compile(r"\(`([\w.]+)` (?=\{)")
@@ -34,6 +44,8 @@ _DOTTED_NAME = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
 _MIN_EVIDENCE_SHARE = 0.5
 """Passages that hold this share of the question's weight answers it."""
 _MAX_FAILURES = 2
+_MAX_PAGES = 5
+_VISIT_PATH = re.compile(r"webpage_cache/(visit_[a-z0-9_-]+)\.json")
 _MAX_COMMAND_CHARACTERS = 500
 
 
@@ -41,15 +53,19 @@ def plan(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """Specification 000, section 16.2: a tool where one can get what section 2 lacks, else synthesis."""
     query, tools = pack.query, read_tools(pack.document("tools"))
     if not is_greeting(query):
-        for tool_name, reason, task in _useful_tools(query, pack):
+        for tool_name, reason, task in _useful_tools(query, pack, tools):
             tool = tools.get(tool_name)
             for parts in dict.fromkeys((split_statements(query) if tool and tool.writes else (query.strip(),), (query.strip(),))):
-                filled_arguments = [fill_arguments(tool, part, most=pack.max_output_tokens) for part in parts] if tool else []
+                further = {"visits": list(visits)} if tool_name == RESEARCH and (visits := _pages_to_verify(query, pack)) else {}
+                filled_arguments = [fill_arguments(tool, part, most=pack.max_output_tokens) | further for part in parts] if tool else []
                 if tool and all(map(tool.accepts, filled_arguments)):
                     planned = [_plan_task(tool, TEMPLATES[task], *pair) for pair in zip(parts, filled_arguments, strict=True)]
                     return _fit_plan(pack, counter, planned, reason)
-    reason = "enough" if is_greeting(query) or acknowledge(query) or _evidence_share(query, pack) >= _MIN_EVIDENCE_SHARE else "no_tool"
-    return TaskPlan(next_step="synthesis", confidence=0.9 if reason == "enough" else 0.7, reasoning=TEMPLATES[reason])
+    if is_greeting(query) or acknowledge(query):
+        reason = "nothing_asked"
+    else:
+        reason = "enough" if _evidence_share(query, pack) >= _MIN_EVIDENCE_SHARE else "no_tool"
+    return TaskPlan(next_step="synthesis", confidence=0.7 if reason == "no_tool" else 0.9, reasoning=TEMPLATES[reason])
 
 
 def _plan_task(tool: OfferedTool, name: str, said: str, filled: Mapping[str, Any]) -> PlannedTask:
@@ -66,15 +82,39 @@ def _fit_plan(pack: PromptPack, counter: TokenMeasure, planned: Sequence[Planned
     return TaskPlan(next_step="synthesis", confidence=0.7, reasoning=TEMPLATES["no_tool"])
 
 
-def _useful_tools(query: str, pack: PromptPack) -> list[tuple[str, str, str]]:
+def _useful_tools(query: str, pack: PromptPack, tools: Mapping[str, OfferedTool]) -> list[tuple[str, str, str]]:
     """Tool, reason and task wording that the query calls for, best first."""
+    if retracted_stems(query):
+        return [("memory.forget", "retraction", "forget_task")]
     if states_preference(query):
         return [("memory.create", "statement", "create_task")]
+    if RESEARCH in tools and _asks_of_the_world(query) and _lacks_fresh_evidence(query, pack):
+        return [(RESEARCH, "not_fresh", "research_task")]
     if acknowledge(query) or _evidence_share(query, pack) >= _MIN_EVIDENCE_SHARE:
         return []
     memory = [("memory.query", "missing", "query_task")] if asks_preference(query) else []
     searching = [("doc.search", "missing", "search_task")] if content_words(query) else []
     return memory + searching
+
+
+def _asks_of_the_world(query: str) -> bool:
+    """Whether a query asks for something that is no matter of the user's own."""
+    return is_question(query) and not (asks_past(query) or speaks_of_self(query) or acknowledge(query)) and bool(content_words(query))
+
+
+def _lacks_fresh_evidence(query: str, pack: PromptPack) -> bool:
+    """Whether section 2 does not answer, answers from research that has expired, or shows pages whose present state the query asks for."""
+    metas = subsection_metas(ContextDocument.parse(pack.document("context.md")).body(2))
+    is_stale = bool(as_mapping(metas.get("Cached Research Intelligence")).get("stale"))
+    return is_stale or bool(_pages_to_verify(query, pack)) or _evidence_share(query, pack) < _MIN_EVIDENCE_SHARE
+
+
+def _pages_to_verify(query: str, pack: PromptPack) -> tuple[str, ...]:
+    """The ids of the visits in section 2, where the query points at them and asks how things are now (specification 004, section 6.1)."""
+    if not (find_pointer(query) and asks_present(query)):
+        return ()
+    sources = source_references(ContextDocument.parse(pack.document("context.md")).body(2))
+    return tuple(found[1] for source in sources if (found := _VISIT_PATH.fullmatch(source.path)))[:_MAX_PAGES]
 
 
 def _evidence_share(query: str, pack: PromptPack) -> float:

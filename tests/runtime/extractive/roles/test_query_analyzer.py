@@ -123,3 +123,12 @@ def test_the_day_of_a_quoted_answer_is_no_title(ask) -> None:
     history = summary_line(3, "Which chair did I order? (2026-09-05) Ordered: the chair Mesh One.", "chair")
     answer = ask("query_analyzer", "how much is that chair?", {"raw_query": "how much is that chair?", "turn_summaries": history})
     assert answer["content_reference"]["title"] == "Ordered"
+
+
+@pytest.mark.parametrize(("asked", "title"), [("Lenovo", "Lenovo LOQ 15"), ("Victus", "HP Victus 15"), ("laptop", "Lenovo LOQ 15")])
+def test_a_title_is_the_thing_that_the_query_names_and_no_measure(ask, asked: str, title: str) -> None:
+    """The laptop of specification 004, section 6, became `16GB`."""
+    text = "Which laptop is cheapest? The cheapest laptop is the Lenovo LOQ 15 with 16GB of memory at $697. The HP Victus 15 costs $749."
+    query = f"Tell me more about that {asked}"
+    answer = ask("query_analyzer", query, {"raw_query": query, "turn_summaries": summary_line(1, text, "laptop")})
+    assert answer["content_reference"]["title"] == title and answer["resolved_query"] == f"{query} [{title}]"

@@ -43,6 +43,13 @@ def test_plans(ask, query: str, gathered: str, tools: str, step: str, chosen: st
     assert plan.confidence >= 0.7
 
 
+@pytest.mark.parametrize("said", ["hello!", "thanks!", "We planted the apple trees in March."])
+def test_a_query_that_asks_for_nothing_is_not_answered_by_section_2(ask, said: str) -> None:
+    """The plan's reason says so; nothing was gathered that could answer."""
+    plan = ask("planner", said, {"context.md": context(said), "tools": TOOLS})
+    assert (plan["next_step"], plan["reasoning"]) == ("synthesis", "The query asks for nothing.")
+
+
 @pytest.mark.parametrize(
     ("said", "stored"),
     [

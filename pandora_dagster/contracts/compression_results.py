@@ -19,6 +19,9 @@ Gate = Literal[
     "sources_linked",
     "caches_fresh",
     "relevant_source",
+    "quotes_verbatim",
+    "robots_respected",
+    "sources_allowed",
 ]
 
 

@@ -84,6 +84,8 @@ class InterventionType(StrEnum):
     FACT_LOSS = "fact_loss"
     NEEDS_APPROVAL = "needs_approval"
     """A tool call that writes, chosen by a recipe of high risk, waits for the user."""
+    NEEDS_PERSON = "needs_person"
+    """A page that answers wants a login or a captcha, and waits for the user."""
 
 
 SECTION_TITLES = {

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 
 from pandora_dagster.errors import InputError
 
@@ -26,6 +27,20 @@ class ImagePart:
             raise InputError(f"image {self.name[:80]}: media type {self.media_type[:80]!r}: expected one such as image/png")
         if not self.data and not self.reference:
             raise InputError(f"image {self.name[:80]}: empty: expected bytes or a reference to stored bytes")
+
+
+_PATCH_PX = 28
+"""Pixels on a side of what Qwen2-VL reads as one token; Qwen3-VL and others read larger patches, so that this is an upper limit."""
+
+
+def picture_tokens(width: int, height: int) -> int:
+    """The estimated tokens of a picture of so many pixels."""
+    return ceil(width / _PATCH_PX) * ceil(height / _PATCH_PX)
+
+
+def fitting_width(width: int, height: int, tokens: int) -> int:
+    """The largest width, at most `width`, at which a picture of this shape costs at most `tokens`; 0 where none does."""
+    return next((w for w in range(width, 0, -1) if picture_tokens(w, ceil(w * height / width)) <= tokens), 0)
 
 
 def image_tokens(images: Iterable[ImagePart]) -> int:

@@ -146,10 +146,9 @@ def frame_text(kind: PartKind, name: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptPack:
-    """The content that one call sends (specification 000, section 6): shared parts first, then changing ones, then the query, then
-    feedback.
+    """The content that one call sends (specification 000, section 6): shared parts, changing ones, the query, and feedback.
 
-    `system` and `user` are the two messages; a layer without chat template gets `system + blank line + user`.
+    `system` and `user` are the two messages; a layer without chat template gets system, user and cue with blank lines between them.
     """
 
     call_id: str
@@ -170,6 +169,7 @@ class PromptPack:
     priority: Priority = Priority.INTERACTIVE
     images: tuple[ImagePart, ...] = ()
     """Shown to the model after the text of `user`."""
+    answer_cue: str = ""
 
     @property
     def system(self) -> str:

@@ -1,6 +1,7 @@
 """Models of the parsed answers that phases read: one for each recipe output (specifications 004 and 000, section 16)."""
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -163,6 +164,13 @@ class ToolCall(StrictModel):
     reasoning: str = ""
 
 
+class UncitedStatement(StrictModel):
+    """What statement `number` of the document `uncited` does; only a fact needs a source."""
+
+    number: Annotated[int, Field(ge=1)]
+    kind: Literal["fact", "greeting", "question", "absence", "turn"]
+
+
 class ValidationVerdict(StrictModel):
     """Phase 6's answer: the final gate (specification 000, section 7)."""
 
@@ -171,6 +179,7 @@ class ValidationVerdict(StrictModel):
     issues: tuple[str, ...] = ()
     checked_citations: tuple[str, ...] = ()
     reasoning: str = ""
+    uncited: tuple[UncitedStatement, ...] = ()
 
 
 class MeaningVerdict(StrictModel):
@@ -204,3 +213,51 @@ class TurnSummary(StrictModel):
         if self.has_research != (self.research_topic is not None):
             raise ValueError("research_topic: expected one where has_research is true, and none where it is false")
         return self
+
+
+# Answers of the recipes that judge what code cannot tell while a tool runs (specification 000, section 4.1).
+
+LineNumber = Annotated[int, Field(ge=1)]
+"""The number of a line that the call was given, from 1."""
+
+
+class ReplacedEntry(StrictModel):
+    """The answer of `memory/fact_conflict`."""
+
+    reason: str = ""
+    replaces: LineNumber | None
+    """The stored entry that no longer holds beside the new one; None where all of them hold."""
+
+
+class EntryExpiry(StrictModel):
+    """The answer of `memory/fact_expiry`."""
+
+    until: date | None
+    """The last day on which what was stated holds; None where it has no end."""
+
+
+class ChosenEntries(StrictModel):
+    """The answer of `memory/memory_query` and of `memory/forget_request`: entries of the memory."""
+
+    entries: tuple[LineNumber, ...]
+
+
+class SearchWords(StrictModel):
+    """The answer of `tools/doc_search_query`: other words for a search that found nothing, best first."""
+
+    queries: tuple[Annotated[str, Field(min_length=1)], ...]
+
+
+class FilledArguments(StrictModel):
+    """The answer of `tools/argument_filler`."""
+
+    reasoning: str = ""
+    arguments: Mapping[str, Any]
+
+
+class RepeatedCall(StrictModel):
+    """The answer of `reflection/loop_detector`."""
+
+    reason: str = ""
+    repeats: bool
+    """Whether the next call asks the same again."""

@@ -210,6 +210,9 @@ class Recipe(StrictModel):
     prompt_files: tuple[PromptFile, ...] = ()
     input_docs: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
     input_sections: tuple[SectionMark, ...] = ()
+    input_images: bool = Field(
+        False, description="Pictures come with a call; the layer's model must read them (images: true in runtime.yaml)."
+    )
     variables: Mapping[str, str] = Field(default_factory=dict)
     output_format: OutputFormat
     output_schema: Mapping[str, Any] | None = None
@@ -251,9 +254,29 @@ class Recipe(StrictModel):
     def _require_prompt_and_input(self) -> "Recipe":
         if (self.system_prompt is None) == (not self.prompt_files):
             raise ValueError("expected exactly one of system_prompt and prompt_files")
-        if not self.input_docs and not self.input_sections:
-            raise ValueError("expected input_docs or input_sections")
+        if not self.input_docs and not self.input_sections and not self.input_images:
+            raise ValueError("expected input_docs, input_sections or input_images")
         return self
+
+
+class PromptFrames(StrictModel):
+    """The texts that every call has around its parts, from `prompts/frames/`."""
+
+    answer_format: str
+    """How to answer in the recipe's output format."""
+    answer_shape: str
+    """Precedes the output schema, `{{shape}}`."""
+    retry: str
+    """What a retry says about the last answer, with its fault `{{error}}`."""
+    retry_short: str
+    """The same without the fault, where that does not fit the budget."""
+    answer_cue: str
+    """The end of a plain-text prompt: without it a base model would write another document or query."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts, in order, as versions hash them."""
+        return tuple(self.model_dump().values())
 
 
 class LoadedRecipe(StrictModel):
@@ -270,6 +293,7 @@ class LoadedRecipe(StrictModel):
     """Prompt files in order with their texts; a `system_prompt` is one entry without condition."""
     policy: str
     """The shared policy text that precedes every role prompt."""
+    frames: PromptFrames
     assigned: ModelLayer | None = None
     """Replaces the recipe's own layer, apart from the text: the version is unchanged (specification 000, section 28)."""
 

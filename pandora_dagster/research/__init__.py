@@ -1,1 +1,1 @@
-"""The research loop: queries, choice of pages, visits, claims with verbatim quotes, and how a run ends."""
+"""The research loop: a question to claims with verbatim quotes of pages. Code bounds and verifies; recipes decide."""

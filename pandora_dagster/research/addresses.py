@@ -1,8 +1,11 @@
 """Addresses in a form in which two spellings of one page meet."""
 
+import re
+from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 _TRACKING = ("utm_", "gclid", "fbclid", "msclkid", "mc_", "sessionid", "session_id", "sid", "phpsessid", "jsessionid", "ref", "referrer")
+_NUMBER = re.compile(r"\d+")
 
 
 def page_key(url: str) -> str:
@@ -38,6 +41,24 @@ def words_of(url: str) -> str:
         .replace("_", " ")
         .replace("=", " ")
     )
+
+
+def pages_of_list(url: str, links: Iterable[str]) -> list[str]:
+    """Links that may be other pages of the list at `url`: of its host and path, and differing from it in numbers or parameters only."""
+    try:
+        own = urlsplit(url)
+        targets = [(link, urlsplit(link)) for link in links]
+    except ValueError:
+        return []
+    own_path, own_page = _NUMBER.sub("", own.path.rstrip("/")), page_key(url)
+    return [
+        link
+        for link, parts in targets
+        if parts.hostname == own.hostname
+        and _NUMBER.sub("", parts.path.rstrip("/")) == own_path
+        and _NUMBER.search(f"{parts.path}?{parts.query}")
+        and page_key(link) != own_page
+    ]
 
 
 def names_host(word: str, url: str) -> bool:

@@ -1,10 +1,11 @@
 """The statements of a page: sentences, lines, cells of tables with their headings. Only text that a visitor sees."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.web.page_doc import MIN_CONFIDENCE, OUTSIDE_KINDS, PageDoc, Zone, ZoneKind
+from pandora_dagster.language.requests.asked_values import AskedKind, values_of
 from pandora_dagster.language.sentences import sentences
 
 _RULE_CELL = re.compile(r":?-{3,}:?")
@@ -24,11 +25,17 @@ class PageUnit:
     zone: Zone
 
 
-def page_units(page: PageDoc) -> Iterator[PageUnit]:
-    """The statements of a page in order."""
+def page_units(page: PageDoc, content_zones: Collection[int] = ()) -> Iterator[PageUnit]:
+    """The statements of a page in order. Of its header only lines with a date: pages are dated there.
+
+    `content_zones`: zones, counted from 1, that are read whatever their confidence.
+    """
     heading = ""
-    for zone in page.zones:
-        if not zone.visible or zone.kind in OUTSIDE_KINDS or zone.confidence < MIN_CONFIDENCE:
+    for number, zone in enumerate(page.zones, 1):
+        if zone.visible and zone.kind is ZoneKind.HEADER:
+            lines = (line.lstrip("#- ").strip() for line in zone.text.split("\n"))
+            yield from (PageUnit(line, line, "", zone) for line in lines if any(values_of(AskedKind.DATE, line, page.language)))
+        if not zone.visible or zone.kind in OUTSIDE_KINDS or (zone.confidence < MIN_CONFIDENCE and number not in content_zones):
             continue
         rows: list[list[str]] = []
         for line in [*zone.text.split("\n"), ""]:
@@ -46,6 +53,15 @@ def page_units(page: PageDoc) -> Iterator[PageUnit]:
                     for sentence in sentences(text, page.language)
                     if len(sentence) <= _MAX_UNIT_CHARACTERS
                 )
+
+
+def doubtful_zones(page: PageDoc) -> dict[int, Zone]:
+    """Zones that `page_units` leaves out since their sources disagree whether the page is about them, by number."""
+    return {
+        number: zone
+        for number, zone in enumerate(page.zones, 1)
+        if zone.visible and zone.kind not in OUTSIDE_KINDS and zone.confidence < MIN_CONFIDENCE and zone.text.strip()
+    }
 
 
 def _table_units(rows: list[list[str]], heading: str, zone: Zone) -> Iterator[PageUnit]:

@@ -27,13 +27,16 @@ def run_fields(run: ResearchRun) -> dict[str, Any]:
 def research_report(run: ResearchRun) -> str:
     """The report that a person reads."""
     lines = [f"# {_line(run.question)}", "", f"**{run.outcome}**. {_ENDINGS[run.outcome]}" if run.outcome else "under way", ""]
+    quotes = {claim.quote for claim in run.claims}
+    if prose := [s for s in run.statements if s.text not in quotes]:
+        lines += [f"{' '.join(_line(s.text) + ''.join(f' [{n}]' for n in s.claims) for s in prose)}", ""]
     if run.claims:
         lines += ["## Claims", ""]
-        for claim in run.claims:
+        for number, claim in enumerate(run.claims, 1):
             lines += [
-                f"- **{_line(claim.value)}** (confidence {claim.confidence:.2f})",
-                f"  - <{claim.url}>",
-                f"  - > {_line(claim.quote)}",
+                f"{number}. **{_line(claim.value)}** (confidence {claim.confidence:.2f})",
+                f"   - <{claim.url}>",
+                f"   - > {_line(claim.quote)}",
             ]
         lines.append("")
     lines += ["## Searched", ""]

@@ -1,13 +1,35 @@
-"""What code can verify of a claim: the quote is in the visible text of the page."""
+"""What code verifies of a claim: the quote is in the visible text of the page, and the value is in the quote."""
 
 import re
 
 from pandora_dagster.contracts.web.page_doc import PageDoc
+from pandora_dagster.documents.webpages.fields.availability import written_availability
+from pandora_dagster.language.requests.asked_values import AskedKind, values_of
 
 _BETWEEN = re.compile(r"[\s|]+")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_NO_YEAR = "0000"
+"""The year of a date that is written without one."""
 
 
 def is_in_page(quote: str, page: PageDoc) -> bool:
     """Whether the words of `quote` are one after another in the visible text of the page; blanks and the bars of tables do not count."""
     wanted = _BETWEEN.sub("", quote)
     return bool(wanted) and wanted in _BETWEEN.sub("", "\n".join(zone.text for zone in page.zones if zone.visible))
+
+
+def is_value_of(value: str, quote: str, page: PageDoc) -> bool:
+    """Whether a unit has the value: in these words, or as the date or the state of availability that it writes in others.
+
+    A date without a year counts as that of the page's own date.
+    """
+    wanted = _BETWEEN.sub("", value).casefold()
+    if not wanted:
+        return False
+    if wanted in _BETWEEN.sub("", quote).casefold():
+        return True
+    if _DAY.fullmatch(value):
+        own_year = (page.extracted_data.date or "")[:4]
+        written = (found.key for found in values_of(AskedKind.DATE, quote, page.language))
+        return any(key[5:] == value[5:] and key[:4] in (value[:4], _NO_YEAR if own_year == value[:4] else "") for key in written)
+    return written_availability(quote) == value.strip().lower().replace(" ", "_")

@@ -9,7 +9,13 @@ import pytest
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
-from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeProduction
+from pandora_dagster.contracts.recipe_governance import (
+    ConfidenceBin,
+    ConfidenceCalibration,
+    ProductionChange,
+    RecipeCalibration,
+    RecipeProduction,
+)
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError
 from pandora_dagster.stores.disk.file_locks import file_lock
@@ -182,3 +188,15 @@ def test_a_damaged_record_of_production_is_never_passed_over(
         with pytest.raises(ConfigurationError):
             ask()
     assert len(versions.faults()) == 1
+
+
+def test_a_calibration_replaces_the_one_before(versions: RecipeVersionStore) -> None:
+    """Each recipe has one record; without one there are no tables."""
+    assert versions.calibration(RECIPE) == RecipeCalibration(recipe=RECIPE)
+    for good in (3, 5):
+        bins = (ConfidenceBin(calls=20, good=good),) * 10
+        table = ConfidenceCalibration(version="abc123def456", model="tiny", bins=bins)
+        versions.keep_calibration(RecipeCalibration(recipe=RECIPE, at=AT, tables=(table,)))
+    kept = versions.calibration(RECIPE).table("abc123def456", "tiny")
+    assert kept is not None and kept.bin_of(1.0) == ConfidenceBin(calls=20, good=5)
+    assert versions.calibration(RECIPE).table("abc123def456", "other") is None and versions.calibration(OTHER).tables == ()

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pandora_dagster.contracts.user.sources import Provenance
+from pandora_dagster.contracts.web.research_decisions import HoldsFor, ResearchPlan
 from pandora_dagster.contracts.web.research_run import EvidenceClaim, ResearchOutcome, ResearchRun
 from pandora_dagster.research.research_record import record_of
 
@@ -14,11 +15,12 @@ CLAIM = EvidenceClaim(claim="Vela: 142 g", value="142 g", url="http://a.test/vel
 
 
 @pytest.mark.parametrize(
-    ("question", "expires"),
-    [("What does the Vela 30 cost?", "2026-11-24T18:00:00Z"), ("How heavy is the Vela 30?", "2026-12-24T12:00:00Z")],
+    ("holds_for", "expires"),
+    [("hours", "2026-11-24T18:00:00Z"), ("days", "2026-12-01T12:00:00Z"), ("months", "2026-12-24T12:00:00Z")],
 )
-def test_a_record_expires_by_what_was_asked(question: str, expires: str) -> None:
-    record = record_of(ResearchRun(question=question, outcome=ResearchOutcome.ANSWERED, claims=(CLAIM,)), NOW, BY)
+def test_a_record_expires_by_its_plan(holds_for: HoldsFor, expires: str) -> None:
+    plan = ResearchPlan(subject="Vela 30", needs=("?",), holds_for=holds_for)
+    record = record_of(ResearchRun(question="Vela?", plan=plan, outcome=ResearchOutcome.ANSWERED, claims=(CLAIM,)), NOW, BY)
     assert record and (record.topic, record.expires_at, record.quality_score) == ("web.vela_30", expires, 0.8)
     assert '"Weight 142 g" (http://a.test/vela)' in record.summary and record.claims[0].source == "a.test"
 
@@ -30,5 +32,17 @@ def test_nothing_found_is_not_remembered(outcome: ResearchOutcome) -> None:
 
 def test_what_is_in_stock_expires_within_hours() -> None:
     claim = CLAIM.model_copy(update={"quote": "142 g, only 3 left in stock"})
-    record = record_of(ResearchRun(question="How heavy is the Vela 30?", outcome=ResearchOutcome.ANSWERED, claims=(claim,)), NOW, BY)
+    plan = ResearchPlan(subject="Vela 30", needs=("How heavy is the Vela 30?",), holds_for="months")
+    run = ResearchRun(question="How heavy is the Vela 30?", plan=plan, outcome=ResearchOutcome.ANSWERED, claims=(claim,))
+    record = record_of(run, NOW, BY)
     assert record and record.expires_at == "2026-11-24T18:00:00Z"
+
+
+def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
+    """A claim was cut after 2,000 characters and lost its address; a summary after 20,000."""
+    long = CLAIM.model_copy(update={"claim": "x" * 1_990, "quote": "x" * 19_900})
+    run = ResearchRun(question="Vela?" * 2_000, outcome=ResearchOutcome.ANSWERED, claims=(long, CLAIM))
+    record = record_of(run, NOW, BY)
+    assert record and [claim.claim for claim in record.claims] == ["Vela: 142 g (http://a.test/vela)"]
+    assert '"Weight 142 g" (http://a.test/vela)' in record.summary and record.summary.endswith("1 more claims are left out.")
+    assert "xx" not in record.summary

@@ -14,7 +14,7 @@ from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
 from pandora_dagster.contracts.model_calls import CallRecord, TurnUsage, token_alarm
 from pandora_dagster.contracts.ports.object_storage import IndexFile
-from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeProduction, RecordedAnswers
+from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeCalibration, RecipeProduction, RecordedAnswers
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
 from pandora_dagster.contracts.turns import Manifest, Turn
 
@@ -264,6 +264,14 @@ class RecipeVersionStore(Protocol):
 
         Raises InputError where the stored record differs from `since`, StoreError where another process holds the lock too long.
         """
+        ...
+
+    def calibration(self, recipe: str) -> RecipeCalibration:
+        """The calibration of `{category}/{name}`; without tables where none was measured, or its record is damaged."""
+        ...
+
+    def keep_calibration(self, calibration: RecipeCalibration) -> None:
+        """Replace the calibration of a recipe. Raises StoreError."""
         ...
 
     def faults(self) -> Sequence[str]:

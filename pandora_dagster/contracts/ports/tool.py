@@ -5,12 +5,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Event
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from pydantic import BaseModel
+
+from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.model_calls import Source
+from pandora_dagster.contracts.model_calls import InputDocument, Source
 from pandora_dagster.contracts.user.sources import Research, Visit
-from pandora_dagster.errors import DocumentError
+from pandora_dagster.errors import ConfigurationError, DocumentError
 
 _ARTIFACT = re.compile(r"([a-z0-9][a-z0-9_-]{0,59})\.([a-z0-9]{1,8})")
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9][a-z0-9.+-]{0,79}")
@@ -46,6 +49,8 @@ class ToolSpec:
     """Seconds that one run may take."""
     max_result_bytes: int = 4 * 1024 * 1024
     """Of text, raw bundle and artifacts together."""
+    asks_first: bool = False
+    """True for a tool that changes nothing until the user approves what its outcome names in `to_approve`."""
 
     @property
     def writes(self) -> bool:
@@ -73,6 +78,19 @@ def _ignore_progress(message: str, done: float | None = None) -> None:
     """No-op callback."""
 
 
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class AskRecipe(Protocol):
+    """Asks a recipe what code cannot tell; the call has the user's words beside the documents. Raises HaltError."""
+
+    async def __call__(self, recipe: str, documents: tuple[InputDocument, ...], answer: type[Answer]) -> Answer: ...
+
+
+async def _no_recipes(recipe: str, documents: tuple[InputDocument, ...], answer: type[Answer]) -> Answer:
+    raise ConfigurationError(f"{recipe}: no recipe can be asked outside a turn", hint="give the run an `ask`")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRun:
     """One run of a tool: for whom, with which arguments, and until when."""
@@ -84,6 +102,12 @@ class ToolRun:
     """Set once the result is no longer awaited: at the deadline, or when the turn is cancelled. Threads of a tool check it."""
     report: Callable[[str, float | None], None] = _ignore_progress
     """Reports progress: a message, and the share of the work that is done. Does nothing after `cancelled`."""
+
+    pages: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Address -> the text of a page that wanted a person, as the user gave it; "" where the user says to go on without."""
+    ask: AskRecipe = _no_recipes
+    approved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the user approved, as an earlier run of this call named it in `to_approve`."""
 
     @property
     def user(self) -> UserId:
@@ -120,12 +144,29 @@ class ToolOutcome:
     visits: tuple[Visit, ...] = ()
     """Pages that were visited (specification 004, section 3.6)."""
     artifacts: tuple[ToolArtifact, ...] = ()
+    tables: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict[str, tuple[Mapping[str, Any], ...]])
+    """Rows that reports show, by the name of their table, such as `searches`."""
+    verdicts: tuple[GateVerdict, ...] = ()
+    """What the tool verified of its result."""
+    person_at: str = ""
+    """The address of a page that a person must open before the question can be answered; the turn halts for it."""
+    to_approve: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the tool would change; it changes nothing until the user approved this."""
 
     @property
     def size(self) -> int:
         """Bytes of text, raw bundle and artifacts."""
         texts = sum(len(text.encode(errors="surrogatepass")) for text in (self.text, self.raw))
         return texts + sum(len(artifact.data) for artifact in self.artifacts)
+
+
+@runtime_checkable
+class KeepsTurnFiles(Protocol):
+    """A tool that keeps files for a turn under way."""
+
+    def release(self, turn: TurnKey) -> None:
+        """Delete what is kept for a turn that has stored its results. Done again, it changes nothing."""
+        ...
 
 
 class Tool(Protocol):

@@ -10,16 +10,26 @@ from pandora_dagster.contracts.retention import ErasureIntent, SearchedObject
 from pandora_dagster.contracts.user.conversations import Continuation, ConversationSummary, SessionRecord
 from pandora_dagster.contracts.user.sources import Note, NoteListing, Research, ResearchRow, Visit, VisitRow
 from pandora_dagster.contracts.user.summary_levels import LevelSubject, SessionNarrative, UserDigest
-from pandora_dagster.contracts.user.user_memory import FactChange, FactLedger, MemoryEntry, Profile, SessionFacts
+from pandora_dagster.contracts.user.user_memory import FactChange, FactLedger, MemoryEntry, MemoryListing, Profile, SessionFacts
 from pandora_dagster.errors import DocumentError
 
 
 class MemoryStore(Protocol):
     """The user's preferences.md and facts.md (decision 20, docs/decisions/20-files-of-a-user.md)."""
 
-    def entries(self, user: UserId) -> tuple[MemoryEntry, ...]: ...
-    def put(self, user: UserId, entry: MemoryEntry) -> None:
-        """Add an entry; another value of its key stays among its `earlier` ones."""
+    def listing(self, user: UserId) -> MemoryListing:
+        """The entries of the pages that can be read, and the faults of the others."""
+        ...
+
+    def entries(self, user: UserId) -> tuple[MemoryEntry, ...]:
+        """All entries; raises DocumentError where a page cannot be read. For who must not miss one."""
+        ...
+
+    def put(self, user: UserId, entry: MemoryEntry, *, instead_of: str = "") -> None:
+        """Add an entry; another value of its key stays among its `earlier` ones.
+
+        `instead_of`: the key of an entry of its kind that it contradicts, whose values become earlier ones of the new key.
+        """
         ...
 
     def forget(self, user: UserId, key: str) -> bool:

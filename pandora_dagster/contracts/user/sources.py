@@ -46,8 +46,8 @@ def _require_line(text: str) -> str:
 
 
 def _require_url(text: str) -> str:
-    if not re.fullmatch(r"https?://[^\s`<>\"]+", text):
-        raise ValueError("expected an http or https address without blanks")
+    if not re.fullmatch(r"(?:https?://|file:///)[^\s`<>\"]+", text):
+        raise ValueError("expected an http, https or file address without blanks")
     return text
 
 
@@ -117,7 +117,9 @@ class Visit(StrictModel):
     descriptions say what is expected in a user's record."""
 
     visit_id: Annotated[VisitId, Field(description='visit_ and small letters or digits, such as "visit_abc123"')]
-    url: Annotated[str, Field(max_length=2_000, description="an http or https address"), AfterValidator(_require_url)]
+    url: Annotated[
+        str, Field(max_length=2_000, description="an http or https address, or file:/// and a path"), AfterValidator(_require_url)
+    ]
     visited_at: Annotated[Time, Field(description='a time such as "2026-01-04T13:20:00Z"')]
     page_type: Annotated[Line, Field(description='one line, such as "product"')]
     extracted_data: Annotated[Mapping[str, Any], Field(description='an object with what was read, such as {"price": "$697.00"}')]

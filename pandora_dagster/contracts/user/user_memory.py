@@ -1,11 +1,13 @@
 """Memory of a session and, with consent, of a user (specification 002, section 4): facts, their changes, their audit."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pandora_dagster.contracts.strict_model import StrictModel
+from pandora_dagster.errors import DocumentError
 
 MAX_SESSION_FACTS = 20
 MAX_PROFILE_FACTS = 50
@@ -112,6 +114,20 @@ class MemoryEntry:
     """`preference` or `fact`."""
     earlier: tuple["EarlierValue", ...] = ()
     """Earlier values of the key, newest first: a contradiction keeps both, and the entry itself is the current one."""
+    until: str = ""
+    """ISO date of the last day on which the value holds; "" where it has no end."""
+
+    def is_over(self, today: str) -> bool:
+        """Whether the value no longer holds on `today`, an ISO date."""
+        return bool(self.until) and self.until < today
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryListing:
+    """The entries of the readable pages, preferences first; name of each unreadable page -> its fault, with the remedy as hint."""
+
+    entries: tuple[MemoryEntry, ...] = ()
+    faults: Mapping[str, DocumentError] = field(default_factory=dict[str, DocumentError])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +138,5 @@ class EarlierValue:
     confidence: float
     source_turn: int | None
     last_updated: str
+    key: str = ""
+    """The key under which it was stored, where that was another one."""

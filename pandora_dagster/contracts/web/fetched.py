@@ -35,8 +35,10 @@ class FetchedPage:
 class Fetcher(Protocol):
     """The way out to the web. Callers on several threads may share one."""
 
-    def fetch(self, url: str, *, deadline_s: float) -> FetchedPage:
+    def fetch(self, url: str, *, deadline_s: float, known: FetchedPage | None = None) -> FetchedPage:
         """The page at `url` within `deadline_s` seconds, waits for the host included.
+
+        `known`: the page as it was fetched before; where the server answers that it has not changed, its body is that of `known`.
 
         Raises FetchRefusedError where a rule forbids it, FetchFailedError where the server or the network failed.
         """

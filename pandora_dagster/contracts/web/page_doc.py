@@ -144,6 +144,8 @@ class PageDoc(StrictModel):
     links: tuple[str, ...]
     """Distinct http and https targets of visible links in the order of the page, without fragments."""
     notices: tuple[str, ...]
+    next_page: str = ""
+    """The page of the same host that follows in a list, as the page itself says (`rel="next"`)."""
 
     @property
     def text(self) -> str:

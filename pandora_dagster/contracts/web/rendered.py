@@ -16,6 +16,8 @@ class RenderedPage:
     """The name of the attribute that marks invisible elements, random for each page; "no" as its value marks a visible one inside."""
     notices: tuple[str, ...] = ()
     """What a reader should know: dialogues that were closed, requests that were refused, limits that were reached."""
+    pictures: frozenset[str] = frozenset()
+    """Names of the kinds of elements that show pictures: img, canvas, svg, object, embed, video."""
     screenshot: bytes = b""
     """The window as PNG; empty where it was not asked for."""
 

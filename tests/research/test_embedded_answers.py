@@ -1,12 +1,12 @@
-"""How a run ends: verbatim claims about the asked thing, contradictions told, nothing where nothing is found."""
+"""How a run of the embedded runtime ends: verbatim claims about the asked thing, contradictions told, nothing where nothing is found."""
 
 import pytest
 
 from pandora_dagster.contracts.web.page_doc import PageDoc, PageType
-from pandora_dagster.contracts.web.research_run import ResearchOutcome, VisitRecord, VisitStatus
-from pandora_dagster.research.asked_question import AskedQuestion
-from pandora_dagster.research.conclusion import Conclusion, conclude
+from pandora_dagster.contracts.web.research_run import ResearchOutcome, ResearchRun
+from pandora_dagster.research.verification import is_in_page
 from tests.research.research_pages import page
+from tests.research.research_runs import research
 
 SHOP = page(
     "http://lampshop.test/p/7",
@@ -19,9 +19,10 @@ SHOP = page(
 )
 
 
-def ending(question: str, *pages: PageDoc) -> Conclusion:
-    visits = [VisitRecord(url=p.url, chosen_because="test", status=VisitStatus.READ, page=p) for p in pages]
-    return conclude(AskedQuestion(question), visits)
+def ending(question: str, *pages: PageDoc) -> ResearchRun:
+    run = research(question, pages)
+    assert all(is_in_page(claim.quote, page) for claim in run.claims for page in pages if page.final_url == claim.url)
+    return run
 
 
 def test_the_price_is_the_page_s_own_and_not_the_one_before() -> None:
@@ -36,7 +37,8 @@ def test_the_price_before_is_told_where_it_is_asked() -> None:
 
 
 def test_a_page_about_another_model_answers_nothing() -> None:
-    assert ending("What does the Vela 45 cost?", SHOP) == Conclusion(ResearchOutcome.NOT_FOUND)
+    found = ending("What does the Vela 45 cost?", SHOP)
+    assert (found.outcome, found.claims) == (ResearchOutcome.NOT_FOUND, ())
 
 
 def test_what_no_page_says_is_not_found() -> None:

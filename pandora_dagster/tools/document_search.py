@@ -4,12 +4,14 @@ import json
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.model_calls import Source
+from pandora_dagster.contracts.model_calls import InputDocument, Source
+from pandora_dagster.contracts.phase_outputs import SearchWords
 from pandora_dagster.contracts.ports.measurement import TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
 from pandora_dagster.documents.citations import escape_source_marks
 from pandora_dagster.documents.turn_row import ROW_FILES
+from pandora_dagster.phases.steps.tool_recipes import DOC_SEARCH_QUERY
 from pandora_dagster.retrieval.turn_excerpts import Excerpt, excerpt
 
 BUDGET_TOKENS = 700
@@ -18,6 +20,8 @@ _MAX_EXCERPT_TOKENS = BUDGET_TOKENS // 2
 """Tokens of one turn: a long turn leaves half of the budget to others."""
 MAX_TURNS = 3
 """Turns that one search returns."""
+MAX_OTHER_QUERIES = 3
+"""Searches in other words after one that found nothing."""
 DOC_SEARCH = ToolSpec(
     "doc.search",
     "Search the user's earlier conversations and documents by words. Returns the best pieces with their sources.",
@@ -32,7 +36,10 @@ DOC_SEARCH = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class DocSearch:
-    """Finds earlier turns by words and returns their best pieces, each with its source."""
+    """Finds earlier turns by words and returns their best pieces, each with its source.
+
+    Where no turn has the words, a recipe names others, which are tried in their order.
+    """
 
     turns: TurnStore
     index: TurnIndex
@@ -41,7 +48,15 @@ class DocSearch:
     spec: ToolSpec = DOC_SEARCH
 
     async def run(self, run: ToolRun) -> ToolOutcome:
-        query, user = str(run.arguments["query"]), run.user
+        found = self._search(run, str(run.arguments["query"]))
+        if found.sources or run.turn.number == 1:
+            return found
+        answer = await run.ask(DOC_SEARCH_QUERY, (InputDocument("searched", str(run.arguments["query"])),), SearchWords)
+        others = (self._search(run, query) for query in answer.queries[:MAX_OTHER_QUERIES])
+        return next((outcome for outcome in others if outcome.sources), found)
+
+    def _search(self, run: ToolRun, query: str) -> ToolOutcome:
+        user = run.user
         parts: list[str] = []
         sources: list[Source] = []
         raw_results: list[dict[str, object]] = []

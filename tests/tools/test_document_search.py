@@ -9,6 +9,7 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.ports.tool import ToolRun
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.tools.document_search import BUDGET_TOKENS, MAX_TURNS
+from tests.fakes.tools import ScriptedRecipes
 from tests.governance.recipe_copies import copied_without_evidence
 from tests.phases.rig import open_rig
 
@@ -21,9 +22,9 @@ def rig(tmp_path):
     made.app.close()
 
 
-def search(rig, query, *, user="anna", before=99):
+def search(rig, query, *, user="anna", before=99, ask=None):
     tool = rig.app.dependencies.tools["doc.search"]
-    return asyncio.run(tool.run(ToolRun({"query": query}, TurnKey(user_id(user), before), 30.0)))
+    return asyncio.run(tool.run(ToolRun({"query": query}, TurnKey(user_id(user), before), 30.0, ask=ask or ScriptedRecipes())))
 
 
 def test_the_best_pieces_come_with_their_sources(rig):
@@ -66,3 +67,13 @@ def test_a_damaged_turn_is_named(rig):
     (rig.app.folder(key) / "context.md").write_text("changed")
     with pytest.raises(DocumentError, match="turn_000001"):
         search(rig, "walnut")
+
+
+def test_a_search_that_found_nothing_is_made_in_other_words(rig):
+    """The first that finds; a search that found something, and one in the first turn, ask for none."""
+    rig.say(synthesizer="The walnut sofa costs 300.")
+    rig.ask("which sofa?")
+    ask = ScriptedRecipes({"tools/doc_search_query": {"queries": ["zeppelin", "sofa"]}})
+    assert "The walnut sofa costs 300." in search(rig, "couch", ask=ask).text
+    assert [(recipe, documents[0].text) for recipe, documents in ask.asked] == [("tools/doc_search_query", "couch")]
+    assert search(rig, "sofa", ask=ask).sources and search(rig, "couch", before=1, ask=ask).sources == () and len(ask.asked) == 1

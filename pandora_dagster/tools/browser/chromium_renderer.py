@@ -8,21 +8,23 @@ from base64 import b64decode
 from collections.abc import Coroutine, Generator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, Page, Playwright, Route, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, Playwright, Route, WebSocketRoute, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.rendered import RenderedPage
+from pandora_dagster.documents.webpages import read_page
 from pandora_dagster.documents.webpages.charset import decode
 from pandora_dagster.errors import BrowserError, FetchError
+from pandora_dagster.tools.browser.browser_limits import BrowserLimits
 from pandora_dagster.tools.browser.chromium import INSTALL_HINT, find_chromium, switches
-from pandora_dagster.tools.browser.page_steps import close_dialogues, follow_list
+from pandora_dagster.tools.browser.page_steps import close_dialogues, follow_list, pass_privacy_dialogues
 from pandora_dagster.tools.browser.resource_policy import UNNEEDED, ResourcePolicy
 from pandora_dagster.tools.egress.browser_proxy import BrowserProxy, PageTraffic
 from pandora_dagster.tools.egress.page_fetcher import PageFetcher
@@ -30,29 +32,14 @@ from pandora_dagster.tools.egress.page_fetcher import PageFetcher
 _FOREVER_S = 1e6
 _CLOSE_SECONDS = 5.0
 _SAMPLE_SECONDS = 0.15
+_MIN_CONTENT = 250
+"""Characters of text that a page under a dialogue has to show to be read without an answer to it."""
 _OPEN_SHADOWS = """(() => {
   const attach = Element.prototype.attachShadow;
   Element.prototype.attachShadow = function (init) { return attach.call(this, { ...init, mode: "open" }); };
 })()"""
 """Shadow trees that a page closes would be seen by a visitor and by no reader."""
 _CHANGES = "() => [document.readyState, document.getElementsByTagName('*').length, document.body?.textContent.length].join()"
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserLimits:
-    """The limits of one rendered page, and how many are rendered at the same time."""
-
-    seconds: float = 30.0
-    quiet_seconds: float = 6.0
-    """The longest wait for a page to become quiet."""
-    requests: int = 300
-    total_bytes: int = 30_000_000
-    more_steps: int = 10
-    """How often a list that loads more is continued."""
-    pages_at_once: int = 2
-    width: int = 1280
-    height: int = 800
-    screenshot_width: int = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +216,7 @@ class _Rendering:
         tab.on("crash", mark_crashed)
         self._context.on("page", _close_popup)
         await self._context.route("**/*", lambda route: self._answer(route, tab, policy))
+        await self._context.route_web_socket("**/*", lambda socket: _connect(socket, policy))
         work = asyncio.ensure_future(self._steps(tab, policy, screenshot=screenshot))
         try:
             await asyncio.wait((work, crashed), return_when=asyncio.FIRST_COMPLETED)
@@ -248,15 +236,31 @@ class _Rendering:
             await _settle(tab, script, seconds)
 
         await settle(self._limits.quiet_seconds)
-        notices = await close_dialogues(script, _source("page_buttons.js"), settle)
-        notices += await follow_list(script, _source("page_buttons.js"), settle, max_steps=self._limits.more_steps)
-        notices += await close_dialogues(script, _source("page_buttons.js"), settle)
+        buttons = _source("page_buttons.js")
+        notices = await close_dialogues(script, buttons, settle)
+        may_accept = self._limits.accept_privacy
+        notices += await pass_privacy_dialogues(script, buttons, settle, lambda: self._has_content(script), may_accept=may_accept)
+        notices += await follow_list(script, buttons, settle, max_steps=self._limits.more_steps)
+        notices += await close_dialogues(script, buttons, settle)
         await script.call("() => scrollTo({ top: 0, left: 0, behavior: 'instant' })")
         picture = await self._screenshot(session) if screenshot else b""
+        mark, snapshot = await self._snapshot(script)
+        notices += [*snapshot["notices"], *self._refusals(policy)]
+        return RenderedPage(snapshot["html"], mark, tuple(notices), frozenset(snapshot["pictures"]), picture)
+
+    async def _snapshot(self, script: _Script) -> tuple[str, Any]:
+        """The page as HTML with a mark on what is not seen, and that mark."""
         mark = f"data-{secrets.token_hex(8)}"
         limits = {"milliseconds": 5000, "characters": self._way_out.budget.limits.page_bytes, "depth": 500, "value": 10_000}
-        snapshot = await script.call(_source("page_snapshot.js"), mark, limits)
-        return RenderedPage(snapshot["html"], mark, (*notices, *snapshot["notices"], *self._refusals(policy)), picture)
+        return mark, await script.call(_source("page_snapshot.js"), mark, limits)
+
+    async def _has_content(self, script: _Script) -> bool:
+        """Whether the page says something as it is shown now, beside what is around its content."""
+        mark, snapshot = await self._snapshot(script)
+        headers = {"content-type": "text/html; charset=utf-8"}
+        shown = replace(self._page, headers=headers, body=snapshot["html"].encode(errors="replace"))
+        page_doc = await asyncio.to_thread(read_page, shown, invisible_attribute=mark)
+        return len(page_doc.text) >= _MIN_CONTENT
 
     async def _answer(self, route: Route, tab: Page, policy: ResourcePolicy) -> None:
         """Give the page as it was fetched to the browser, let through what it may load, and refuse the rest."""
@@ -307,6 +311,15 @@ async def _settle(tab: Page, script: _Script, seconds: float) -> None:
         if now == before:
             return
         before = now
+
+
+async def _connect(socket: WebSocketRoute, policy: ResourcePolicy) -> None:
+    """Let a WebSocket through that the policy allows as a request for data; the proxy judges its address."""
+    url = "http" + socket.url.removeprefix("ws")
+    if policy.allows_kind(url, "fetch", "GET") and await asyncio.to_thread(policy.allows_robots, url):
+        socket.connect_to_server()
+    else:
+        await socket.close()
 
 
 async def _close_popup(page: Page) -> None:

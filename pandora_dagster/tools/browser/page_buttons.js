@@ -25,6 +25,7 @@
   const labelOf = (el) => (el.innerText || el.value || el.getAttribute("aria-label") || el.title || "").trim().slice(0, 200);
   const rows = [];
   globalThis.pandoraButtons = [];
+  globalThis.pandoraDialogues = dialogues;
   for (const el of all(selector)) {
     if (!seen(el) || el.disabled) continue;
     const dialogue = dialogues.find((d) => contains(d, el));

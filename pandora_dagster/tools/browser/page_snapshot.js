@@ -232,5 +232,7 @@
   if (document.body) walk(document.body, false, gone(html, styleOf(html), whole), 0, whole);
   put("</html>");
   if (size > limits.characters) notices.add(`the rendered page is longer than ${limits.characters} characters: its end was left out`);
-  return { html: out.join(""), notices: [...notices] };
+  const pictures = new Set();
+  for (const root of roots(document)) for (const el of root.querySelectorAll("img, canvas, svg, object, embed, video")) if (el.checkVisibility()) pictures.add(el.localName);
+  return { html: out.join(""), notices: [...notices], pictures: [...pictures] };
 }

@@ -8,6 +8,17 @@ from pandora_dagster.language.labels.button_labels import ButtonAction, button_a
 
 _MAX_DIALOGUES = 3
 _PRESS = "(number) => { globalThis.pandoraButtons[number].click() }"
+_SET_ASIDE = """(numbers) => {
+  const text = (el) => el.innerText.trim();
+  const chosen = numbers.map((number) => pandoraDialogues[number]);
+  const around = (el) => !text(el) || chosen.some((d) => el.contains(d) && text(el) === text(d));
+  globalThis.pandoraAside = [...new Set([...chosen, ...pandoraDialogues.filter(around)])].map((el) => [el, el.getAttribute("style")]);
+  for (const [el] of pandoraAside) el.style.setProperty("display", "none", "important");
+}"""
+"""Hides dialogues and the veils around and behind them, as a reader does who looks past them."""
+_PUT_BACK = (
+    "() => { for (const [el, style] of pandoraAside) style === null ? el.removeAttribute('style') : el.setAttribute('style', style) }"
+)
 _SIZE = "() => document.body ? document.body.innerText.length : 0"
 _SCROLL = "() => { scrollTo({ top: document.documentElement.scrollHeight, behavior: 'instant' }); dispatchEvent(new Event('scroll')) }"
 _CAN_SCROLL = "() => document.documentElement.scrollHeight > innerHeight + 4"
@@ -45,19 +56,25 @@ Settle = Callable[[float], Awaitable[None]]
 
 
 def dismissal(buttons: Sequence[PageButton]) -> PageButton | None:
-    """The button that takes a dialogue away without agreeing to anything that matters; None where only a person may decide.
+    """The button that takes a dialogue away without agreeing to anything; None where there is none.
 
-    A button that refuses comes before one that closes. A dialogue about privacy whose only button does neither is closed with it: what it
-    agrees to ends with the page. No button is pressed that buys, signs in or belongs to a form that one types into, but for closing.
+    A button that refuses comes before one that closes. No button is pressed that buys, signs in or belongs to a form that one types into,
+    but for closing.
     """
     inside = [button for button in buttons if button.dialogue >= 0]
     for wanted in (ButtonAction.REFUSE, ButtonAction.CLOSE):
         for button in inside:
             if button.action is wanted and (wanted is ButtonAction.CLOSE or not button.typed):
                 return button
+    return None
+
+
+def only_way(buttons: Sequence[PageButton]) -> PageButton | None:
+    """The only button of a dialogue about privacy that commits to nothing else; None where there are several, or none."""
+    inside = [button for button in buttons if button.dialogue >= 0 and is_about_privacy(button.text)]
     for button in inside:
         others = [other for other in inside if other.dialogue == button.dialogue and other.action is not ButtonAction.COMMIT]
-        if len(others) == 1 and button.action is ButtonAction.OTHER and button.label and not button.typed and is_about_privacy(button.text):
+        if len(others) == 1 and button.action is ButtonAction.OTHER and button.label and not button.typed:
             return button
     return None
 
@@ -71,9 +88,42 @@ async def close_dialogues(script: PageScript, buttons_script: str, settle: Settl
             break
         await script.call(_PRESS, button.number)
         await settle(1.5)
-        how = "refused" if button.action is ButtonAction.REFUSE else "closed" if button.action is ButtonAction.CLOSE else "accepted"
-        notices.append(f"a dialogue was {how} with {' '.join((button.label or button.sign).split())[:60]!r}")
+        how = "refused" if button.action is ButtonAction.REFUSE else "closed"
+        notices.append(f"a dialogue was {how} with {_shown_label(button)!r}")
     return notices
+
+
+async def pass_privacy_dialogues(
+    script: PageScript, buttons_script: str, settle: Settle, has_content: Callable[[], Awaitable[bool]], *, may_accept: bool
+) -> list[str]:
+    """Leave the dialogues about privacy that cannot be refused or closed unanswered: consent is the user's. Returns a notice for each.
+
+    The page under them is read where `has_content` finds text there, else the dialogue is what the page shows. With `may_accept`, the only
+    button of such a dialogue is pressed; of several, none: what it agrees to ends with the page, whose context is thrown away.
+    """
+    buttons = await _buttons(script, buttons_script)
+    dialogues = {button.dialogue: button for button in buttons if button.dialogue >= 0 and is_about_privacy(button.text)}
+    if not dialogues:
+        return []
+    await script.call(_SET_ASIDE, list(dialogues))
+    if await has_content():
+        return [f"a dialogue was not answered, and the page under it was read: {_shown_text(b)!r}" for b in dialogues.values()]
+    await script.call(_PUT_BACK)
+    button = only_way(buttons)
+    if button is None or not may_accept:
+        hint = f"; PANDORA_BROWSER_CONSENT=accept presses {_shown_label(button)!r}" if button else ""
+        return [f"a dialogue was not answered, and the page shows nothing without it: {_shown_text(b)!r}{hint}" for b in dialogues.values()]
+    await script.call(_PRESS, button.number)
+    await settle(1.5)
+    return [f"a dialogue without which the page shows nothing was accepted with {_shown_label(button)!r}"]
+
+
+def _shown_text(button: PageButton) -> str:
+    return " ".join(button.text.split())[:100]
+
+
+def _shown_label(button: PageButton) -> str:
+    return " ".join((button.label or button.sign).split())[:60]
 
 
 async def follow_list(script: PageScript, buttons_script: str, settle: Settle, *, max_steps: int) -> list[str]:

@@ -2,7 +2,7 @@
 slow or endless."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -20,6 +20,7 @@ READABLE_TYPES = frozenset(
 )
 _ROBOTS_SECONDS = 10.0
 _ROBOTS_HOPS = 5
+_NOT_MODIFIED = 304
 _RETRIES = 2
 """How often a page is asked for again after 429 or 503 with a time to wait."""
 _DEFAULT_RETRY_AFTER_S = 10.0
@@ -40,16 +41,22 @@ class PageFetcher:
     """Unix time: what is remembered of hosts is shared with other processes."""
     sleep: Callable[[float], None] = time.sleep
 
-    def fetch(self, url: str, *, deadline_s: float) -> FetchedPage:
+    def fetch(self, url: str, *, deadline_s: float, known: FetchedPage | None = None) -> FetchedPage:
         deadline = monotonic() + min(deadline_s, self.budget.seconds_left)
         address = self._check(url, deadline)
         hops: list[str] = []
         notices: list[str] = []
         while True:
             hops.append(address.url)
-            answer = self._ask(address, deadline)
+            conditions = _conditions(known) if known and known.final_url == address.url else {}
+            answer = self._ask(address, deadline, conditions)
             if not answer.location:
                 fetched_at = datetime.fromtimestamp(self.clock(), UTC)
+                if answer.status == _NOT_MODIFIED and known and conditions:
+                    unchanged = f"not changed since {known.fetched_at:%Y-%m-%dT%H:%M:%SZ}: the server sent no body"
+                    return replace(
+                        known, url=hops[0], fetched_at=fetched_at, hops=tuple(hops), notices=(*known.notices, *notices, unchanged)
+                    )
                 return FetchedPage(
                     hops[0], address.url, answer.status, answer.headers, answer.body, fetched_at, tuple(hops), tuple(notices)
                 )
@@ -81,7 +88,7 @@ class PageFetcher:
             raise FetchRefusedError(f"{hops[0]}: over {self.budget.limits.hops} redirects, the last to {following.url}", rule="redirects")
         return following
 
-    def _ask(self, address: CheckedAddress, deadline: float) -> Answer:
+    def _ask(self, address: CheckedAddress, deadline: float, conditions: Mapping[str, str]) -> Answer:
         """The answer of one address, in the host's turn."""
         self.budget.take_page(address.host)
         with self.hosts.hold(f"{address.host}:{address.port}", wait_s=max(0.0, deadline - monotonic())) as held:
@@ -92,7 +99,7 @@ class PageFetcher:
             delay_s = max(self.budget.limits.delay_s, robots.crawl_delay_s(rules))
             for retries_left in range(_RETRIES, -1, -1):
                 self._wait_for_turn(held, address, delay_s, deadline)
-                answer = self._request(held, address, deadline)
+                answer = self._request(held, address, deadline, conditions)
                 if answer.status == 429 or answer.status >= 500:
                     self._wait_after(answer, held, address, deadline, is_last=not retries_left)
                 else:
@@ -128,7 +135,7 @@ class PageFetcher:
         if pause_s > 0:
             self.sleep(pause_s)
 
-    def _request(self, held: HostHold, address: CheckedAddress, deadline: float) -> Answer:
+    def _request(self, held: HostHold, address: CheckedAddress, deadline: float, conditions: Mapping[str, str]) -> Answer:
         """One request for a page."""
         try:
             answer = self.client.get(
@@ -136,6 +143,7 @@ class PageFetcher:
                 timeout_s=min(self.budget.limits.page_seconds, deadline - monotonic()),
                 max_bytes=self.budget.page_bytes(),
                 reads=lambda answer: _is_readable(answer, address),
+                conditions=conditions,
             )
         finally:
             held.record = held.record.model_copy(update={"released_at": self.clock()})
@@ -175,13 +183,19 @@ class PageFetcher:
         return robots.rules_of(answer.body.decode("utf-8-sig", "replace"), self.clock())
 
 
+def _conditions(known: FetchedPage) -> dict[str, str]:
+    """The headers that ask for a page only where it has changed since it was `known`."""
+    names = {"If-None-Match": "etag", "If-Modified-Since": "last-modified"}
+    return {header: value for header, name in names.items() if (value := known.headers.get(name, "")) and value.isascii()}
+
+
 def _has_rules(answer: Answer) -> bool:
     return 200 <= answer.status < 300
 
 
 def _is_readable(answer: Answer, address: CheckedAddress) -> bool:
     """Whether the body of an answer is a page; raises FetchRefusedError where its type cannot be read."""
-    if answer.location or answer.status == 429 or answer.status >= 500:
+    if answer.location or answer.status in (_NOT_MODIFIED, 429) or answer.status >= 500:
         return False
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type and media_type not in READABLE_TYPES:

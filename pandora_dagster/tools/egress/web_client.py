@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from time import monotonic
+from types import MappingProxyType
 
 import h11
 import httpcore
@@ -54,13 +55,22 @@ class WebClient:
     def _trust(self) -> ssl.SSLContext:
         return self.trust or ssl.create_default_context()
 
-    def get(self, address: CheckedAddress, *, timeout_s: float, max_bytes: int, reads: Callable[[Answer], bool]) -> Answer:
-        """The answer of `address`. `reads`: whether its body is wanted, from status and headers; it may refuse.
+    def get(
+        self,
+        address: CheckedAddress,
+        *,
+        timeout_s: float,
+        max_bytes: int,
+        reads: Callable[[Answer], bool],
+        conditions: Mapping[str, str] = MappingProxyType({}),
+    ) -> Answer:
+        """The answer of `address`. `reads`: whether its body is wanted, from status and headers; it may refuse. `conditions`: headers of a
+        request that is answered with 304 where the page has not changed.
 
         Raises FetchRefusedError for a body over `max_bytes`, FetchFailedError where the server or the network fails.
         """
         try:
-            return self._get(address, monotonic() + timeout_s, max_bytes, reads)
+            return self._get(address, monotonic() + timeout_s, max_bytes, reads, conditions)
         except TimeoutError as error:
             raise FetchFailedError(f"{address.url}: not complete within {timeout_s:.0f} s", retryable=True) from error
         except ssl.SSLCertVerificationError as error:
@@ -70,7 +80,9 @@ class WebClient:
         except OSError as error:
             raise FetchFailedError(f"{address.url}: {error.strerror or error}", retryable=True) from error
 
-    def _get(self, address: CheckedAddress, deadline: float, max_bytes: int, reads: Callable[[Answer], bool]) -> Answer:
+    def _get(
+        self, address: CheckedAddress, deadline: float, max_bytes: int, reads: Callable[[Answer], bool], conditions: Mapping[str, str]
+    ) -> Answer:
         backend = CheckedBackend(address, deadline=deadline, max_bytes=max_bytes + MAX_HEADER_BYTES)
         headers: Mapping[bytes | str, bytes | str] = {
             "Host": address.authority,
@@ -78,6 +90,7 @@ class WebClient:
             "Accept": _ACCEPTED,
             "Accept-Encoding": ACCEPTED_CODINGS,
             "Connection": "close",
+            **conditions,
         }
         trust = self._trust if address.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         with (

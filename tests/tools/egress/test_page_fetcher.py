@@ -64,7 +64,12 @@ def test_a_body_is_unpacked(web: Web, fetcher_of: FetcherOf, coding: str, encode
     assert fetcher_of().fetch("http://a.test/", deadline_s=10).body == body
 
 
-@pytest.mark.parametrize(("coding", "body"), [("gzip", PAGE), ("gzip", gzip.compress(PAGE * 99)[:-9]), ("deflate", b"\xff" * 50)])
+# Named, because the bytes of gzip hold the time: processes that collect the tests in different seconds would name them differently.
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [("gzip", PAGE), ("gzip", gzip.compress(PAGE * 99)[:-9]), ("deflate", b"\xff" * 50)],
+    ids=["gzip not packed", "gzip cut off", "deflate not packed"],
+)
 def test_a_damaged_body_is_a_failure(web: Web, fetcher_of: FetcherOf, coding: str, body: bytes) -> None:
     web.page("/", body, Content_Encoding=coding)
     with pytest.raises(FetchFailedError, match=r"http://a\.test/: (damaged|the gzip body ends)"):
@@ -311,3 +316,24 @@ def test_a_server_that_is_not_there_is_a_failure(web: Web, fetcher_of: FetcherOf
         fetcher_of().client.get(fetcher_of().guard.check("http://a.test/", timeout_s=1), timeout_s=1, max_bytes=9, reads=lambda _: True)
     assert failed.value.retryable
     assert fetcher.budget.seconds_left > 0
+
+
+def test_a_page_that_has_not_changed_costs_no_body(web: Web, fetcher_of: FetcherOf) -> None:
+    web.page("/a", b"<p>first</p>", ETag='"7"', Last_Modified="Thu, 01 Oct 2026 10:00:00 GMT")
+    known = fetcher_of().fetch("http://a.test/a", deadline_s=9)
+    web.page("/a", b"", 304)
+    page = fetcher_of().fetch("http://a.test/a", deadline_s=9, known=known)
+    assert (web.headers["If-None-Match"], web.headers["If-Modified-Since"]) == ('"7"', "Thu, 01 Oct 2026 10:00:00 GMT")
+    assert (page.body, page.status, page.fetched_at > known.fetched_at) == (b"<p>first</p>", 200, True)
+    assert page.notices[-1].startswith("not changed since ")
+    web.page("/a", b"<p>second</p>", ETag='"8"')
+    assert fetcher_of().fetch("http://a.test/a", deadline_s=9, known=known).body == b"<p>second</p>"
+
+
+def test_a_page_is_asked_about_at_its_own_address_alone(web: Web, fetcher_of: FetcherOf) -> None:
+    web.page("/a", b"<p>first</p>", ETag='"7"')
+    known = fetcher_of().fetch("http://a.test/a", deadline_s=9)
+    web.redirect("/moved", "/other")
+    web.page("/other", b"<p>other</p>")
+    assert fetcher_of().fetch("http://a.test/moved", deadline_s=9, known=known).body == b"<p>other</p>"
+    assert "If-None-Match" not in web.headers

@@ -1,11 +1,6 @@
 """The traps of a small web with a server that must never be reached; skipped where the web is not beside the checkout."""
 
-import importlib.util
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -17,41 +12,24 @@ from pandora_dagster.tools.egress.page_fetcher import PageFetcher
 from pandora_dagster.tools.egress.resolver import DialTarget, HostsFileResolver
 from pandora_dagster.tools.egress.web_budget import WebBudget, WebLimits
 from pandora_dagster.tools.egress.web_client import WebClient
+from tests.small_web import NEEDS_SMALL_WEB, SmallWeb, small_web
 
-FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "small_web"
 LIMITS = WebLimits(pages=200, hosts=20, total_bytes=50_000_000, seconds=120, page_bytes=10_000_000, page_seconds=3, hops=5, delay_s=0.0)
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="shared/data/small_web is not beside the checkout")
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"small_web_{name}", FOLDER / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The state of the running web, and its tables."""
-    monkeypatch.syspath_prepend(str(FOLDER))
+@NEEDS_SMALL_WEB
+def test_no_trap_catches_the_fetcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(page_fetcher, "_ROBOTS_SECONDS", 1.0)
-    server, canary, state, table = load("serve").start(FOLDER)
-    yield state, table
-    state.stop.set()
-    for running in (server, canary):
-        running.shutdown()
-        running.server_close()
-    for name in [name for name in sys.modules if name in ("kit", "small_web_site")]:
-        del sys.modules[name]
+    with small_web() as web:
+        check_traps(web, tmp_path)
 
 
-def test_no_trap_catches_the_fetcher(web: tuple[Any, dict[str, Any]], tmp_path: Path) -> None:
-    state, table = web
+def check_traps(web: SmallWeb, tmp_path: Path) -> None:
+    state, table = web.state, web.table
     dials = {address: DialTarget(place.split(":")[0], int(place.split(":")[1])) for address, place in table["dial"].items()}
     resolver = HostsFileResolver(table["resolver"], dials)
     fetcher = PageFetcher(AddressGuard(resolver), WebClient("pandora-dagster/test"), HostFiles(tmp_path), WebBudget(LIMITS))
-    truth = load("check").Truth(FOLDER / "truth.json")
+    truth = web.truth()
     flags = ("disallowed", "hostile", "error", "login", "captcha")
     urls = [url for url, page in truth.pages.items() if set(page["flags"]) & set(flags) and "/hop/" not in url]
     urls += [f"http://{name}/" for name in table["resolver"] if name not in table["hosts"]]
@@ -69,7 +47,7 @@ def test_no_trap_catches_the_fetcher(web: tuple[Any, dict[str, Any]], tmp_path: 
     inside = [f"http://{name}/" for name in table["resolver"] if name not in table["hosts"]]
     assert {outcomes[url] for url in inside} <= {"address", "robots"}
     assert (outcomes["http://lumora.test/hop/1"], outcomes["http://127.0.0.1/"]) == ("redirects", "address")
-    log = load("check").score_log(truth, {"log": state.log, "canary": state.canary})
+    log = web.check.score_log(truth, {"log": state.log, "canary": state.canary})
     names = ("robots_broken", "crawl_delay_broken", "two_at_once_on_a_host", "retry_after_broken", "canary_hits", "collector_hits")
     assert {name: log[name] for name in names} == dict.fromkeys(names, 0)
     assert log["pages_fetched"] > 10

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pandora_dagster.contracts.model_calls import CallRecord
+from pandora_dagster.contracts.recipe_governance import CALIBRATION_BINS, ConfidenceBin, confidence_bin
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
+from pandora_dagster.language.word_forms import counted
 
-_CALIBRATION_BINS = 10
-"""Bins of stated confidence, each 0.1 wide."""
 SHARES = ("passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream")
 """Shares that may get worse: the call passed; at its first attempt; its answer fits the schema; its citations resolve; it answers from the
 given sources; its turn had a good outcome."""
@@ -72,7 +72,7 @@ class CallMetrics:
     longest_ms: float = 0.0
     budget_used: float = 0.0
     most_of_budget: float = 0.0
-    _bins: list[_CalibrationBin] = field(default_factory=lambda: [_CalibrationBin() for _ in range(_CALIBRATION_BINS)])
+    _bins: list[_CalibrationBin] = field(default_factory=lambda: [_CalibrationBin() for _ in range(CALIBRATION_BINS)])
 
     def add(self, record: CallRecord, outcome: TurnOutcome | None) -> None:
         """Add one call; `outcome` is its turn's, None where the turn is open or the call has none."""
@@ -102,10 +102,15 @@ class CallMetrics:
 
     def _add_confidence(self, record: CallRecord, outcome: TurnOutcome) -> None:
         if record.confidence is not None:
-            calibration_bin = self._bins[min(int(record.confidence * _CALIBRATION_BINS), _CALIBRATION_BINS - 1)]
+            calibration_bin = self._bins[confidence_bin(record.confidence)]
             calibration_bin.calls += 1
             calibration_bin.confidence_sum += record.confidence
             calibration_bin.good += outcome.is_good
+
+    @property
+    def confidence_bins(self) -> tuple[ConfidenceBin, ...]:
+        """Calls and good outcomes by stated confidence."""
+        return tuple(ConfidenceBin(calls=b.calls, good=b.good) for b in self._bins)
 
     @property
     def calibration_error(self) -> float | None:
@@ -158,7 +163,8 @@ def unread_prompts_note(runtimes: Mapping[str, int]) -> str:
     unread = sum(count for runtime, count in runtimes.items() if not reads_prompts(runtime))
     if not unread:
         return ""
-    return f"{unread} of {sum(runtimes.values())} answers are of the embedded runtime, which reads no prompt: no prompt was tested by them"
+    answers = counted(sum(runtimes.values()), "answer is", "answers are")
+    return f"{unread} of {answers} of the embedded runtime, which reads no prompt: no prompt was tested by them"
 
 
 def measure_calls(

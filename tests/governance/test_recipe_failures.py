@@ -1,5 +1,6 @@
 """What went wrong, grouped; corrections; a brief for whoever edits the prompt; calls that become tests."""
 
+import json
 import re
 
 import pytest
@@ -161,7 +162,7 @@ def test_a_call_becomes_a_test_that_is_erased_with_its_user(rig: Rig, tmp_path):
         made_tests(rig.app, recipe, [record.call_id, "call_x"], facts=["other"], lacks=[], last=10)
     environment = {"PANDORA_ROOT": str(tmp_path / "store")}
     result = CliRunner(env=environment).invoke(command_line, ["recipes", "test", "reflection", "--user", "anna"], prog_name="pandora")
-    assert "3 tests of 1 recipes" in result.stderr
+    assert "3 tests of 1 recipe" in result.stderr
 
 
 def test_what_is_reported_of_a_user_who_was_erased_is_refused(rig: Rig, tmp_path):
@@ -215,6 +216,9 @@ def test_the_commands_say_what_they_did(rig: Rig, tmp_path):
     assert call is not None, "a correction names its call, so that it can become a test"
     assert "/recipe_tests/" in pandora("recipes", "lessons", "synthesizer_chat", "--to-tests", call[1], "--fact", "429 euros").stdout
     assert pandora("recipes", "lessons", "synthesizer_chat", "--fact", "x").exit_code == 2
+    proposed = pandora("recipes", "lessons", "synthesizer_chat", "--propose")
+    assert proposed.exit_code == 0 and "no change is proposed" in proposed.output
+    assert json.loads(pandora("recipes", "lessons", "synthesizer_chat", "--propose", "--json").stdout)[0]["proposed"] == []
     assert isinstance(pandora("correct", "anna:turn_000999", SAID).exception, UnknownTurnError)
 
 

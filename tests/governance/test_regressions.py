@@ -11,6 +11,7 @@ from pandora_dagster.app.evaluation import open_evaluation
 from pandora_dagster.cli.program import command_line
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.recipe_governance import ConfidenceBin, ConfidenceCalibration, RecipeCalibration
 from pandora_dagster.governance.call_metrics import TurnOutcome
 from pandora_dagster.governance.promotion import ChangeAttribution, assign
 from pandora_dagster.governance.regressions import MIN_CALLS
@@ -60,6 +61,9 @@ def test_a_layer_that_is_worse_is_found_and_taken_back(rig: Rig, tmp_path) -> No
 def test_a_call_counts_for_the_layer_that_was_asked_first(rig: Rig) -> None:
     """Escalated, the larger one answered it: a smaller layer that needs help each time does not look clean."""
     rig.say(reflection=lambda pack: PROCEED if pack.layer == "MIND" else plain(decision="PROCEED", confidence=0.2))
+    version, bins = rig.app.recipes.load(RECIPE).version, (ConfidenceBin(calls=40, good=8),) * 10
+    table = ConfidenceCalibration(version=version, model="scripted-REFLEX", bins=bins)
+    rig.app.versions.keep_calibration(RecipeCalibration(recipe=RECIPE, tables=(table,)))
     rig.ask()
     record = next(rig.app.calls.newest("reflection", limit=1))
     assert (record.model_layer, record.recipe_layer, record.escalated) == ("MIND", "REFLEX", True)

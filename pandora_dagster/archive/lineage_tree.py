@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.lineage import LineageEdge, Relation
+from pandora_dagster.language.word_forms import counted
 
 _RELATION_ORDER = (Relation.DIGESTED, Relation.SUMMARIZED, Relation.COMPRESSED, Relation.SECTION, Relation.CITED)
 Parents = Callable[[Collection[str]], Sequence[LineageEdge]]
@@ -118,7 +119,7 @@ def describe_branch(branch: Branch) -> str:
     if branch.is_again:
         parts.append("shown above")
     if branch.hidden:
-        parts.append(f"{branch.hidden} sources below this depth")
+        parts.append(f"{counted(branch.hidden, 'source')} below this depth")
     return " · ".join(parts)
 
 
@@ -144,6 +145,6 @@ def _describe_origin(edge: LineageEdge) -> Iterator[str]:
         yield f"{edge.parent_tokens} -> {edge.child_tokens} tokens"
     if total := edge.verdicts.get("total", 0):
         changed = [f"{edge.verdicts[name]} {name.replace('_', ' ')}" for name in _CHANGED_OUTCOMES if edge.verdicts.get(name)]
-        yield ", ".join([f"{sum(edge.verdicts.get(name, 0) for name in _PRESERVED_OUTCOMES)} of {total} facts kept", *changed])
+        yield ", ".join([f"{sum(edge.verdicts.get(name, 0) for name in _PRESERVED_OUTCOMES)} of {counted(total, 'fact')} kept", *changed])
     if edge.run_id:
         yield f"run {edge.run_id}"

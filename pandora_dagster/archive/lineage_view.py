@@ -4,9 +4,10 @@ Verdicts are computed again from the original and the stored text; the tree has 
 HTML.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pandora_dagster.archive.digest_reading import DigestReading
 from pandora_dagster.archive.lineage_proof import text_by_hash
 from pandora_dagster.archive.lineage_tree import Branch, describe_branch
 from pandora_dagster.archive.text_comparison import Mark, TextComparison, compare
@@ -114,11 +115,12 @@ def lineage_view(
     texts: DocumentTexts,
     *,
     derived: Iterable[LineageEdge] = (),
+    readings: Callable[[DocumentId], DigestReading | None] = lambda _: None,
     is_whole: bool = True,
 ) -> LineageView:
     """Build the page of a tree from its rows, the document itself first; without `is_whole` with its own text and those of its sources
-    only. `derived`: rows of what was made from it."""
-    builder = _ViewBuilder(rows, texts)
+    only. `derived`: rows of what was made from it; `readings`: a document as a person reads it, None where that is its text."""
+    builder = _ViewBuilder(rows, texts, readings)
     for branch in branches:
         builder.anchors.setdefault(branch.document, f"d{len(builder.anchors) + 1}")
     root = branches[0].document
@@ -144,6 +146,7 @@ class _ViewBuilder:
 
     rows: Mapping[str, tuple[LineageEdge, ...]]
     texts: DocumentTexts
+    readings: Callable[[DocumentId], DigestReading | None]
     anchors: dict[str, str] = field(default_factory=dict[str, str])
     """Document -> its id on the page."""
     shown: set[str] = field(default_factory=set[str])
@@ -205,8 +208,13 @@ class _ViewBuilder:
         text, fault = text_by_hash(document, sha, self.texts)
         if text is None:
             return Pane(fault=fault, anchor=self._claim(document))
-        redacted = redact(text)
-        marks = tuple(self._marks(document, text, redacted))
+        reading = self.readings(DocumentId.parse(document))
+        redacted = redact(reading.text if reading else text)
+        if reading:
+            links = reading.marks if redacted == reading.text else ()  # their places are those of the unredacted text
+            marks = (Mark(0, 0, anchor=self._claim(document)), *links)
+        else:
+            marks = tuple(self._marks(document, text, redacted))
         return Pane(redacted[:MAX_CHARACTERS], marks, max(0, len(redacted) - MAX_CHARACTERS))
 
     def _marks(self, document: str, text: str, redacted: str) -> list[Mark]:

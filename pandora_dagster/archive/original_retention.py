@@ -20,6 +20,7 @@ from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.documents.citations import source_references
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import DocumentError, PandoraError, StoreError, UnknownTurnError
+from pandora_dagster.language.word_forms import counted
 
 LOCK_WAIT_S = 1.0
 """Seconds to wait for a turn that another process has locked; the next run tries again."""
@@ -60,7 +61,7 @@ class _PruneRule:
 
     @property
     def why(self) -> str:
-        return f"originals of turns archived more than {self.days} days ago"
+        return f"originals of turns archived more than {counted(self.days, 'day')} ago"
 
 
 def prune(ctx: ArchiveContext, *, older_than_days: int, by: str, dry_run: bool = False, on_turn: OnTurn = lambda turn: None) -> PruneReport:

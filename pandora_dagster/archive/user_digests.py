@@ -155,7 +155,7 @@ async def _merge_parts(
     limit = ctx.rules.triggers.l3_max_digest_tokens
     sessions = len({narrative_of[part.sha].session_id for part in parts})
     days = f"{parts[0].links[0].at[:10]} to {parts[-1].links[-1].at[:10]}"
-    task = InputDocument("task_context", f"What one person asked for in {sessions} conversations, {days}.")
+    task = InputDocument("task_context", f"conversations: {sessions}\ndays: {days}")
     result = await ctx.call(RECIPE, PHASE, subject, (task, InputDocument("summaries", number_items(texts))), limit=limit)
     answer, refused, reasons = check_level_digest(result.parsed, texts)
     if reasons:

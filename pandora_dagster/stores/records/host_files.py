@@ -1,7 +1,7 @@
 """The HostRecords port: one small file and one lock for each host, named by a digest of the host."""
 
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +41,21 @@ class HostFiles:
             finally:
                 if held.record != before:
                     write_atomic(path, held.record.model_dump_json().encode(), durable=False)
+
+    def sweep(self, *, before: float) -> None:
+        """Delete the records of hosts that were last asked before the Unix time `before`, and their locks; one that is held stays."""
+        with suppress(OSError):
+            for lock in (self.root / "web" / "hosts").glob("*.lock"):
+                record = lock.with_suffix(".json")
+                if max(_changed_at(record), _changed_at(lock)) >= before:
+                    continue
+                with suppress(StoreError), file_lock(lock, what="an old record", seconds=0):
+                    record.unlink(missing_ok=True)
+                    lock.unlink(missing_ok=True)
+
+
+def _changed_at(path: Path) -> float:
+    return path.stat().st_mtime if path.exists() else 0.0
 
 
 def _read(path: Path) -> HostRecord:

@@ -1,15 +1,15 @@
 """The versions of each recipe that ever ran, and the one in production: `<root>/recipes/<category>/<name>/`.
 
-A version is one file, named by its hash and never changed; only `production.json` changes, under a lock.
+A version is one file, named by its hash and never changed; only `production.json` changes, under a lock, and `calibration.json`.
 """
 
 import re
 from pathlib import Path
 
 from pandora_dagster.contracts.ports.measurement import Clock
-from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeProduction
+from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeCalibration, RecipeProduction
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
-from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
+from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError
 from pandora_dagster.recipes.version_text import read_version, version_text
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout, recipe_key
@@ -29,6 +29,9 @@ class RecipeVersionFiles:
         pattern, lock = "recipes/{category}/{name}/production.json", "recipes/{category}/{name}/.lock"
         expected = "a record of what is in production"
         self._production = RecordFiles(root, pattern, RecipeProduction, expected=expected, lock=lock, lock_seconds=lock_seconds)
+        self._calibrations = RecordFiles(
+            root, "recipes/{category}/{name}/calibration.json", RecipeCalibration, expected="a record of stated confidence and outcomes"
+        )
         self._last_kept: dict[str, str] = {}
         """Recipe -> the version that this process kept last."""
         self._production_cache: dict[Path, tuple[tuple[int, int, int], RecipeProduction]] = {}
@@ -90,6 +93,17 @@ class RecipeVersionFiles:
                 )
             return self._write(recipe, production, change.model_copy(update={"before": production.version}), pinned=pinned)
 
+    def calibration(self, recipe: str) -> RecipeCalibration:
+        """The content of `calibration.json`; without tables where it is missing or damaged, which `faults` names."""
+        try:
+            return self._calibrations.find(*recipe_key(recipe)) or RecipeCalibration(recipe=recipe)
+        except (DocumentError, StoreError):
+            return RecipeCalibration(recipe=recipe)
+
+    def keep_calibration(self, calibration: RecipeCalibration) -> None:
+        """Replace `calibration.json`; raises StoreError."""
+        self._calibrations.put(calibration, *recipe_key(calibration.recipe))
+
     def faults(self) -> tuple[str, ...]:
         """One sentence for each damaged version or record, with its file."""
         return tuple(fault for recipe in self._recipes() for fault in self._faults_of(recipe))
@@ -111,6 +125,10 @@ class RecipeVersionFiles:
                 self._load_version(recipe, version)
             except DocumentError as error:
                 faults.append(str(error))
+        try:
+            self._calibrations.find(*recipe_key(recipe))
+        except (DocumentError, StoreError) as error:
+            faults.append(str(error))
         return faults
 
     def _full_hash(self, recipe: str, version: str) -> str:

@@ -75,8 +75,8 @@ class DocumentCache(Generic[T]):
         self._characters -= self._entries.pop(path)[2]
 
 
-_MAX_ATTEMPTS = 5
-"""Times that a turn is read again because another process committed meanwhile."""
+_MAX_READ_SECONDS = 10.0
+"""For how long a turn is read again while another process commits faster than it can be read."""
 _SHA256_DIGITS = 64
 
 
@@ -106,17 +106,16 @@ class TurnFolder:
 
         `only`: the documents to read beside context.md; None for all.
         """
-        manifest = self.manifest()
-        for _ in range(_MAX_ATTEMPTS):
+        manifest, deadline = self.manifest(), time.monotonic() + _MAX_READ_SECONDS
+        while True:
             try:
                 return self._read(manifest, only)
             except DocumentError:
                 # A commit by another process meanwhile looks like damage; it is damage where the manifest is still the same.
                 newer = self.manifest()
-                if newer == manifest:
+                if newer == manifest or time.monotonic() > deadline:
                     raise
                 manifest = newer
-        return self._read(manifest, only)
 
     def _read(self, manifest: Manifest, only: Collection[str] | None) -> Turn:
         context = self._read_context(manifest)

@@ -15,18 +15,18 @@ Reading is strict and reports line numbers; writing replaces the block and leave
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from pydantic import Field, ValidationError
 
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.strict_model import StrictModel
-from pandora_dagster.contracts.user.user_memory import EarlierValue, MemoryEntry
+from pandora_dagster.contracts.user.user_memory import EarlierValue, MemoryEntry, MemoryListing
 from pandora_dagster.documents.delimited_blocks import DelimitedBlock, delimited_blocks
 from pandora_dagster.documents.plain_yaml import parse_yaml
 from pandora_dagster.errors import DocumentError
@@ -52,8 +52,13 @@ class _Value(StrictModel):
     last_updated: str = ""
 
 
+class _Earlier(_Value):
+    key: str = ""
+
+
 class _Record(_Value):
-    earlier: tuple[_Value, ...] = ()
+    until: Annotated[str, Field(pattern=r"^(\d{4}-\d{2}-\d{2})?$")] = ""
+    earlier: tuple[_Earlier, ...] = ()
 
 
 def page_entries(page: str, *, kind: str, where: str) -> tuple[MemoryEntry, ...]:
@@ -106,8 +111,8 @@ def _entry(key: str, record: object, kind: str, where: str) -> MemoryEntry:
     except ValidationError as error:
         fault = error.errors()[0]
         raise DocumentError(f"{where}: {key}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}: expected value and confidence") from error
-    earlier = tuple(EarlierValue(e.value, e.confidence, e.source_turn, e.last_updated) for e in checked.earlier)
-    return MemoryEntry(key, checked.value, checked.confidence, checked.source_turn, checked.last_updated, kind, earlier)
+    earlier = tuple(EarlierValue(e.value, e.confidence, e.source_turn, e.last_updated, e.key) for e in checked.earlier)
+    return MemoryEntry(key, checked.value, checked.confidence, checked.source_turn, checked.last_updated, kind, earlier, checked.until)
 
 
 def _render_entries(entries: Iterable[MemoryEntry]) -> str:
@@ -118,9 +123,15 @@ def _render_entries(entries: Iterable[MemoryEntry]) -> str:
         f"  confidence: {_scalar(entry.confidence)}\n"
         f"  source_turn: {_scalar(entry.source_turn)}\n"
         f"  last_updated: {_scalar(entry.last_updated)}\n"
-        + (f"  earlier: {_scalar([asdict(earlier) for earlier in entry.earlier])}\n" if entry.earlier else "")
+        + (f"  until: {_scalar(entry.until)}\n" if entry.until else "")
+        + (f"  earlier: {_scalar([_plain_value(earlier) for earlier in entry.earlier])}\n" if entry.earlier else "")
         for entry in entries
     )
+
+
+def _plain_value(earlier: EarlierValue) -> dict[str, Any]:
+    """An earlier value as the block has it: with its key where that is another one."""
+    return {name: value for name, value in asdict(earlier).items() if name != "key" or value}
 
 
 def _scalar(value: object) -> str:
@@ -141,12 +152,26 @@ class MemoryFiles:
         self._layout = Layout(root)
         self._lock_seconds = lock_seconds
 
-    def entries(self, user: UserId) -> tuple[MemoryEntry, ...]:
-        """Preferences, then facts, in the order of their pages; raises DocumentError for a page that cannot be read."""
-        return tuple(entry for kind in _PAGE_NAMES for entry in self._page(user, kind)[1])
+    def listing(self, user: UserId) -> MemoryListing:
+        """Preferences, then facts, in the order of their pages; a page that cannot be read is a fault and costs the other nothing."""
+        entries: list[MemoryEntry] = []
+        faults: dict[str, DocumentError] = {}
+        for kind, name in _PAGE_NAMES.items():
+            try:
+                entries += self._page(user, kind)[1]
+            except DocumentError as error:
+                faults[name] = error
+        return MemoryListing(tuple(entries), faults)
 
-    def put(self, user: UserId, entry: MemoryEntry) -> None:
-        """Add an entry, or set the value of its key; text around the block stays.
+    def entries(self, user: UserId) -> tuple[MemoryEntry, ...]:
+        """The entries of `listing`; raises DocumentError for a page that cannot be read."""
+        listing = self.listing(user)
+        for fault in listing.faults.values():
+            raise fault
+        return listing.entries
+
+    def put(self, user: UserId, entry: MemoryEntry, *, instead_of: str = "") -> None:
+        """Add an entry, or set the value of its key; text around the block stays. The entry of the key `instead_of` gives way to it.
 
         A contradiction keeps both values: the one with the newer date is current, the others follow in `earlier`.
 
@@ -158,7 +183,9 @@ class MemoryFiles:
             page, stored = self._page(user, entry.kind)
             entries = {e.key: e for e in stored}
             new = _as_json_value(entry, str(self._path(user, entry.kind)))
-            entries[entry.key] = _merge_values(new, entries.get(entry.key))
+            replaced = [e for key in dict.fromkeys((instead_of, entry.key)) if (e := entries.get(key))]
+            entries.pop(instead_of, None)
+            entries[entry.key] = _merge_values(new, replaced)
             self._write(user, entry.kind, page, tuple(entries.values()), about=entry.key)
 
     def forget(self, user: UserId, key: str) -> bool:
@@ -200,15 +227,23 @@ class MemoryFiles:
         return path_inside(self._layout.root, self._layout.user(user) / _PAGE_NAMES[kind])
 
 
-def _merge_values(new: MemoryEntry, stored: MemoryEntry | None) -> MemoryEntry:
+def _merge_values(new: MemoryEntry, replaced: Sequence[MemoryEntry]) -> MemoryEntry:
     """The entry of a key after `new` was stated: the value with the newest date is current, of equal dates the last stated one."""
-    if stored is None:
+    if not replaced:
         return new
-    values = [_as_earlier(new), *(e for e in (_as_earlier(stored), *stored.earlier) if e.value != new.value)]
+    others = [e for stored in replaced for e in _values_under(new.key, stored) if e.value != new.value]
+    values = [_as_earlier(new), *others]
     newest = max(range(len(values)), key=lambda i: (_date(values[i]), -i))
     current, others = values[newest], (*values[:newest], *values[newest + 1 :])
     fields = (current.value, current.confidence, current.source_turn, current.last_updated)
-    return MemoryEntry(new.key, *fields, new.kind, others[:MAX_EARLIER_VALUES])
+    until = next((e.until for e in (new, *replaced) if _as_earlier(e) == replace(current, key="")), "")
+    return MemoryEntry(new.key, *fields, new.kind, others[:MAX_EARLIER_VALUES], until)
+
+
+def _values_under(key: str, stored: MemoryEntry) -> tuple[EarlierValue, ...]:
+    """The values of an entry as earlier ones of `key`; each keeps the key under which it was stored, where that is another one."""
+    own_key = "" if stored.key == key else stored.key
+    return tuple(replace(e, key=e.key or own_key) for e in (_as_earlier(stored), *stored.earlier))
 
 
 def _as_earlier(entry: MemoryEntry) -> EarlierValue:

@@ -1,4 +1,4 @@
-"""The PageStore port: `page_doc.json` in a folder beside the record of its visit, and the raw bytes of a user's pages.
+"""The PageStore port: `page_doc.json` and a screenshot in a folder beside the record of a visit, and the raw bytes of a user's pages.
 
 The record `webpage_cache/<digest>.json` has the folder `webpage_cache/<digest>/`; equal bytes are stored once, as
 `webpage_cache/raw/<sha256>`.
@@ -27,10 +27,12 @@ class PageFiles:
 
     root: Path
 
-    def put(self, user: UserId, visit: Visit, page_doc: PageDoc, raw: bytes) -> None:
+    def put(self, user: UserId, visit: Visit, page_doc: PageDoc, raw: bytes, screenshot: bytes = b"") -> None:
         raw_file = self._raw_file(user, _page(visit))
         if not raw_file.is_file():
             write_atomic(raw_file, raw)
+        if screenshot:
+            write_atomic(self._folder(user, visit) / "screenshot.png", screenshot)
         write_atomic(self._doc_file(user, visit), (page_doc.model_dump_json(indent=1) + "\n").encode())
 
     def page_doc(self, user: UserId, visit: Visit) -> PageDoc:
@@ -42,6 +44,14 @@ class PageFiles:
             place = ".".join(map(str, fault["loc"]))
             raise DocumentError(f"{path}: {place}: {fault['msg']}: expected a page as `pandora visit read` writes it") from error
 
+    def screenshot(self, user: UserId, visit: Visit) -> bytes:
+        try:
+            return read_bytes(self._folder(user, visit) / "screenshot.png", limit=_MAX_BYTES)
+        except DocumentError as error:
+            if error.missing:
+                return b""
+            raise
+
     def raw(self, user: UserId, visit: Visit) -> bytes:
         path = self._raw_file(user, page := _page(visit))
         data = read_bytes(path, limit=_MAX_BYTES)
@@ -50,8 +60,10 @@ class PageFiles:
         return data
 
     def _doc_file(self, user: UserId, visit: Visit) -> Path:
-        layout = Layout(self.root)
-        return path_inside(self.root, layout.visits(user) / sha(visit.visit_id)[:24] / "page_doc.json")
+        return self._folder(user, visit) / "page_doc.json"
+
+    def _folder(self, user: UserId, visit: Visit) -> Path:
+        return path_inside(self.root, Layout(self.root).visits(user) / sha(visit.visit_id)[:24])
 
     def _raw_file(self, user: UserId, page: StoredPage) -> Path:
         return path_inside(self.root, Layout(self.root).visits(user) / "raw" / page.raw_sha256)

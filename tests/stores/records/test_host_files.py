@@ -1,5 +1,6 @@
 """One holder of a host at a time, and what the last one noted."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,23 @@ def test_a_damaged_record_counts_as_none(tmp_path: Path, damage: bytes) -> None:
     file.write_bytes(damage)
     with HostFiles(tmp_path).hold("../../x:80", wait_s=1) as held:
         assert held.record == HostRecord()
+
+
+def test_old_records_are_swept_and_a_held_one_stays(tmp_path: Path) -> None:
+    hosts = HostFiles(tmp_path)
+    for name in ("old.test:80", "held.test:80", "new.test:80"):
+        with hosts.hold(name, wait_s=1) as held:
+            held.record = HostRecord(released_at=7.0)
+    with hosts.hold("held.test:80", wait_s=1):
+        for file in (tmp_path / "web" / "hosts").iterdir():
+            os.utime(file, (100, 100))
+        with hosts.hold("new.test:80", wait_s=1) as held:
+            held.record = HostRecord(released_at=8.0)
+        hosts.sweep(before=1_000)
+    left = {name: hosts.hold(name, wait_s=1) for name in ("old.test:80", "held.test:80", "new.test:80")}
+    records = {}
+    for name, holding in left.items():
+        with holding as held:
+            records[name] = held.record.released_at
+    assert records == {"old.test:80": 0.0, "held.test:80": 7.0, "new.test:80": 8.0}
+    HostFiles(tmp_path / "none").sweep(before=1_000)

@@ -1,5 +1,6 @@
 """The store of recipe versions: kept whole, named by their hash, one of them in production; what a crash and damage do to it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.recipe_governance import ProductionChange
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError
 from pandora_dagster.recipes.recipe_loader import open_recipes
+from pandora_dagster.recipes.recipe_reader import content_digest, version_texts, versioned_fields
 from pandora_dagster.recipes.version_text import version_text
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
@@ -35,9 +37,7 @@ def edited(words: str):
     loaded = open_recipes().load(RECIPE)
     prompts = ((loaded.prompts[0][0], f"{loaded.prompts[0][1]}\n{words}"), *loaded.prompts[1:])
     changed = loaded.model_copy(update={"prompts": prompts})
-    from pandora_dagster.recipes.recipe_reader import content_digest, versioned_fields
-
-    texts = [loaded.policy, *(text for _, text in prompts)]
+    texts = version_texts(loaded.policy, (text for _, text in prompts), loaded.frames)
     return changed.model_copy(
         update={"version": content_digest([versioned_fields(loaded.recipe), texts]), "prompt_version": content_digest(texts)}
     )
@@ -236,3 +236,46 @@ def test_a_full_disk_says_so(versions, tmp_path):
     (tmp_path / "recipes").write_text("a file where a folder is expected")
     with pytest.raises(StoreError, match="recipes"):
         versions.keep(edited("One."))
+
+
+def test_a_version_without_frames_is_read_with_the_shipped_ones(versions, tmp_path):
+    """It was kept before frames were part of versions: its hash is of what it has, and a rollback to it runs."""
+    loaded = open_recipes().load(RECIPE)
+    content = json.loads(version_text(loaded))
+    del content["frames"]
+    content["format"] = 1
+    version = content_digest([content["recipe"], [content["policy"], *content["prompts"]]])
+    path = tmp_path / "recipes" / RECIPE / f"{version}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    kept = versions.version(RECIPE, version)
+    assert (kept.version, kept.frames, kept.prompts) == (version, loaded.frames, loaded.prompts)
+    assert versions.faults() == ()
+
+
+def test_a_rollback_takes_the_frames_back(versions, tmp_path):
+    """A call on a pinned version has the frames that it was kept with, whatever the folder has since."""
+    loaded = open_recipes().load(RECIPE)
+    frames = loaded.frames.model_copy(update={"retry": "Once more: {{error}}"})
+    texts = version_texts(loaded.policy, (text for _, text in loaded.prompts), frames)
+    earlier = loaded.model_copy(
+        update={
+            "frames": frames,
+            "version": content_digest([versioned_fields(loaded.recipe), texts]),
+            "prompt_version": content_digest(texts),
+        }
+    )
+    versions.keep(earlier)
+    versions.keep(loaded)
+    assert store(tmp_path).version(RECIPE, earlier.version).frames.retry == "Once more: {{error}}"
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"recipe": 3}'])
+def test_a_damaged_calibration_is_named_and_has_no_tables(versions, tmp_path, text):
+    """Calls go on without it."""
+    versions.keep(edited("One."))
+    assert versions.faults() == ()
+    (tmp_path / "recipes" / RECIPE / "calibration.json").write_text(text)
+    assert versions.calibration(RECIPE).tables == ()
+    (fault,) = versions.faults()
+    assert "calibration.json" in fault

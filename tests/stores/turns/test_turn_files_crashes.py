@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pandora_dagster.contracts.turns import PhaseRecord
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import StoreError, UnknownTurnError
 from pandora_dagster.stores.disk.files import write_atomic
+from pandora_dagster.stores.turns import turn_folder
 from pandora_dagster.stores.turns.turn_files import TurnFiles
 from tests.stores.turns.turn_rig import EFFECTS
 
@@ -186,19 +188,40 @@ def test_four_processes_get_a_hundred_different_numbers(tmp_path):
     assert [key.number for key in store(tmp_path).keys("anna")] == list(range(1, 101))
 
 
+def commits_of_another_process(root):
+    """A process that rewrites the answer of the prepared turn a hundred times."""
+    code = "import sys, pathlib; sys.path.insert(0, sys.argv[2]); import killed_commit as k; k.commit_often(pathlib.Path(sys.argv[1]))"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.Popen([sys.executable, "-c", code, str(root), str(Path(__file__).parent)], env=environment)
+
+
 def test_a_reader_beside_a_writer_sees_whole_commits_only(tmp_path):
     """Loading without the lock while another process rewrites section and file: always both of one commit, never damage."""
     prepared(tmp_path)
-    code = "import sys, pathlib; sys.path.insert(0, sys.argv[2]); import killed_commit as k; k.commit_often(pathlib.Path(sys.argv[1]))"
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parent)]
     seen = set()
-    with subprocess.Popen(command, env=environment) as process:
+    with commits_of_another_process(tmp_path) as process:
         while process.poll() is None:
             turn = store(tmp_path).load(KEY)
             assert ContextDocument.parse(turn.context).body(5) in (turn.files["response.md"], "response")
             seen.add(turn.context)
     assert process.returncode == 0 and len(seen) > 5
+
+
+def test_a_reader_slower_than_the_writer_waits_for_it(tmp_path, monkeypatch):
+    """On a busy machine every reading can meet a newer commit: it is read again until one is whole, as it is not damage."""
+    prepared(tmp_path)
+    read_text = turn_folder.read_text
+
+    def slowly(path, **arguments):
+        time.sleep(0.02)
+        return read_text(path, **arguments)
+
+    monkeypatch.setattr(turn_folder, "read_text", slowly)
+    with commits_of_another_process(tmp_path) as process:
+        while process.poll() is None:
+            turn = store(tmp_path).load(KEY)
+            assert ContextDocument.parse(turn.context).body(5) in (turn.files["response.md"], "response")
+    assert process.returncode == 0
 
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path):

@@ -105,6 +105,17 @@ def test_a_damaged_page_is_never_overwritten(memory, tmp_path):
         assert page.read_text() == text
 
 
+def test_a_damaged_page_costs_only_itself(memory, tmp_path):
+    """The other page is listed; who must not miss an entry gets the error."""
+    memory.put("anna", MAC)
+    (tmp_path / "users/anna/preferences.md").write_text("```yaml\na: [\n```\n")
+    listing = memory.listing("anna")
+    assert listing.entries == (MAC,) and list(listing.faults) == ["preferences.md"]
+    assert "correct preferences.md by hand" in listing.faults["preferences.md"].hint
+    with pytest.raises(DocumentError):
+        memory.entries("anna")
+
+
 @pytest.mark.parametrize("entry", [MemoryEntry("", 1, 0.5, 1, ""), MemoryEntry("a", object(), 0.5, 1, ""), MemoryEntry("a", 1, 2, 1, "")])
 def test_an_entry_that_would_not_read_back_is_refused(memory, entry):
     """Before anything is written."""
@@ -136,3 +147,30 @@ def test_a_key_is_forgotten_with_all_it_ever_said(memory, tmp_path):
     assert memory.forget("anna", "budget") and not memory.forget("anna", "budget")
     assert memory.entries("anna") == (MAC,) and memory.entries("bob") == (BUDGET,)
     assert "500" not in (tmp_path / "users/anna/preferences.md").read_text()
+
+
+def test_the_last_day_of_a_value_reads_back(memory, tmp_path):
+    """A newer value brings its own; what is no date is refused with its key."""
+    memory.put("anna", replace(BUDGET, until="2026-03-06"))
+    assert memory.entries("anna")[0].until == "2026-03-06"
+    memory.put("anna", replace(BUDGET, value="$900", last_updated="2026-02-01T00:00:00Z"))
+    assert memory.entries("anna")[0].until == ""
+    page = tmp_path / "users/anna/preferences.md"
+    page.write_text(page.read_text().replace("  earlier:", "  until: soon\n  earlier:"))
+    with pytest.raises(DocumentError, match="budget: until"):
+        memory.entries("anna")
+
+
+def test_an_entry_gives_way_to_one_of_another_key(memory):
+    """Its values, and those of the new key, become earlier ones, newest first; an unknown key changes nothing."""
+    for value, day in (("window", "01"), ("middle", "02")):
+        memory.put("anna", MemoryEntry("seat", value, 0.9, 1, f"2026-01-{day}T00:00:00Z"))
+    memory.put("anna", MemoryEntry("place", "aisle", 0.9, 3, "2026-01-03T00:00:00Z"), instead_of="seat")
+    (entry,) = memory.entries("anna")
+    assert (entry.key, entry.value, [(e.value, e.key) for e in entry.earlier]) == (
+        "place",
+        "aisle",
+        [("middle", "seat"), ("window", "seat")],
+    )
+    memory.put("anna", replace(BUDGET, last_updated="2026-01-04T14:30:00Z"), instead_of="nothing")
+    assert [e.key for e in memory.entries("anna")] == ["place", "budget"]

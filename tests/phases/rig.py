@@ -91,6 +91,13 @@ USUAL: Mapping[str, Reply] = {
     "summarizer": SUMMARY,
     "fact_keeper": NO_CHANGE,
     "profile_keeper": NO_CHANGE,
+    "fact_conflict": json.dumps({"reason": "so", "replaces": None}),
+    "fact_expiry": json.dumps({"until": None}),
+    "memory_query": json.dumps({"entries": []}),
+    "forget_request": json.dumps({"entries": []}),
+    "doc_search_query": json.dumps({"queries": []}),
+    "argument_filler": plain(arguments={}),
+    "loop_detector": json.dumps({"reason": "so", "repeats": False}),
 }
 
 

@@ -62,6 +62,15 @@ class TimedReports(list[PhaseReport]):
         self._last_end = end
         super().append(report)
 
+    def select(self, is_wanted: Callable[[PhaseReport], bool]) -> "TimedReports":
+        """These reports without the others, each with its time."""
+        selected = TimedReports(lambda: self._last_end)
+        for report, span in zip(self, self.spans, strict=True):
+            if is_wanted(report):
+                list.append(selected, report)  # pyright: ignore[reportUnknownMemberType]
+                selected.spans.append(span)
+        return selected
+
 
 _log = logging.getLogger(__name__)
 _GATES_BY_INTERVENTION = {

@@ -6,12 +6,18 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.phase_outputs import (
+    ChosenEntries,
+    EntryExpiry,
     ExecutorStep,
+    FilledArguments,
     GatheredContext,
     MeaningVerdicts,
     QueryAnalysis,
     Reflection,
+    RepeatedCall,
+    ReplacedEntry,
     RetrievalPlan,
+    SearchWords,
     TaskPlan,
     ToolCall,
     TurnSummary,
@@ -30,6 +36,7 @@ from pandora_dagster.phases.steps import (
     session_facts,
     statement_support,
     task_plan,
+    tool_recipes,
     turn_completion,
 )
 
@@ -39,6 +46,16 @@ _FACTS = (
     PhaseRecipe(session_facts.FACTS, FactsDiff, ("known_facts",)),
     PhaseRecipe(session_facts.PROFILE, FactsDiff, ("profile_facts",)),
 )
+TOOL_RECIPES = (
+    PhaseRecipe(tool_recipes.FACT_CONFLICT, ReplacedEntry, ("new_entry", "stored_entries")),
+    PhaseRecipe(tool_recipes.FACT_EXPIRY, EntryExpiry, ("today", "new_entry")),
+    PhaseRecipe(tool_recipes.MEMORY_QUERY, ChosenEntries, ("stored_entries",)),
+    PhaseRecipe(tool_recipes.FORGET_REQUEST, ChosenEntries, ("stored_entries",)),
+    PhaseRecipe(tool_recipes.DOC_SEARCH_QUERY, SearchWords, ("searched",)),
+    PhaseRecipe(tool_recipes.ARGUMENT_FILLER, FilledArguments, ("tools", "call", "fault")),
+    PhaseRecipe(tool_recipes.LOOP_DETECTOR, RepeatedCall, ("calls", "next_call")),
+)
+"""Called while a tool runs, where code is unsure."""
 _HEADERS = ("turn_summaries", "memory_headers", "research_headers", "visit_headers", "note_headers")
 MEANING_RECIPE = statement_support.MEANING
 """Judges whether a statement means what its source says (decision 36, docs/decisions/36-form-by-code-meaning-by-a-model.md)."""
@@ -134,11 +151,13 @@ PHASES: tuple[PhaseSpec, ...] = (
         recipes=(
             PhaseRecipe(coordination.COORDINATOR, ToolCall, ("command", "tools")),
             PhaseRecipe(coordination.EXECUTOR, ExecutorStep, ("tools",)),
+            *TOOL_RECIPES,
         ),
         section=4,
         files=("toolresults.md",),
         condition=answer_condition("task_plan.json", TaskPlan, lambda answer: answer.next_step != "clarify"),
-        revision="2",
+        gates=("quotes_verbatim", "robots_respected", "sources_allowed"),
+        revision="4",
     ),
     PhaseSpec(
         "response",
@@ -159,14 +178,14 @@ PHASES: tuple[PhaseSpec, ...] = (
         "Section 6: the final gate, with bounded revisions.",
         needs=("response",),
         recipes=(
-            PhaseRecipe(answer_synthesis.VALIDATOR, ValidationVerdict),
+            PhaseRecipe(answer_synthesis.VALIDATOR, ValidationVerdict, ("uncited",)),
             _SYNTHESIZER,
             PhaseRecipe(MEANING_RECIPE, MeaningVerdicts, ("pairs",)),
         ),
         section=6,
         files=("validation.json",),
         role=PhaseRole.VALIDATION,
-        revision="3",
+        revision="4",
     ),
     PhaseSpec(
         "saved_turn",

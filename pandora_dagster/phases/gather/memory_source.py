@@ -27,6 +27,8 @@ MEMORY_HEADER_TOKENS = 400
 """Tokens of the headers (specification 004, section 7.1)."""
 _PAGES = {"preference": "preferences.md", "fact": "facts.md"}
 """Kind of a memory entry -> the page that stores it."""
+EARLIER_SUFFIX = " (earlier)"
+"""Follows the key of a value that a newer one replaced."""
 _PREVIEW_CHARACTERS = 80
 """Characters of a value in its header."""
 _VALUE_TOKENS = 300
@@ -58,7 +60,9 @@ class MemorySource(ContextSource[MemoryPage]):
     )
 
     def headers(self, query: SourceQuery) -> SourceHeaders:
-        entries = self.store.entries(query.user)
+        """Entries whose last day has passed are not offered."""
+        today, listing = query.now.date().isoformat(), self.store.listing(query.user)
+        entries = [entry for entry in listing.entries if not entry.is_over(today)]
         scores = query.scores(search_text(query), [f"{e.key.replace('_', ' ')} {cell(e.value)}" for e in entries])
         headers = [
             Header(
@@ -68,14 +72,15 @@ class MemorySource(ContextSource[MemoryPage]):
             )
             for e, score in zip(entries, scores, strict=True)
         ]
-        return fit_headers(query, "memory_headers", headers, MEMORY_HEADER_TOKENS)
+        notices = tuple(fault.with_hint for fault in listing.faults.values())
+        return fit_headers(query, "memory_headers", headers, MEMORY_HEADER_TOKENS, notices)
 
     def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
         return tuple((key, "", "") for key in plan.relevant_memory_keys)
 
     def load(self, query: SourceQuery, plan: RetrievalPlan) -> tuple[tuple[MemoryPage, ...], tuple[str, ...]]:
         """The pages by name."""
-        stored, keys = self.store.entries(query.user), plan.relevant_memory_keys
+        stored, keys = self.store.listing(query.user).entries, plan.relevant_memory_keys
         if missing := [k for k in keys if all(e.key != k for e in stored)]:
             where = f"retrieval_plan.json: relevant_memory_keys: {', '.join(missing)}"
             raise DocumentError(f"{where}: not in the memory store: expected keys that were offered", missing=True)
@@ -123,6 +128,7 @@ def _entry_lines(entry: MemoryEntry) -> list[str]:
     """The current value, and below it the value that it contradicts."""
     origin = f", turn {entry.source_turn}" if entry.source_turn else ""
     lines = [f"- {entry.key}: {cell(entry.value)} (confidence {entry.confidence:.2f}{origin})"]
+    lines += [f"  until {entry.until}"] if entry.until else []
     return lines + [f"  earlier, until {(entry.last_updated or 'an unknown day')[:10]}: {cell(e.value)}" for e in entry.earlier[:1]]
 
 
@@ -139,12 +145,17 @@ def _preference_rows(key: str, value: object, entry: MemoryEntry | None) -> list
     """A preference; where it contradicts an older value both with their dates, the newer one marked current."""
     if entry is None:
         return [(one_line(key), one_line(value), f"not stored {UNLINKED}")]
+    shown = one_line(value) + (f" (until {entry.until})" if entry.until else "")
     if not entry.earlier:
-        return [(one_line(key), one_line(value), _turn_origin(entry.source_turn))]
+        return [(one_line(key), shown, _turn_origin(entry.source_turn))]
     older = entry.earlier[0]
     return [
-        (one_line(key), f"{one_line(value)} (current, since {entry.last_updated[:10]})", _turn_origin(entry.source_turn)),
-        (f"{one_line(key)} (earlier)", f"{one_line(older.value)} ({older.last_updated[:10]})", _turn_origin(older.source_turn)),
+        (one_line(key), f"{shown} (current, since {entry.last_updated[:10]})", _turn_origin(entry.source_turn)),
+        (
+            f"{one_line(older.key or key)}{EARLIER_SUFFIX}",
+            f"{one_line(older.value)} ({older.last_updated[:10]})",
+            _turn_origin(older.source_turn),
+        ),
     ]
 
 

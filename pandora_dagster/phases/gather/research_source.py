@@ -20,6 +20,7 @@ from pandora_dagster.contracts.ports.context_source import (
 )
 from pandora_dagster.contracts.ports.user_storage import SourceStore
 from pandora_dagster.contracts.user.sources import Claim, Research, ResearchRow
+from pandora_dagster.documents.citations import page_address
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.meta import meta_block
 from pandora_dagster.errors import DocumentError
@@ -117,7 +118,10 @@ class ResearchSource(ContextSource[Research]):
         return (research,), ()
 
     def cite(self, record: Research) -> Source:
-        return Source("", record.logical_id, f"Cached research (quality: {record.quality_score:.2f})")
+        """A record whose claims are all from one page is cited with its address."""
+        pages = {page_address(claim.claim) for claim in record.claims}
+        address = f" <{page}>" if len(pages) == 1 and (page := pages.pop()) else ""
+        return Source("", record.logical_id, f"Cached research (quality: {record.quality_score:.2f}){address}")
 
     def age(self, record: Research, now: datetime) -> float | None:
         return age_hours(record.created_at, now)

@@ -104,7 +104,7 @@ class VisitSource(ContextSource[Visit]):
 
     def cite(self, record: Visit) -> Source:
         title = str(record.extracted_data.get("title") or record.page_type)
-        return Source("", record.logical_id, f"Visited page: {title[:80]}")
+        return Source("", record.logical_id, f"Visited page: {title[:80]} <{record.url}>")
 
     def age(self, record: Visit, now: datetime) -> float | None:
         return age_hours(record.visited_at, now)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pandora_dagster.compression.verification.cited_passages import cited_passages
+from pandora_dagster.compression.verification.claim_support import ClaimVerdict, judge_claims
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import CallResult, InputDocument, Item, Source
@@ -15,7 +16,7 @@ from pandora_dagster.errors import HaltError, PandoraError
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
 from pandora_dagster.phases.steps.coordination import NO_TOOLS
-from pandora_dagster.phases.steps.statement_support import unsupported_statements
+from pandora_dagster.phases.steps.statement_support import uncited_document, uncited_facts, unsupported_statements
 
 SYNTHESIZER = "pipeline/phase5_synthesizer"
 VALIDATOR = "pipeline/phase6_validator"
@@ -34,10 +35,12 @@ async def validation(ctx: PhaseContext) -> PhaseOutput:
     context = ctx.context_document.with_section(5, whole_answer(ctx.context_document, ctx.turn.files))
     rounds, drafts = list[ValidationVerdict](), list[str]()
     for is_last in (False,) * MAX_REVISIONS + (True,):
-        result = await ctx.ask(VALIDATOR, context=context, sources=turn_sources(context))
+        claims = _claims(ctx, context)
+        documents = (InputDocument("uncited", uncited_document(claims)),)
+        result = await ctx.ask(VALIDATOR, documents, context=context, sources=turn_sources(context))
         verdict = _settled(parsed_answer(result, ValidationVerdict), context.body(5))
         if verdict.decision == "APPROVE" and result.record.runtime != EMBEDDED:
-            verdict = _with_issues(verdict, await _unsupported(ctx, context))
+            verdict = _with_issues(verdict, (*uncited_facts(claims, verdict.uncited), *await unsupported_statements(ctx, claims)))
         rounds.append(verdict)
         drafts.append(context.body(5))
         ctx.halt_files["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
@@ -71,15 +74,14 @@ def _with_issues(verdict: ValidationVerdict, issues: Sequence[str]) -> Validatio
     return verdict.model_copy(update={"decision": "REVISE", "issues": (*verdict.issues, *issues)})
 
 
-async def _unsupported(ctx: PhaseContext, context: ContextDocument) -> tuple[str, ...]:
-    """The statements of section 5 that a model finds unsupported; none where the answer's recipe needs no evidence."""
+def _claims(ctx: PhaseContext, context: ContextDocument) -> tuple[ClaimVerdict, ...]:
+    """The statements of fact of section 5 as code judges them; none where the answer's recipe needs no evidence."""
     if not ctx.deps.recipes.get(SYNTHESIZER, ctx.mode).recipe.quality_gates.evidence_required:
         return ()
     texts = cited_passages(context, ctx.turn.files.get("toolresults.md", ""))
     loaded = _loaded_turns(ctx, turn_sources(context))
-    return await unsupported_statements(
-        ctx, context.body(5), texts | {label: f"{texts.get(label, '')}\n\n{text}" for label, text in loaded.items()}
-    )
+    texts |= {label: f"{texts.get(label, '')}\n\n{text}" for label, text in loaded.items()}
+    return judge_claims(context.body(5), texts, query=ctx.query, is_greeting=ctx.analysis().intent == "greeting")
 
 
 async def _synthesize(ctx: PhaseContext, context: ContextDocument, *, issues: Sequence[str]) -> CallResult:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any, Literal
 
-import jsonschema
-
 from pandora_dagster.contracts.compression_results import CompressionInput, GateVerdict
 from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
 from pandora_dagster.contracts.model_calls import AnswerListener, InputDocument, Source
@@ -20,10 +18,13 @@ from pandora_dagster.contracts.ports.tool import Tool, ToolListener, ToolOutcome
 from pandora_dagster.documents.citations import label_source_marks, reference_list, source_references
 from pandora_dagster.documents.markdown import code_fence
 from pandora_dagster.documents.sections import escape_subheadings
-from pandora_dagster.errors import PandoraError
+from pandora_dagster.errors import HaltError, PandoraError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
+from pandora_dagster.phases.steps.call_judgements import MadeCall, argument_fault, find_same_call, fit_arguments, is_loop
+from pandora_dagster.phases.steps.manual_pages import decided_pages, page_files, page_halt
 from pandora_dagster.phases.steps.task_plan import offered_tools, tools_document
 from pandora_dagster.phases.steps.tool_findings import artifact_files, finding_files
+from pandora_dagster.phases.steps.tool_recipes import recipe_asker
 from pandora_dagster.phases.steps.write_approval import approval_files, is_approved
 
 EXECUTOR = "pipeline/phase4_executor"
@@ -33,6 +34,8 @@ MAX_TOOL_CALLS = 5
 NO_TOOLS = "No tools were needed."
 NOTHING_FOUND = "Nothing was found."
 NO_SOURCE = "no source given"
+_REFUSED = "the user refused this call"
+_Stopped = Literal["complete", "blocked", "bound", "loop"]
 _GRACE_S = 1.0
 """How long a cancelled tool may take to end; one that ignores the cancellation is abandoned."""
 _MAX_PROGRESS_CHARACTERS = 200
@@ -49,13 +52,15 @@ class _ToolCallResult:
     sources: tuple[Source, ...]
     body: str = ""
     """Its form in section 4: its text, or a compression; the whole is in toolresults.md."""
+    is_new: bool = True
+    """Whether it found a source that was not known before it."""
 
 
 async def tool_results(ctx: PhaseContext) -> PhaseOutput:
     """Section 4 and `toolresults.md`. Where the Planner went straight to synthesis, both say so."""
     plan = ctx.read("task_plan.json", TaskPlan)
     done: list[_ToolCallResult] = []
-    stopped: Literal["complete", "blocked", "bound"] = "complete"
+    stopped: _Stopped = "complete"
     if plan.next_step == "coordinator":
         stopped = await _run_rounds(ctx, done)
     body = _section4(done)
@@ -63,15 +68,25 @@ async def tool_results(ctx: PhaseContext) -> PhaseOutput:
     outcomes = [(r.call.tool, r.outcome) for r in done if r.outcome.ok]
     files = (
         approval_files(ctx)
+        | page_files(ctx.turn)
         | finding_files(ctx, outcomes)
         | {name: text for r in done if r.outcome.ok for name, text in _artifacts(r).items()}
     )
-    return PhaseOutput(
-        sections={4: body}, files={"toolresults.md": _raw_results(done), **files}, facts=facts, verdicts=(_evidence_verdict(done),)
-    )
+    facts |= _tables(done)
+    verdicts = (_evidence_verdict(done), *(verdict for r in done for verdict in r.outcome.verdicts))
+    return PhaseOutput(sections={4: body}, files={"toolresults.md": _raw_results(done), **files}, facts=facts, verdicts=verdicts)
 
 
-async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> Literal["complete", "blocked", "bound"]:
+def _tables(done: Sequence[_ToolCallResult]) -> dict[str, Any]:
+    """The rows of all results, by table."""
+    tables: dict[str, list[Mapping[str, Any]]] = {}
+    for result in done:
+        for name, rows in result.outcome.tables.items():
+            tables.setdefault(name, []).extend(rows)
+    return {name: rows for name, rows in tables.items() if rows}
+
+
+async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> _Stopped:
     offered = offered_tools(ctx, COORDINATOR)
     tools = tools_document(offered)
     for _ in range(MAX_TOOL_CALLS):
@@ -81,8 +96,15 @@ async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> Literal
             return "complete" if step.action == "COMPLETE" else "blocked"
         sources = _known_sources(ctx, done)
         choice = await ctx.ask(COORDINATOR, [InputDocument("command", step.command), tools], context=context, sources=sources)
-        call = parsed_answer(choice, ToolCall)
-        newest = _numbered_result(len(done) + 1, call, await run_tool(ctx, call, offered), sources)
+        call = await fit_arguments(ctx, parsed_answer(choice, ToolCall), offered)
+        made = [MadeCall(r.call, r.outcome.ok, r.is_new) for r in done]
+        if await is_loop(ctx, call, made, offered):
+            return "loop"
+        same = find_same_call(call, made)
+        outcome = (
+            tool_error(f"{call.tool}: the same call as result {same}: expected another") if same else await run_tool(ctx, call, offered)
+        )
+        newest = _numbered_result(len(done) + 1, call, outcome, sources)
         done[:] = await _append_result(ctx, done, newest)
         if _is_section_full(ctx, done):
             break
@@ -128,7 +150,8 @@ def _numbered_result(number: int, call: ToolCall, outcome: ToolOutcome, known: t
             highest_label += 1
             labels[source.path] = str(highest_label)
         sources.append(replace(source, label=labels[source.path]))
-    result = _ToolCallResult(number, call, outcome, tuple(sources))
+    is_new = outcome.ok and not {s.path for s in sources} <= {s.path for s in known}
+    result = _ToolCallResult(number, call, outcome, tuple(sources), is_new=is_new)
     return replace(result, body=_relabel_sources(result))
 
 
@@ -185,25 +208,34 @@ def _evidence_verdict(done: list[_ToolCallResult]) -> GateVerdict:
 async def run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
     """Run the tool that `call` names, if it is offered and its arguments fit its schema.
 
-    One that writes runs under a recipe of high risk once the user approved it; raises HaltError until then.
+    One that asks first runs again once the user approved what it would do. One that writes runs under a recipe of high risk once the user
+    approved it, and one that needs a page which wants a person once the user decided about it; raises HaltError until then.
     """
     tool = next((t for t in offered if t.spec.name == call.tool), None)
     if tool is None:
         return _refusal(ctx, call, offered)
     spec = tool.spec
-    faults = jsonschema.Draft202012Validator(spec.parameters).iter_errors(dict(call.arguments))  # pyright: ignore[reportUnknownMemberType] - jsonschema is untyped here
-    if (first := next(iter(faults), None)) is not None:
-        return tool_error(f"{call.tool}: {first.json_path}: {first.message}")
-    asks_first = spec.writes and ctx.deps.recipes.get(COORDINATOR, ctx.mode).recipe.risk_level == "high"
-    if asks_first and not is_approved(ctx, call):
-        return tool_error(f"{call.tool}: the user refused this call")
+    if fault := argument_fault(spec, call):
+        return tool_error(f"{call.tool}: {fault}")
+    asks_first = spec.writes and not spec.asks_first and ctx.deps.recipes.get(COORDINATOR, ctx.mode).recipe.risk_level == "high"
+    if asks_first and not is_approved(ctx, call, f"writes, and {ctx.results[-1].record.recipe} is a recipe of high risk"):
+        return tool_error(f"{call.tool}: {_REFUSED}")
     cancelled = Event()
-    run = ToolRun(call.arguments, ctx.turn.key, spec.deadline_s, cancelled, _progress_callback(ctx.deps.listener, spec.name, cancelled))
+    report, pages = _progress_callback(ctx.deps.listener, spec.name, cancelled), decided_pages(ctx.turn)
+    run = ToolRun(call.arguments, ctx.turn.key, spec.deadline_s, cancelled, report, pages, recipe_asker(ctx))
     try:
         outcome = await _run_within_deadline(tool, run)
+        if outcome.to_approve:
+            if not is_approved(ctx, call.model_copy(update={"arguments": outcome.to_approve}), "changes what is stored of the user"):
+                return tool_error(f"{call.tool}: {_REFUSED}")
+            outcome = await _run_within_deadline(tool, replace(run, cancelled=Event(), approved=outcome.to_approve))
+    except HaltError:  # a recipe that the tool calls halted; the tool goes on from its checkpoint
+        raise
     except Exception as error:  # a tool is foreign code: its exceptions are results
         kind = "" if isinstance(error, PandoraError) else f"{type(error).__name__}: "
         return tool_error(f"{call.tool}: {kind}{error}")
+    if outcome.person_at and outcome.person_at not in pages:
+        raise page_halt(ctx, outcome.person_at)
     return _check_outcome(spec, outcome)
 
 

@@ -1,14 +1,15 @@
 """Whether the sources say what an answer says, by a model: each statement beside the passage that it cites (specification 000, section 14).
 
 Code compared values, names, dates, quotations and negation before (`judge_claims`): what it refuses never comes here, what it finds
-doubtful does. A statement that is verbatim in its source needs no model.
+doubtful does. A statement that is verbatim in its source needs no model. What kind of statement an uncited one is whose form leaves that
+open, says the validator: only a fact needs a source.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from pandora_dagster.compression.verification.claim_support import ClaimVerdict, judge_claims
+from pandora_dagster.compression.verification.claim_support import ClaimVerdict
 from pandora_dagster.contracts.model_calls import InputDocument
-from pandora_dagster.contracts.phase_outputs import MeaningVerdicts
+from pandora_dagster.contracts.phase_outputs import MeaningVerdicts, UncitedStatement
 from pandora_dagster.errors import DeferredError
 from pandora_dagster.execution.fit.compression_calls import FRAME_TOKENS
 from pandora_dagster.execution.fit.model_rewriting import MAX_STATEMENTS, statement_pairs
@@ -17,12 +18,29 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, parsed_answe
 MEANING = "compression/verify_meaning"
 
 
-async def unsupported_statements(ctx: PhaseContext, answer: str, sources: Mapping[str, str]) -> tuple[str, ...]:
-    """An issue for each statement of which a model finds that its source does not say it; `sources` is the text under each label.
+def uncited_document(claims: Sequence[ClaimVerdict]) -> str:
+    """The statements whose kind their form leaves open, numbered from 1; "" without one."""
+    return "\n".join(f"[{number}] {' '.join(claim.statement.split())}" for number, claim in enumerate(_open(claims), 1))
+
+
+def uncited_facts(claims: Sequence[ClaimVerdict], kinds: Sequence[UncitedStatement]) -> tuple[str, ...]:
+    """An issue for each statement of `uncited_document` that states a fact: as the validator says, or else as its form says."""
+    judged = {entry.number for entry in kinds}
+    facts = {entry.number for entry in kinds if entry.kind == "fact"}
+    return tuple(
+        str(claim) for number, claim in enumerate(_open(claims), 1) if (number in facts if number in judged else claim.outcome == "refused")
+    )
+
+
+def _open(claims: Sequence[ClaimVerdict]) -> list[ClaimVerdict]:
+    return [claim for claim in claims if claim.is_kind_open]
+
+
+async def unsupported_statements(ctx: PhaseContext, claims: Sequence[ClaimVerdict]) -> tuple[str, ...]:
+    """An issue for each statement of which a model finds that its source does not say it.
 
     A statement that no call has room for is not judged, nor is one after a call that the rate limit of the session deferred.
     """
-    claims = judge_claims(answer, sources, query=ctx.query, is_greeting=ctx.analysis().intent == "greeting")
     issues: list[str] = []
     for batch in _batches(ctx, [claim for claim in claims if claim.needs_model]):
         pairs = InputDocument("pairs", statement_pairs([(claim.source, claim.statement) for claim in batch]))

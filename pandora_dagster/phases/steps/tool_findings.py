@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from pydantic import BaseModel
 
-from pandora_dagster.contracts.ports.tool import ToolArtifact, ToolOutcome
+from pandora_dagster.contracts.ports.tool import KeepsTurnFiles, ToolArtifact, ToolOutcome
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
 from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather.research_pages import research_page
@@ -30,7 +30,8 @@ def finding_files(ctx: PhaseContext, outcomes: Iterable[tuple[str, ToolOutcome]]
             stored = research.model_copy(update=origin)
             files |= {f"{stem}.json": _finding_json(stored), f"{stem}.md": research_page(stored)}
         for visit in outcome.visits:
-            files[f"webpage_cache/{visit.visit_id}/visit.json"] = _finding_json(visit.model_copy(update=origin))
+            is_of_turn = visit.provenance is not None and visit.provenance.source_turn == turn
+            files[f"webpage_cache/{visit.visit_id}/visit.json"] = _finding_json(visit if is_of_turn else visit.model_copy(update=origin))
     return files
 
 
@@ -59,6 +60,9 @@ def store_findings(ctx: PhaseContext) -> int:
     research = [ctx.read(name, Research) for name in _file_names(ctx.turn.files, _RESEARCH)]
     for record in (*visits, *research):
         sources.put(user, record)
+    for tool in ctx.deps.tools.values():
+        if isinstance(tool, KeepsTurnFiles):
+            tool.release(ctx.turn.key)
     return len(visits) + len(research)
 
 

@@ -1,8 +1,9 @@
 """Phase 7 and what follows it: save, summarize, index (specification 000, section 9, specification 004, section 11)."""
 
+from pandora_dagster.contracts.model_calls import Source
 from pandora_dagster.contracts.phase_outputs import TurnSummary
 from pandora_dagster.contracts.turns import Turn
-from pandora_dagster.documents.citations import cited_labels
+from pandora_dagster.documents.citations import cited_labels, page_address
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_entry import turn_trace
@@ -12,6 +13,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput,
 from pandora_dagster.phases.steps.answer_synthesis import turn_sources
 from pandora_dagster.phases.steps.tool_findings import store_findings
 
+_PAGE_FOLDERS = ("webpage_cache/", "research_cache/")
 SUMMARIZER = "pipeline/phase7_summarizer"
 
 
@@ -41,11 +43,17 @@ async def turn_summary(ctx: PhaseContext) -> PhaseOutput:
 
 
 def citations(turn: Turn) -> list[dict[str, object]]:
-    """What the answer cites: label, path below the user's folder, and turn id, in order of first mention."""
+    """What the answer cites: label, path below the user's folder, turn id and, of a page, its address; in order of first mention."""
     document = ContextDocument.parse(turn.context)
     sources = {s.label: s for s in turn_sources(document)}
     return [
-        {"label": label, "path": sources[label].path, "turn_id": sources[label].turn_id or ""}
+        {"label": label, "path": sources[label].path, "turn_id": sources[label].turn_id or ""} | _page_address(sources[label])
         for label in cited_labels(whole_answer(document, turn.files))
         if label in sources
     ]
+
+
+def _page_address(source: Source) -> dict[str, object]:
+    """`url` of a visited page, which its description ends with."""
+    address = page_address(source.description) if source.path.startswith(_PAGE_FOLDERS) else ""
+    return {"url": address} if address else {}

@@ -1,4 +1,4 @@
-"""Approval of tool calls that write: under a recipe of high risk such a call waits for the user's decision.
+"""Approval of tool calls: one that writes under a recipe of high risk, or of a tool that asks first, waits for the user's decision.
 
 The decisions are in `approvals.json` of the turn. A call is asked about once; another tool, or other arguments, is another call.
 """
@@ -42,14 +42,15 @@ class WriteApprovals(StrictModel):
     calls: tuple[WriteApproval, ...] = ()
 
 
-def is_approved(ctx: PhaseContext, call: ToolCall) -> bool:
-    """Whether the user approved this call; False where it was refused. Raises HaltError, with an intervention, before the decision."""
+def is_approved(ctx: PhaseContext, call: ToolCall, reason: str) -> bool:
+    """Whether the user approved this call; False where it was refused. Raises HaltError, with an intervention that gives the reason, before
+    the decision."""
     asked = _approvals_of(ctx.turn)
     decided = next((c for c in asked.calls if c.matches(call) and c.decision != "open"), None)
     if decided is not None:
         return decided.decision == "approved"
-    question = f"{call.tool} {_canonical(call.arguments)}: writes, and {ctx.results[-1].record.recipe} is a recipe of high risk"
-    halt = ctx.halt(InterventionType.NEEDS_APPROVAL, f"{question}: expected the user's approval", hint=_HINT)
+    question = f"{call.tool} {_canonical(call.arguments)}: {reason}: expected the user's approval"
+    halt = ctx.halt(InterventionType.NEEDS_APPROVAL, question, hint=_HINT)
     pending = WriteApproval(tool=call.tool, arguments=call.arguments, intervention=halt.intervention_id)
     ctx.halt_files[APPROVALS] = as_json(WriteApprovals(calls=(*(c for c in asked.calls if c.decision != "open"), pending)))
     raise halt

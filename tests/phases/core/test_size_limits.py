@@ -49,7 +49,8 @@ def growing(rig):
 
     def build(*sizes: int) -> Telling:
         telling = rig.app.dependencies.tools["doc.search"] = Telling(*sizes)
-        rig.say(planner=plan("coordinator"), executor=[*[command()] * len(sizes), COMPLETE], coordinator=tool("doc.search"))
+        rig.say(planner=plan("coordinator"), executor=[*[command()] * len(sizes), COMPLETE])
+        rig.say(coordinator=[tool("doc.search", query=f"chair {call}") for call in range(len(sizes))])
         rig.say(compressor=shortens)
         return telling
 
@@ -116,7 +117,7 @@ def test_a_context_over_8600_comes_back_to_7500_with_the_original_beside(rig, gr
     """Level 2, after the phase that took it over: section 4 is smaller, section 0 is whole, the phase owns the original."""
     telling = growing(34, 58)
     words = " ".join(f"Please tell me whether chair number {n} has been paid for by me." for n in range(95))
-    tasks = [{"description": f"Find out what became of chair {n} of the whole set, and when. " * 6} for n in range(8)]
+    tasks = [{"description": f"Find out what became of chair {n} of the whole set, and when. " * 9} for n in range(8)]
     answer = "\n\n".join(f"Was chair {n} paid and sent to you as you had asked for [1]?" for n in range(150))
     rig.say(synthesizer=answer, planner=json.dumps({**json.loads(plan("coordinator")), "tasks": tasks}))
     key = rig.ask(words)

@@ -12,12 +12,16 @@ from pandora_dagster.contracts import phase_outputs
 from pandora_dagster.contracts.enums import Mode
 from pandora_dagster.phases.flow.phase_table import PHASES
 from pandora_dagster.recipes.recipe_loader import open_recipes
+from pandora_dagster.research.recipe_calls import DOCUMENTS_OF_RECIPE
 
 PACKAGE = Path(__file__).parents[3] / "pandora_dagster"
 DECISIONS = runpy.run_path(str(PACKAGE.parent / "docs" / "prompt_decisions.py"))["DECISIONS"]
 """The table that docs/reference/recipes.md shows."""
 RECIPES = open_recipes()
-RECIPE_NAME = re.compile(r"(?:pipeline|memory|compression)/[a-z]\w*|phase\d+_\w+")
+CATEGORIES = "|".join(sorted({name.partition("/")[0] for name in RECIPES.names()}))
+RECIPE_NAME = re.compile(rf"(?:{CATEGORIES})/[a-z]\w*|phase\d+_\w+")
+CALLERS = ("phases/", "archive/", "research/", "app/web/", "cli/", "governance/failure_lessons.py", "recipes/recipe_paths.py")
+"""What calls recipes by their names; examples in the help of commands are words for users, and one module has names of 000."""
 COMPRESSORS = {name.partition("/")[2] for name in RECIPES.names() if name.startswith("compression/")}
 NINE = (
     "Reflection Gate",
@@ -42,13 +46,16 @@ STRUCTURE = {
         "name.rpartition('/')[2].removesuffix('.md').lower()",
         "passage.lstrip('# ') not in ('', header.title)",
     },
+    "manual_pages.py": {"PAGES in turn.files", "name == PAGES"},
     "phase_context.py": {"'query_analysis.json' in self.turn.files"},
     "prior_turns.py": {"window.forms[row.number] == 'summary'", "window.forms[row.number] in ('whole', 'summary')"},
     "research_source.py": {"cited_path.startswith('research_cache/')", "name != 'source'"},
     "section2.py": {"re.fullmatch(f'(?:{kinds}) [^:]+', name)", "s.source.traits.name != 'turn'"},
-    "session_facts.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
+    "statement_support.py": {"claim.outcome == 'refused'"},
+    "session_facts.py": {"f.origin.startswith(f'{session}/')"},
     "session_history.py": {"t.form == 'rolled up'"},
     "size_limits.py": {"text.endswith(_ANSWER_LINK)", "name != 'total'"},
+    "turn_completion.py": {"source.path.startswith(_PAGE_FOLDERS)"},
     "tool_findings.py": {"shape.fullmatch(name)"},
     "write_approval.py": {"APPROVALS in turn.files", "name == APPROVALS"},
     "visit_source.py": {"'title' in chosen", "cited_path.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
@@ -59,29 +66,29 @@ WORDS = {"session_facts.py": {"_QUESTION_START.match(s)", "s.rstrip().endswith('
 
 
 def test_the_nine_rows_are_listed():
-    """In their order, each with a recipe or the reason why none is needed yet."""
+    """In their order, each with the one recipe that takes it."""
     assert tuple(point.decision for point in DECISIONS) == NINE
-    assert all(bool(point.recipe) != bool(point.without) for point in DECISIONS)
+    assert len({point.recipe for point in DECISIONS}) == len(NINE)
 
 
-@pytest.mark.parametrize("point", [p for p in DECISIONS if p.recipe], ids=lambda p: p.decision)
+@pytest.mark.parametrize("point", DECISIONS, ids=lambda p: p.decision)
 def test_a_decision_runs_on_its_layer(point):
-    """In both modes, as the recipe itself says; a phase runs it, or the content of a text selects it."""
+    """In both modes, as the recipe itself says; a phase or the research runs it, or the content of a text selects it."""
     if point.recipe == "compression":
         loaded = [RECIPES.load(name) for name in RECIPES.names() if name.startswith(f"{point.recipe}/")]
         found = [one for one in loaded if one.recipe.content_type]
     else:
-        assert point.recipe in {recipe.name for spec in PHASES for recipe in spec.recipes}
+        assert point.recipe in {recipe.name for spec in PHASES for recipe in spec.recipes} | set(DOCUMENTS_OF_RECIPE)
         found = [RECIPES.get(point.recipe, mode.value) for mode in Mode]
     assert found and {loaded.recipe.model_layer for loaded in found} == {point.layer}
 
 
-def test_only_phases_name_recipes():
-    """A recipe's name is in no other package; examples in the help of commands are words for users."""
+def test_only_callers_name_recipes():
+    """A recipe's name is in no other package."""
     found = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.value}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path.relative_to(PACKAGE).parts[0] not in ("phases", "archive", "cli")
+        if not path.relative_to(PACKAGE).as_posix().startswith(CALLERS)
         for node in _texts(ast.parse(path.read_text()))
         if _names_a_recipe(node.value.removesuffix(".yaml"))
     ]

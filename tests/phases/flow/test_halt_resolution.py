@@ -82,7 +82,6 @@ def test_a_call_of_another_phase_or_recipe_is_not_answered(rig, phase, recipe):
         ("", "answer: empty"),
         (BAD, "schema_validation"),
         ("I do not know", "schema_validation"),
-        (plain(decision="PROCEED", confidence=0.2), "confidence"),
     ],
 )
 def test_an_answer_that_would_not_pass_is_refused(rig, answer, says):

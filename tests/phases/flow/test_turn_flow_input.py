@@ -94,15 +94,18 @@ def test_notes_that_cannot_be_read_cost_no_turn_and_are_named(anna, tmp_path):
         (lambda page: page.replace("confidence: 0.9", "confidence: 7"), "budget: confidence"),
     ],
 )
-def test_a_damaged_page_of_preferences_halts_and_mended_the_turn_goes_on(anna, change, says):
-    """The sentence names the page; the page is as the user left it."""
+def test_a_damaged_page_of_preferences_costs_only_its_entries(anna, change, says):
+    """The turn is saved, and its report names the page, which is as the user left it; mended, the next turn answers from it."""
     anna.remember("budget", "900")
     page = anna.app.settings.root / "users" / "anna" / "preferences.md"
     good = page.read_text()
     page.write_text(change(good))
     assert page.read_text() != good
-    key, state, message = asked(anna, "what is my budget?")
-    assert state == "halted" and "preferences.md" in message and says in message and page.read_text() == change(good)
+    key, state, _ = asked(anna, "what is my budget?")
+    plan = next(p for p in anna.app.turns.manifest(key).phases if p.phase == "retrieval_plan")
+    notices = "\n".join(plan.report["facts"]["notices"])
+    assert state == "saved" and "preferences.md" in notices and says in notices and page.read_text() == change(good)
+    assert "900" not in anna.app.answer_of(key).response
     page.write_text(good)
-    anna.app.run_turn(key, on_report=lambda report: None)
-    assert anna.app.turns.manifest(key).state == "saved" and "900" in anna.app.answer_of(key).response
+    key, state, _ = asked(anna, "what is my budget?")
+    assert state == "saved" and "900" in anna.app.answer_of(key).response

@@ -161,11 +161,11 @@ def many_facts(keys, count):
 
 
 def test_an_unsure_choice_is_recorded_and_halts_nothing(rig):
-    """RETRIEVAL under its threshold: MIND has no larger layer to ask, and the turn goes on (decision 38)."""
+    """RETRIEVAL states a number that nothing calibrates: the turn goes on (decision 38)."""
     rig.say(retrieval=retrieval(confidence=0.2))
     key = rig.start()
     report = next(report for report in rig.run(key) if report.phase == "retrieval_plan")
-    assert [(v.passed, v.value) for v in report.verdicts if v.gate == "confidence_threshold"] == [(False, 0.2)]
+    assert [(v.passed, v.value) for v in report.verdicts if v.gate == "confidence_threshold"] == [(True, 0.2)]
     assert rig.turn(key).manifest.state == "saved"
 
 

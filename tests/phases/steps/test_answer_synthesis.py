@@ -120,7 +120,7 @@ def test_an_unchecked_citation_is_a_revision(rig):
     assert "citations not checked: [1]" in rig.halted(rig.ask()).message
 
 
-@pytest.mark.parametrize("answer", ["It cost 5 [7].", "The desk is made of oak."])
+@pytest.mark.parametrize("answer", ["It cost 5 [7].", "The desk Lofta is made of oak."])
 def test_an_answer_must_cite_what_it_was_given(rig, answer):
     """A citation of a document that was not given, or none where there are sources: HALT missing_evidence after the retries."""
     first = rig.ask()

@@ -124,7 +124,7 @@ def test_an_error_cannot_forge_a_source(looping):
 
 def test_the_loop_is_bounded(looping):
     """An executor that never has enough: as many calls as allowed, then the turn goes on."""
-    looping.say(executor=command(), coordinator=tool("memory.query", query="x"))
+    looping.say(executor=command(), coordinator=[tool("memory.query", query=f"x{n}") for n in range(MAX_TOOL_CALLS + 1)])
     key = looping.ask()
     assert looping.runtime.calls()["coordinator"] == MAX_TOOL_CALLS
     assert report_of(looping, key)["facts"] == {"tool_calls": MAX_TOOL_CALLS, "tool_errors": 0, "stopped": "bound"}
@@ -139,7 +139,7 @@ def test_the_loop_ends_when_section_4_is_full(looping):
             return ToolOutcome(True, "many words " * 700, "raw", (Source("", "page.md"),))
 
     looping.app.dependencies.tools["doc.search"] = Long(None)
-    looping.say(executor=command(), coordinator=tool("doc.search"))
+    looping.say(executor=command(), coordinator=[tool("doc.search", query=f"x{n}") for n in range(MAX_TOOL_CALLS + 1)])
     looping.app = replace(looping.app, dependencies=replace(looping.app.dependencies, summarizer=None))
     key = looping.ask()
     assert looping.runtime.calls()["coordinator"] == 2 and looping.turn(key).manifest.state == "saved"

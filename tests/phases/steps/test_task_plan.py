@@ -22,7 +22,7 @@ def test_the_planner_sees_the_tools_that_exist_only(rig):
     """A recipe may name `internet.research`; what is not registered is not offered (DECISIONS 23)."""
     rig.ask()
     tools = [json.loads(line)["name"] for line in rig.runtime.of("planner")[-1].document("tools").splitlines()]
-    assert set(tools) == {"doc.search", "memory.query", "memory.create"}
+    assert set(tools) == {"doc.search", "memory.query", "memory.create", "memory.forget"}
 
 
 def test_straight_to_synthesis_needs_no_tools(rig):

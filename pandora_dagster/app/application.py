@@ -42,7 +42,11 @@ from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, with_manual_answer
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
+from pandora_dagster.phases.steps.manual_pages import decide_page
 from pandora_dagster.phases.steps.write_approval import decide_call
+from pandora_dagster.runtime.offline_runtime import OfflineRuntime
+from pandora_dagster.runtime.sglang.endpoints import Endpoints
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings
 
 T = TypeVar("T")
@@ -165,6 +169,11 @@ class App:
         decide_call(self.dependencies, intervention, approved=approved)
         self.interventions.resolve(intervention.id, note, how="approved" if approved else "refused")
 
+    def decide_page(self, intervention: Intervention, text: str, *, note: str = "") -> None:
+        """Give the text of the page that a halted turn asks for, "" to go on without it, and resolve its intervention."""
+        decide_page(self.dependencies, intervention, text)
+        self.interventions.resolve(intervention.id, note, how="by_hand" if text.strip() else "refused")
+
     def with_manual_answer(self, intervention: Intervention, answer: str) -> tuple["App", ManualAnswerExecutor]:
         """The same application, in which the halted call has the user's answer, and the executor that records whether it was given.
 
@@ -205,3 +214,8 @@ class App:
         self.loop.run(self.runtime.aclose())
         self.loop.close()
         self.on_close()
+
+
+def served_endpoints(runtime: ModelRuntime) -> Endpoints | None:
+    """The endpoints of the runtime file that a runtime calls; None for the embedded runtime."""
+    return runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None

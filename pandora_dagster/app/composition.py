@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pandora_dagster.app.application import App, CompressionStack
+from pandora_dagster.app.application import App, CompressionStack, served_endpoints
 from pandora_dagster.app.health import HealthService, ServerHealth
 from pandora_dagster.app.index_service import IndexService
 from pandora_dagster.app.lineage_service import LineageService
@@ -20,11 +20,13 @@ from pandora_dagster.app.store_adapters import (
     open_store_adapters,
     open_transfer_service,
 )
+from pandora_dagster.app.web.web_tools import open_named_tools, open_web_tools
 from pandora_dagster.contracts.enums import ModelLayer, Priority
 from pandora_dagster.contracts.ports.measurement import Metrics, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime, TokenRatios
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore, Vault
+from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, Tool
 from pandora_dagster.documents.redaction.printable_text import printable
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.call.executor import Executor
@@ -227,7 +229,9 @@ def open_app(
         versions=versions,
         rate_limit=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if is_rate_limited else None,
     )
-    dependencies = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority)
+    web_tools = open_web_tools(settings, stores, utc_now, execution, report=print_notice)
+    further = (*web_tools, *open_named_tools(settings, report=print_notice))
+    dependencies = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority, further)
     return App(
         settings=settings,
         dependencies=replace(dependencies, summarizer=compression.sections) if settings.compression_enabled else dependencies,
@@ -261,10 +265,11 @@ def _phase_dependencies(
     lineage: LineageService,
     runtime: str,
     priority: Priority,
+    further_tools: tuple[Tool, ...],
 ) -> PhaseDependencies:
     """The ports that phases work with, tools included."""
     scores = TermOverlap(stores.index.reader).scores
-    tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now)
+    tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now, *further_tools)
     return PhaseDependencies(
         recipes,
         execution,
@@ -289,6 +294,7 @@ def _phase_dependencies(
         ),
         vectors=stores.vectors,
         priority=priority,
+        tool_permissions=STORE_PERMISSIONS.union(*(tool.spec.permissions for tool in further_tools)),
         lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, phases=phase_effects(), report=print_notice),
     )
 
@@ -316,11 +322,6 @@ def _open_health(
         servers=ServerHealth(runtime, TokenRatioFile(settings.root), ServingFolder(settings.root)) if is_served else None,
         vectors=stores.vectors,
     )
-
-
-def served_endpoints(runtime: ModelRuntime) -> Endpoints | None:
-    """The endpoints of the runtime file that a runtime calls; None for the embedded runtime."""
-    return runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
 
 
 def _checked_routing(runtime: ModelRuntime, recipes: RecipeLoader) -> Routing | None:

@@ -9,13 +9,16 @@ from pydantic import ValidationError
 from pandora_dagster.app.application import App
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.model_calls import CallRecord
-from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange
-from pandora_dagster.contracts.recipe_schema import CallCase
+from pandora_dagster.contracts.recipe_governance import ConfidenceCalibration, Correction, ProductionChange, RecipeCalibration
+from pandora_dagster.contracts.recipe_schema import CallCase, LoadedRecipe
 from pandora_dagster.errors import DocumentError, InputError
-from pandora_dagster.governance.call_metrics import CallMetrics, measure_calls
+from pandora_dagster.governance.call_metrics import CallMetrics, measure_calls, reads_prompts
 from pandora_dagster.governance.recipe_failures import FailureGroup, find_failures, group_failures, make_recipe_test
 from pandora_dagster.governance.regressions import WINDOW_CALLS, VersionComparison, compare_versions
 from pandora_dagster.governance.turn_outcomes import TurnOutcomes
+
+_CALIBRATED_CALLS = 2_000
+"""Calls of a recipe, newest first, from which its confidence is calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,25 @@ class Evaluation:
         name = self.app.recipes.load(path).name
         changes = self.app.versions.production(path).current_and_previous
         return {change.label: self.window(name, change.version, self._layer(path, change)) for change in changes}
+
+    def calibrate(self) -> tuple[RecipeCalibration, ...]:
+        """Measure stated confidence against the outcomes of turns, for each recipe with a threshold, and store it; raises StoreError."""
+        recipes = [self.app.recipes.load(path) for path in self.app.recipes.names()]
+        measured = tuple(self._calibration(r) for r in recipes if r.recipe.quality_gates.confidence_threshold is not None)
+        for calibration in measured:
+            if calibration.tables:
+                self.app.versions.keep_calibration(calibration)
+        return measured
+
+    def _calibration(self, loaded: LoadedRecipe) -> RecipeCalibration:
+        """The newest calls of each version on each model. The embedded runtime states constants, which say nothing."""
+        records = (r for r in self.app.calls.newest(loaded.name, limit=_CALIBRATED_CALLS) if reads_prompts(r.runtime))
+        metrics = measure_calls(records, lambda record: (record.recipe_version, record.model), self.outcomes.outcome_of)
+        tables = tuple(
+            ConfidenceCalibration(version=version, model=model, bins=figures.confidence_bins)
+            for (version, model), figures in sorted(metrics.items())
+        )
+        return RecipeCalibration(recipe=loaded.path, at=self.app.dependencies.clock().isoformat(timespec="seconds"), tables=tables)
 
     def _layer(self, path: str, change: ProductionChange) -> str:
         """The layer whose calls count; "" (any) where the version that names it is damaged, which `pandora doctor` reports."""

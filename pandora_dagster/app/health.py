@@ -296,13 +296,11 @@ def _users(users: Iterable[UserId], notes: NoteStore, memory: MemoryStore) -> It
 
 
 def _memory(user: UserId, memory: MemoryStore) -> Iterator[Finding]:
-    try:
-        entries = memory.entries(user)
-    except PandoraError as error:
-        yield Finding(f"memory of {user}", False, str(error), error.hint)
-    else:
-        if entries:
-            yield Finding(f"memory of {user}", True, f"{len(entries)} can be read")
+    listing = memory.listing(user)
+    for fault in listing.faults.values():
+        yield Finding(f"memory of {user}", False, str(fault), fault.hint)
+    if listing.entries:
+        yield Finding(f"memory of {user}", True, f"{len(listing.entries)} can be read")
 
 
 def _embeddings(vectors: VectorIndex) -> Finding:

@@ -6,12 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pandora_dagster.archive.digest_reading import DigestReading, read_digest
 from pandora_dagster.archive.level_batches import digest_edges, narrative_edges
 from pandora_dagster.archive.lineage_proof import LinkCheck, check_links, text_by_hash
 from pandora_dagster.archive.lineage_tree import Branch, rows_under, tree
 from pandora_dagster.archive.lineage_view import LineageView, lineage_view
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, is_turn_owner
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, digest_document, is_turn_owner
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.record_storage import DocumentTexts, LineageIndex
 from pandora_dagster.contracts.ports.turn_storage import TurnStore
@@ -56,6 +57,7 @@ class LineageService:
     """The lineage of one store."""
 
     turns: TurnStore
+    levels: LevelStore
     index: LineageIndex
     texts: Callable[[], DocumentTexts]
     """Opens a reader of document texts; one per walk through the lineage."""
@@ -135,7 +137,13 @@ class LineageService:
 
         Raises InputError, StoreError."""
         branches, rows = self.tree(document)
-        return lineage_view(branches, rows, self.texts(), derived=self._derived(document), is_whole=is_whole)
+        return lineage_view(branches, rows, self.texts(), derived=self._derived(document), readings=self._reading, is_whole=is_whole)
+
+    def _reading(self, document: DocumentId) -> DigestReading | None:
+        """A digest with the sources of its items; None for any other document."""
+        if str(document) != digest_document(document.user) or (digest := self.levels.digest(document.user)) is None:
+            return None
+        return read_digest(digest, self.levels.narratives(document.user))
 
     def _derived(self, document: DocumentId) -> Iterator[LineageEdge]:
         """The links to what was made from a document, its sections or, of an archived one, its original."""

@@ -17,24 +17,29 @@ from pandora_dagster.app.composition import (
     utc_now,
 )
 from pandora_dagster.app.store_adapters import open_recipe_tests, open_recorded_answers, open_vault
+from pandora_dagster.app.web.screenshot_reader import RECIPE as SCREENSHOT_READER
 from pandora_dagster.archive import session_narratives, user_digests
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
-from pandora_dagster.contracts.recipe_governance import RecordedAnswer, RecordedAnswers
+from pandora_dagster.contracts.recipe_governance import FailureLesson, RecordedAnswer, RecordedAnswers
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
+from pandora_dagster.governance import failure_lessons
 from pandora_dagster.governance.call_metrics import reads_prompts
 from pandora_dagster.governance.dry_run import CallCapture, DryRunExecutor, PinnedRecipeLoader
 from pandora_dagster.governance.promotion import PromotionContext, resolve_version
+from pandora_dagster.governance.recipe_failures import FailureGroup
 from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, run_recipe_tests
 from pandora_dagster.governance.recorded_answers import AnswerRecorder, RecordedRuntime
 from pandora_dagster.phases.flow.phase_table import answer_model, recipe_documents, recipe_stem
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
 from pandora_dagster.recipes.lint import check_all
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file
+from pandora_dagster.research.recipe_calls import DOCUMENTS_OF_RECIPE
+from pandora_dagster.runtime.extractive.extractive_runtime import ROLES
 from pandora_dagster.settings import Settings
 from pandora_dagster.tools.tool_registry import TOOL_NAMES, WRITING_TOOLS
 
@@ -53,23 +58,26 @@ class RecipeCheckResult:
 def check_recipes(settings: Settings) -> RecipeCheckResult:
     """Check all recipes, prompts, the registry and the schema."""
     recipes = open_recipe_loader(settings)
-    checked = check_all(recipes, TOOL_NAMES, open_counter(), loadable_documents, WRITING_TOOLS)
+    checked = check_all(recipes, TOOL_NAMES, open_counter(), loadable_documents, ROLES, WRITING_TOOLS)
     return RecipeCheckResult(len(recipes.names()), checked.faults, checked.notices, checked.approvals)
 
 
 def loadable_documents(loaded: LoadedRecipe) -> Collection[str] | None:
-    """The documents that calls of a recipe can load; None for a recipe that nothing calls.
+    """The documents that calls of a recipe can load; None for a recipe that nothing calls: these tables are those that its callers use.
 
     A compression recipe reads one document, under the name that it gives it itself.
     """
     documents_by_recipe: Mapping[str, Collection[str]] = {
         **recipe_documents(),
+        **DOCUMENTS_OF_RECIPE,
+        SCREENSHOT_READER: (),
+        failure_lessons.RECIPE: failure_lessons.DOCUMENTS,
         session_narratives.RECIPE: ("entries",),
         user_digests.RECIPE: ("task_context", "summaries"),
     }
     if loaded.recipe.content_type is not None:
         return loaded.recipe.input_docs[:1]
-    return documents_by_recipe.get(loaded.path) or documents_by_recipe.get(recipe_stem(loaded.path))
+    return documents_by_recipe.get(loaded.path, documents_by_recipe.get(recipe_stem(loaded.path)))
 
 
 def check_files(files: Sequence[Path]) -> RecipeCheckResult:
@@ -207,6 +215,16 @@ def run_tests(
             for recipe, version in admin.chosen_versions(name)
             for outcome in dry_run.run(run_recipe_tests(version, _tests(settings, admin, recipe, user), dry_run.executor))
         )
+
+
+def propose_lessons(
+    settings: Settings, admin: RecipeAdmin, recipe: str, groups: Sequence[FailureGroup], *, runtime: ModelRuntime | None = None
+) -> tuple[FailureLesson, ...]:
+    """What a model would change in the prompt of `{category}/{name}`, from its failures. Raises InputError, ConfigurationError."""
+    with _dry_run(settings, admin, runtime) as dry_run:
+        dry_run.executor.select_version(resolve_version(admin.ctx, failure_lessons.RECIPE, "production"))
+        failed = resolve_version(admin.ctx, recipe, "production")
+        return dry_run.run(failure_lessons.propose_lessons(failed, groups, dry_run.executor))
 
 
 def record_answers(

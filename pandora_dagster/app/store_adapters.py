@@ -1,6 +1,7 @@
 """The adapters of one store: its files, DuckDB indexes and records. Part of the composition root: constructs, decides nothing."""
 
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from pandora_dagster.app.erasure_service import ErasureService
 from pandora_dagster.app.index_service import CALLS, LINEAGE, SOURCES, VECTORS, FaultCallback, IndexService, ProgressCallback, StoredIndex
 from pandora_dagster.app.lineage_service import LineageService, level_rows
 from pandora_dagster.app.transfer_service import TransferService
-from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
@@ -63,7 +64,7 @@ from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
 from pandora_dagster.stores.user.note_index import NOTE_SCHEMA, DuckNoteIndex
 from pandora_dagster.stores.user.page_files import PageFiles
-from pandora_dagster.stores.user.research_run_files import ResearchRunFile
+from pandora_dagster.stores.user.research_run_files import ResearchRunFile, TurnRunFiles, user_run
 from pandora_dagster.stores.user.session_files import ContinuationFiles, ConversationSummaryFiles, SessionFiles
 from pandora_dagster.stores.user.source_files import (
     MAX_RECORD_BYTES,
@@ -77,6 +78,8 @@ from pandora_dagster.stores.user.source_files import (
 from pandora_dagster.transfer.conversation_import import ImportContext
 
 Report = Callable[[str], None]
+_HOST_DAYS = 30
+"""Days after which what is remembered of a host is deleted: robots.txt and waits hold for a day."""
 SourceRecord = TypeVar("SourceRecord", Research, Visit)
 
 
@@ -184,7 +187,7 @@ def open_lineage_service(settings: Settings, stores: StoreAdapters, counter: Tok
             index.mark_complete(format_timestamp(clock()))
         return has_all
 
-    return LineageService(turns, index, texts, rebuild, confirm, lambda keys: verify_lineage(expected(), index, keys=keys))
+    return LineageService(turns, levels, index, texts, rebuild, confirm, lambda keys: verify_lineage(expected(), index, keys=keys))
 
 
 def open_index_service(stores: StoreAdapters, lineage: LineageService) -> IndexService:
@@ -271,7 +274,9 @@ def open_vault(settings: Settings) -> Vault:
 
 def open_host_records(settings: Settings) -> HostRecords:
     """What is remembered of the hosts of the web, for all processes of the store."""
-    return HostFiles(settings.root)
+    hosts = HostFiles(settings.root)
+    hosts.sweep(before=time.time() - _HOST_DAYS * 86_400)
+    return hosts
 
 
 def open_page_store(settings: Settings) -> PageStore:
@@ -281,7 +286,12 @@ def open_page_store(settings: Settings) -> PageStore:
 
 def open_research_run_store(settings: Settings, user: UserId, run_id: str) -> ResearchRunFile:
     """The checkpoint of one run of research."""
-    return ResearchRunFile(settings.root, user, run_id)
+    return user_run(settings.root, user, run_id)
+
+
+def open_turn_runs(settings: Settings, turn: TurnKey) -> TurnRunFiles:
+    """The checkpoints of the research of one turn."""
+    return TurnRunFiles(settings.root, turn)
 
 
 def open_inbox(settings: Settings) -> QueryFiles:

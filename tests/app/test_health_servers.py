@@ -89,18 +89,18 @@ def test_a_small_context(tmp_path: Path) -> None:
 
 def test_a_context_under_the_recipes_budgets(tmp_path: Path) -> None:
     """What a layer's recipes may need and its server cannot take is reported for that layer, and for no other."""
-    found = examined(tmp_path, able(context=4_096), context=4_096)
-    assert "context 4096 is under the largest recipe budget 12000" in found["layer MIND"].says and not found["layer MIND"].ok
+    found = examined(tmp_path, able(context=9_000), context=9_000)
+    assert "context 9000 is under the largest recipe budget 12000" in found["layer MIND"].says and not found["layer MIND"].ok
     assert found["layer REFLEX"].ok and found["server one"].ok
 
 
 def test_a_context_that_the_runtime_file_cuts_short(tmp_path: Path) -> None:
     """Calls are planned with runtime.yaml's length, however much the server takes; what to change is reported."""
-    found = examined(tmp_path, able(context=32_768), context=4_096)
+    found = examined(tmp_path, able(context=32_768), context=9_000)
     fields = found["layer MIND"]
-    assert not fields.ok and "context 4096 is under the largest recipe budget 12000" in fields.says
+    assert not fields.ok and "context 9000 is under the largest recipe budget 12000" in fields.says
     assert fields.remedy.startswith("Raise context_length in runtime.yaml, up to the 32768 that the server takes")
-    untold = examined(tmp_path, able(lists_context=False), context=4_096)["layer MIND"]
+    untold = examined(tmp_path, able(lists_context=False), context=9_000)["layer MIND"]
     assert not untold.ok and untold.remedy.startswith("Serve the model with a longer context")
     assert found["layer REFLEX"].ok
 

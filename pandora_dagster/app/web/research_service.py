@@ -1,6 +1,9 @@
 """Research for a command: providers from their specifications, visits through the way out, the checkpoint of a run."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -10,8 +13,10 @@ from pandora_dagster.app.store_adapters import open_research_run_store
 from pandora_dagster.app.web.page_rendering import PageReader, open_page_reader
 from pandora_dagster.app.web.web_service import PageRequest, VisitStore, open_fetcher, open_web_client, read_page_of
 from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import Clock
-from pandora_dagster.contracts.web.fetched import Fetcher
+from pandora_dagster.contracts.ports.recipe_execution import RecipeExecutor
+from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher
 from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.contracts.web.research_run import ResearchRun
@@ -19,11 +24,13 @@ from pandora_dagster.contracts.web.search import SearchProvider
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
 from pandora_dagster.errors import ConfigurationError, FetchFailedError, FetchRefusedError, InputError
 from pandora_dagster.research.addresses import page_key
-from pandora_dagster.research.research_loop import PAGES_OF_DEPTH, ResearchLoop, RunLimits
+from pandora_dagster.research.recipe_calls import RecipeCalls
+from pandora_dagster.research.research_loop import PAGES_OF_DEPTH, ResearchLoop, RunLimits, RunStore
 from pandora_dagster.research.research_record import record_of
 from pandora_dagster.settings import Settings
+from pandora_dagster.tools.search.folder import RULE, FolderDocuments, is_file_address, open_folder
 
-_EXPECTED = "expected searxng=URL or recorded=FILE"
+_EXPECTED = "expected searxng=URL, folder=DIR, recorded=FILE, or an installed provider"
 _MAX_QUESTION_CHARACTERS = 2_000
 
 
@@ -38,20 +45,28 @@ class ResearchRequest:
 
 @dataclass(slots=True)
 class WebVisitor:
-    """Visits pages through one way out; a page that the command has read is not asked for again."""
+    """Visits pages through one way out; a page that the command has read is not asked for again.
+
+    All visits run in the one thread of `thread`: a browser belongs to the thread that opened it, and takes none with an event loop.
+    """
 
     fetcher: Fetcher
     reader: PageReader
     seconds: float
     visits: VisitStore | None
+    thread: ThreadPoolExecutor
     read: dict[str, PageDoc] = field(default_factory=dict[str, PageDoc])
     """Shared by the questions of one command."""
 
-    def visit(self, url: str) -> PageDoc:
+    async def visit(self, url: str) -> PageDoc:
+        return await asyncio.get_running_loop().run_in_executor(self.thread, self._visit, url)
+
+    def _visit(self, url: str) -> PageDoc:
         key = page_key(url)
         if key in self.read:
             return self.read[key]
-        reading = read_page_of(PageRequest(url), self.fetcher, seconds=self.seconds, reader=self.reader)
+        reader = None if is_file_address(url) else self.reader  # a document of a folder is put to no browser
+        reading = read_page_of(PageRequest(url), self.fetcher, seconds=self.seconds, reader=reader)
         if reading.refused:
             rule, _, reason = reading.refused.partition(": ")
             raise FetchRefusedError(reason, rule=rule)
@@ -63,19 +78,45 @@ class WebVisitor:
         return reading.page_doc
 
 
-def open_providers(settings: Settings, specifications: Sequence[str], hosts_file: Path | None) -> tuple[SearchProvider, ...]:
+@dataclass(frozen=True, slots=True)
+class PlacesFetcher:
+    """The way to pages: documents of folders, and the web where it is open."""
+
+    folders: Sequence[FolderDocuments]
+    web: Fetcher | None
+
+    def fetch(self, url: str, *, deadline_s: float, known: FetchedPage | None = None) -> FetchedPage:
+        place = next((folder for folder in self.folders if folder.holds(url)), None) or self.web
+        if place is None:
+            raise FetchRefusedError(f"{url}: no document of a folder, and PANDORA_WEB is off", rule=RULE)
+        return place.fetch(url, deadline_s=deadline_s, known=known)
+
+
+def open_places(settings: Settings, hosts_file: Path | None, providers: Sequence[SearchProvider]) -> PlacesFetcher:
+    """The way to the pages of `providers`; raises ConfigurationError where one needs the web and it is off."""
+    folders = [provider for provider in providers if isinstance(provider, FolderDocuments)]
+    is_local = settings.web == "off" and hosts_file is None and len(folders) == len(providers)
+    return PlacesFetcher(folders, None if is_local else open_fetcher(settings, hosts_file))
+
+
+def open_providers(settings: Settings, specifications: Sequence[str], hosts_file: Path | None, clock: Clock) -> tuple[SearchProvider, ...]:
     """The providers of `kind=place`; raises ConfigurationError."""
     if not specifications:
         raise ConfigurationError(f"--provider: no search provider is named: {_EXPECTED}")
-    return tuple(_open_provider(settings, specification, hosts_file) for specification in specifications)
+    return tuple(_open_provider(settings, specification, hosts_file, clock) for specification in specifications)
 
 
-def _open_provider(settings: Settings, specification: str, hosts_file: Path | None) -> SearchProvider:
+def _open_provider(settings: Settings, specification: str, hosts_file: Path | None, clock: Clock) -> SearchProvider:
+    from pandora_dagster.tools.plugins import open_plugin_provider
     from pandora_dagster.tools.search.recorded import open_recorded
 
     kind, _, place = specification.partition("=")
     if kind == "recorded" and place:
         return open_recorded(Path(place))
+    if kind == "folder" and place:
+        return open_folder(place, max_bytes=settings.web_page_mb * 1_000_000, clock=clock)
+    if kind != "searxng" and place and (provider := open_plugin_provider(kind, place)):
+        return provider
     if kind != "searxng" or not place:
         raise ConfigurationError(f"--provider: {specification[:200]!r}: {_EXPECTED}")
     from pandora_dagster.tools.egress.resolver import open_resolver
@@ -105,24 +146,49 @@ class Researcher:
     pages: int
     """0 for what the depth gives."""
     clock: Clock
+    execution: RecipeExecutor
+    site: CallSite | None = None
+    """Who calls the recipes: a turn, or None for a command."""
     read: dict[str, PageDoc] = field(default_factory=dict[str, PageDoc])
 
-    def research(self, question: str, report: Callable[[str], None]) -> ResearchRun:
-        """The ended run of `question`. What it found is stored as cached research of the user; its checkpoint is deleted."""
-        fetcher = open_fetcher(self.settings, self.hosts_file)
-        pages = self.pages or PAGES_OF_DEPTH[self.depth]
-        store = open_research_run_store(self.settings, self.user, self._run_id(question, pages))
-        with open_page_reader(self.settings, fetcher) as reader:
-            visitor = WebVisitor(fetcher, reader, self.settings.web_max_s, self.visits, self.read)
-            run = ResearchLoop(self.providers, visitor, store, RunLimits(pages, self.settings.web_max_s), report).run(question)
+    async def research(self, question: str, report: Callable[[str], None]) -> ResearchRun:
+        """The ended run of `question`. What it found is stored as cached research of the user; its checkpoint is deleted.
+
+        Raises HaltError where a recipe call fails for good; the checkpoint stays, and the next run goes on from it.
+        """
+        store = open_research_run_store(self.settings, self.user, self._run_id(question))
+        run = await self.run(question, report, open_places(self.settings, self.hosts_file, self.providers), store)
         if self.visits and (record := record_of(run, self.clock(), self.visits.provenance)):
             self.visits.sources.put(self.user, record)
         store.delete()
         return run
 
-    def _run_id(self, question: str, pages: int) -> str:
+    async def run(self, question: str, report: Callable[[str], None], fetcher: PlacesFetcher, store: RunStore) -> ResearchRun:
+        """The ended run within the budget of `fetcher`; one that `store` has goes on. Its visits are stored, and no research."""
+        site = self.site or CallSite("research", self.user)
+        calls = RecipeCalls(self.execution, site, self.clock().date().isoformat())
+        limits = RunLimits(self._pages, self.settings.web_max_s, self.depth)
+        async with self._open_visitor(fetcher) as visitor:
+            return await ResearchLoop(self.providers, visitor, store, limits, calls, report).run(question)
+
+    @property
+    def _pages(self) -> int:
+        return self.pages or PAGES_OF_DEPTH[self.depth]
+
+    @asynccontextmanager
+    async def _open_visitor(self, fetcher: PlacesFetcher) -> AsyncGenerator[WebVisitor]:
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="visits") as thread:
+            opened = open_page_reader(self.settings, fetcher.web)
+            reader = await loop.run_in_executor(thread, opened.__enter__)
+            try:
+                yield WebVisitor(fetcher, reader, self.settings.web_max_s, self.visits, thread, self.read)
+            finally:
+                await loop.run_in_executor(thread, opened.__exit__, None, None, None)
+
+    def _run_id(self, question: str) -> str:
         names = [provider.name for provider in self.providers]
-        return sha256("\0".join([question, str(pages), *names]).encode()).hexdigest()[:24]
+        return sha256("\0".join([question, self.depth.value, str(self._pages), *names]).encode()).hexdigest()[:24]
 
 
 def parse_questions(lines: bytes, *, where: str) -> tuple[ResearchRequest, ...]:

@@ -1,8 +1,10 @@
 """Reads pages of the web for a command: fetch, read, store. Off unless the settings or a hosts file switch it on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -12,7 +14,8 @@ from urllib.parse import urlsplit
 
 from pandora_dagster.app.application import App
 from pandora_dagster.app.store_adapters import open_host_records, open_page_store
-from pandora_dagster.app.web.page_rendering import PageReader
+from pandora_dagster.app.web.page_rendering import PageReader, PageView
+from pandora_dagster.app.web.screenshot_reader import EMBEDDED_FAULT, ScreenshotReader, with_notice
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.user_storage import SourceStore
 from pandora_dagster.contracts.user.sources import Provenance, Visit
@@ -21,7 +24,15 @@ from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.contracts.web.page_store import PageStore
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
 from pandora_dagster.documents.visits.visit_record import build_visit
-from pandora_dagster.errors import ConfigurationError, DocumentError, FetchFailedError, FetchRefusedError, InputError, PandoraError
+from pandora_dagster.errors import (
+    ConfigurationError,
+    DocumentError,
+    FetchFailedError,
+    FetchRefusedError,
+    InputError,
+    PandoraError,
+    StoreError,
+)
 from pandora_dagster.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,6 +64,8 @@ class PageReading:
     page_doc: PageDoc | None = None
     refused: str = ""
     failed: str = ""
+    screenshot: bytes = b""
+    """The window of a page whose text is in a picture, as PNG; else empty."""
     visit: Visit | None = None
     """The stored record; None where nothing was stored."""
 
@@ -82,9 +95,22 @@ class VisitStore:
         if page is None or page_doc is None or page.status >= _ERROR_STATUS:
             return None
         visit = build_visit(page, page_doc, self.provenance)
-        self.pages.put(self.user, visit, page_doc, page.body)
+        self.pages.put(self.user, visit, page_doc, page.body, reading.screenshot)
         self.sources.put(self.user, visit)
         return visit
+
+    def known_pages(self, urls: Collection[str]) -> Mapping[str, FetchedPage]:
+        """The newest stored page of each address of `urls` that its server can be asked about: one with `ETag` or `Last-Modified`."""
+        known: dict[str, FetchedPage] = {}
+        for row in self.sources.visit_rows(self.user):
+            if row.url in urls and row.url not in known:
+                with suppress(DocumentError, StoreError):  # a damaged record costs a request with a body
+                    visit = self.sources.visit(self.user, row.visit_id)
+                    if (page := visit.page) and (page.etag or page.last_modified):
+                        headers = {"content-type": page.content_type, "etag": page.etag, "last-modified": page.last_modified}
+                        body, fetched_at = self.pages.raw(self.user, visit), datetime.fromisoformat(visit.visited_at)
+                        known[row.url] = FetchedPage(row.url, page.final_url, page.status, headers, body, fetched_at)
+        return known
 
 
 def open_visit_store(app: App, user: UserId, *, by: str = "pandora visit read") -> VisitStore:
@@ -93,9 +119,10 @@ def open_visit_store(app: App, user: UserId, *, by: str = "pandora visit read") 
     return VisitStore(user, app.dependencies.sources, open_page_store(app.settings), provenance)
 
 
-def stored_page(app: App, user: UserId, visit: Visit) -> PageDoc | None:
-    """The page of a visit as it was read; None where only its record is stored. Raises DocumentError."""
-    return open_page_store(app.settings).page_doc(user, visit) if visit.page else None
+def stored_page(app: App, user: UserId, visit: Visit) -> tuple[PageDoc, bytes] | None:
+    """The page of a visit as it was read, and its screenshot or b""; None where only its record is stored. Raises DocumentError."""
+    pages = open_page_store(app.settings)
+    return (pages.page_doc(user, visit), pages.screenshot(user, visit)) if visit.page else None
 
 
 def open_fetcher(settings: Settings, hosts_file: Path | None) -> Fetcher:
@@ -160,12 +187,14 @@ def read_pages(
     seconds: float,
     visits: VisitStore | None = None,
     reader: PageReader | None = None,
+    eyes: ScreenshotReader | None = None,
 ) -> Iterator[PageReading]:
     """The outcomes in the order of `requests`: pages of different hosts at the same time, those of one host in turn.
 
-    `visits`: where the pages are stored; None stores nothing. `reader`: None reads pages as they were fetched. Raises
-    StoreError where the disk refuses.
+    `visits`: where the pages are stored; None stores nothing. `reader`: None reads pages as they were fetched. `eyes`: reads the pictures
+    of pages whose text is in them; None for the embedded runtime, which reads none. Raises StoreError where the disk refuses.
     """
+    known: Mapping[str, FetchedPage] = visits.known_pages({request.url for request in requests}) if visits else {}
     stopped = Event()
     pool = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="pandora-web")
     try:
@@ -174,12 +203,21 @@ def read_pages(
         for _, group in groupby(ordered, key=lambda number: _host(requests[number].url)):
             numbers = list(group)
             work = [(requests[n], outcomes[n]) for n in numbers]
-            pool.submit(_read_in_turn, work, fetcher, seconds, reader, stopped)
+            pool.submit(_read_in_turn, work, fetcher, seconds, reader, known, stopped)
         for outcome in outcomes:
-            yield _store(outcome.result(), visits)
+            yield _store(_with_picture(outcome.result(), eyes), visits)
     finally:
         stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _with_picture(reading: PageReading, eyes: ScreenshotReader | None) -> PageReading:
+    """The outcome with what the screenshot says. It runs on the caller's thread, which owns the application's event loop."""
+    if not reading.screenshot or reading.page_doc is None:
+        return reading
+    if eyes is None:
+        return replace(reading, page_doc=with_notice(reading.page_doc, f"its picture was not read: {EMBEDDED_FAULT}"))
+    return replace(reading, page_doc=eyes.read(reading.page_doc, reading.screenshot))
 
 
 def _store(reading: PageReading, visits: VisitStore | None) -> PageReading:
@@ -191,29 +229,36 @@ def _store(reading: PageReading, visits: VisitStore | None) -> PageReading:
 
 
 def _read_in_turn(
-    work: Sequence[tuple[PageRequest, Future[PageReading]]], fetcher: Fetcher, seconds: float, reader: PageReader | None, stopped: Event
+    work: Sequence[tuple[PageRequest, Future[PageReading]]],
+    fetcher: Fetcher,
+    seconds: float,
+    reader: PageReader | None,
+    known: Mapping[str, FetchedPage],
+    stopped: Event,
 ) -> None:
     """Read the pages of one host; ends after the current page where the caller stopped."""
     for request, outcome in work:
         if stopped.is_set():
             return
         try:
-            outcome.set_result(read_page_of(request, fetcher, seconds=seconds, reader=reader))
+            outcome.set_result(read_page_of(request, fetcher, seconds=seconds, reader=reader, known=known.get(request.url)))
         except BaseException as error:
             outcome.set_exception(error)
 
 
-def read_page_of(request: PageRequest, fetcher: Fetcher, *, seconds: float, reader: PageReader | None = None) -> PageReading:
-    """Fetch and read one page, in a browser where `reader` finds that it needs one."""
+def read_page_of(
+    request: PageRequest, fetcher: Fetcher, *, seconds: float, reader: PageReader | None = None, known: FetchedPage | None = None
+) -> PageReading:
+    """Fetch and read one page, in a browser where `reader` finds that it needs one. `known`: the page as it was stored before."""
     from pandora_dagster.documents.webpages import read_page
 
     if request.fault:
         return PageReading(request)
     try:
-        fetched = fetcher.fetch(request.url, deadline_s=seconds)
-        page_doc = reader.read(fetched) if reader else read_page(fetched)
-        page_doc.model_dump_json()  # raises ValueError for text that no file can hold
-        return PageReading(request, fetched, page_doc)
+        fetched = fetcher.fetch(request.url, deadline_s=seconds, known=known)
+        view = reader.read(fetched) if reader else PageView(read_page(fetched))
+        view.page_doc.model_dump_json()  # raises ValueError for text that no file can hold
+        return PageReading(request, fetched, view.page_doc, screenshot=view.screenshot)
     except FetchRefusedError as error:
         return PageReading(request, refused=f"{error.rule}: {error}")
     except FetchFailedError as error:

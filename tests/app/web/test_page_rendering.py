@@ -24,11 +24,13 @@ class FakeBrowser:
     html: str = ""
     rendered: int = 0
 
-    def render(self, page: FetchedPage, *, deadline_s: float) -> RenderedPage:
+    pictures: frozenset[str] = frozenset()
+
+    def render(self, page: FetchedPage, *, deadline_s: float, screenshot: bool = False) -> RenderedPage:
         self.rendered += 1
         if not self.html:
             raise BrowserError("Chromium crashed")
-        return RenderedPage(self.html, "data-x", ("a dialogue was closed",))
+        return RenderedPage(self.html, "data-x", ("a dialogue was closed",), self.pictures, b"PNG" if screenshot else b"")
 
 
 def page(html: str, **changes: object) -> FetchedPage:
@@ -40,7 +42,7 @@ def page(html: str, **changes: object) -> FetchedPage:
 
 
 def test_a_page_without_text_is_read_in_the_browser() -> None:
-    page_doc = PageReader(FakeBrowser(SHOWN), "auto", 5.0).read(page(EMPTY))
+    page_doc = PageReader(FakeBrowser(SHOWN), "auto", 5.0).read(page(EMPTY)).page_doc
     assert "It holds a litre." in page_doc.text
     assert "SECRET" not in page_doc.text
     assert page_doc.notices == ("read in a browser: it has no text of its own", "a dialogue was closed")
@@ -67,14 +69,14 @@ def test_a_browser_that_fails_or_is_missing_is_a_notice() -> None:
         (PageReader(FakeBrowser(), "auto", 5.0), "Chromium crashed"),
         (PageReader(None, "auto", 5.0, "playwright: not installed"), "playwright: not installed"),
     ):
-        page_doc = reader.read(page(EMPTY))
+        page_doc = reader.read(page(EMPTY)).page_doc
         assert page_doc.title == "Kettle"
         assert page_doc.notices[-1] == f"read without a browser, though it has no text of its own: {reason}"
 
 
 def test_a_browser_that_shows_nothing_does_not_take_the_text_away() -> None:
     text = "<h1>Kettle</h1><p>It holds a litre and a half, and its lid opens wide enough for a hand.</p>"
-    page_doc = PageReader(FakeBrowser("<!doctype html><body></body>"), "always", 5.0).read(page(text))
+    page_doc = PageReader(FakeBrowser("<!doctype html><body></body>"), "always", 5.0).read(page(text)).page_doc
     assert "its lid opens" in page_doc.text
 
 
@@ -92,3 +94,31 @@ def test_doctor_says_which_chromium_is_found(tmp_path: Path) -> None:
     assert (missing.ok, "PANDORA_BROWSER=off" in missing.remedy) == (False, True)
     assert list(browser_findings(settings_of(tmp_path))) == []
     assert list(browser_findings(settings_of(tmp_path, PANDORA_WEB="on", PANDORA_BROWSER="off"))) == []
+
+
+LOGO = "<!doctype html><title>Kettle</title><body><img src=/kettle.png alt=Kettle></body>"
+DRAWN = (
+    "<!doctype html><title>Kettle</title><body><div itemscope itemtype='https://schema.org/Product'><h1 itemprop=name>Kettle</h1>"
+    "<link itemprop=availability href='https://schema.org/InStock'><p>It holds a litre and a half, and its lid opens wide enough.</p>"
+    "<canvas></canvas></div></body>"
+)
+
+
+@pytest.mark.parametrize(
+    ("fetched", "shown", "pictures", "renderings", "has_picture"),
+    [
+        pytest.param(LOGO, LOGO, {"img"}, 1, True, id="an image and no text"),
+        pytest.param(EMPTY, "<body><canvas></canvas></body>", {"canvas"}, 2, True, id="a script draws the text"),
+        pytest.param(DRAWN, DRAWN, {"canvas"}, 1, True, id="a product whose price is drawn"),
+        pytest.param(
+            EMPTY, SHOWN.replace("a litre", "a litre and a half and its lid opens wide"), {"img"}, 1, False, id="text beside an image"
+        ),
+        pytest.param(LOGO.replace("<img", "<b"), "", set(), 0, False, id="neither text nor image"),
+    ],
+)
+def test_a_screenshot_is_taken_of_what_only_a_picture_says(
+    fetched: str, shown: str, pictures: set[str], renderings: int, has_picture: bool
+) -> None:
+    browser = FakeBrowser(shown, pictures=frozenset(pictures))
+    view = PageReader(browser, "auto", 5.0).read(page(fetched))
+    assert (browser.rendered, bool(view.screenshot)) == (renderings, has_picture)

@@ -26,7 +26,7 @@ class FakeFetcher:
 
     asked: list[str] = field(default_factory=list)
 
-    def fetch(self, url: str, *, deadline_s: float) -> FetchedPage:
+    def fetch(self, url: str, *, deadline_s: float, known: FetchedPage | None = None) -> FetchedPage:
         self.asked.append(url)
         if "slow" in url:
             time.sleep(0.1)

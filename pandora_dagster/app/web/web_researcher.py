@@ -1,0 +1,261 @@
+"""Research within a turn: one way out and one budget for all runs of the turn, checkpoints of its own, and the privacy of queries."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from threading import Lock
+from urllib.parse import urlsplit
+
+from pandora_dagster.app.store_adapters import open_host_records, open_page_store, open_turn_runs
+from pandora_dagster.app.web.research_service import PlacesFetcher, Researcher, checked_question, open_places, open_providers
+from pandora_dagster.app.web.web_service import PageReading, PageRequest, VisitStore
+from pandora_dagster.contracts.ids import TurnKey, session_id
+from pandora_dagster.contracts.model_calls import CallSite
+from pandora_dagster.contracts.ports.measurement import Clock
+from pandora_dagster.contracts.ports.recipe_execution import RecipeExecutor
+from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
+from pandora_dagster.contracts.ports.user_storage import FactStore, MemoryStore, SourceStore
+from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
+from pandora_dagster.contracts.web.fetched import FetchedPage, RobotsAnswer
+from pandora_dagster.contracts.web.page_doc import PageType
+from pandora_dagster.contracts.web.research_run import ResearchOutcome, ResearchRun, VisitRecord, VisitStatus
+from pandora_dagster.contracts.web.search import SearchProvider
+from pandora_dagster.contracts.web.turn_research import TurnFindings, TurnQuestion
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.visits.visit_record import is_usable, visit_id_of
+from pandora_dagster.errors import DocumentError, InputError
+from pandora_dagster.language.timestamps import format_timestamp
+from pandora_dagster.research.addresses import page_key
+from pandora_dagster.research.research_record import record_of
+from pandora_dagster.retrieval.freshness import is_expired
+from pandora_dagster.settings import Settings
+from pandora_dagster.tools.internet_research import INTERNET_RESEARCH, InternetResearch
+from pandora_dagster.tools.research_checks import GIVEN
+from pandora_dagster.tools.search.query_privacy import PrivateProvider, QueryPrivacy, private_terms
+from pandora_dagster.tools.search.visited_pages import VisitedPages
+
+_MAX_TURNS = 32
+"""Turns of which the way out is kept; a process runs few at a time."""
+_MAX_EARLIER_TURNS = 10
+"""Earlier turns in which the words of a query are looked for."""
+_PHASE = "tool_results"
+_RECORD_WAIT_S = 60.0
+_FOR_A_PERSON = frozenset({PageType.LOGIN, PageType.CAPTCHA})
+
+
+@dataclass(frozen=True, slots=True)
+class UserStores:
+    """What is stored of users that research reads and writes."""
+
+    turns: TurnStore
+    index: TurnIndex
+    memory: MemoryStore
+    facts: FactStore
+    sources: SourceStore
+
+
+@dataclass(frozen=True, slots=True)
+class UsableVisitStore(VisitStore):
+    """Stores no page with text that addresses a model: no later turn refers to it."""
+
+    def put(self, reading: PageReading) -> Visit | None:
+        if reading.page_doc and not is_usable(reading.page_doc):
+            return None
+        return VisitStore.put(self, reading)
+
+
+@dataclass(slots=True)
+class WebResearcher:
+    """Research over the web and folders of documents."""
+
+    settings: Settings
+    stores: UserStores
+    searches: Sequence[str]
+    """The search providers that turns use, as the settings name them."""
+    clock: Clock
+    execution: RecipeExecutor
+    _fetchers: dict[TurnKey, PlacesFetcher] = field(default_factory=dict[TurnKey, PlacesFetcher])
+    _opening: Lock = field(default_factory=Lock)
+
+    async def research(self, asked: TurnQuestion, report: Callable[[str], None]) -> TurnFindings:
+        asked = replace(asked, question=checked_question(asked.question))
+        visited = self._visits_asked(asked)
+        if not visited and (fresh := self._fresh_research(asked)):
+            report(f"answered from research of {fresh.created_at}")
+            return TurnFindings(None, tuple(self._visits_of(asked.turn, fresh.webpage_cache)), fresh)
+        runs, pages = open_turn_runs(self.settings, asked.turn), open_page_store(self.settings)
+        read = {page_key(visit.url): visit.page for run in runs.runs() for visit in run.visits if visit.page}
+        provenance = Provenance(added_at=self._now, by=INTERNET_RESEARCH.name, source_turn=asked.turn.number)
+        visits = UsableVisitStore(asked.turn.user, self.stores.sources, pages, provenance.model_copy(update={"source_turn": None}))
+        researcher = Researcher(
+            self.settings,
+            asked.turn.user,
+            self._providers(asked, visited),
+            self.settings.web_hosts,
+            visits,
+            asked.depth,
+            len(visited),
+            self.clock,
+            self.execution,
+            self._site(asked.turn),
+            read,
+        )
+        store = runs.file(_run_id(asked, [provider.name for provider in researcher.providers]))
+        if (stored := store.load()) and (given := self._with_given(stored, asked, visits)) is not stored:
+            store.save(given)
+        run = await researcher.run(asked.question, report, self._fetcher(asked.turn), store)
+        return self._findings(asked, run, provenance)
+
+    def release(self, turn: TurnKey) -> None:
+        self._fetchers.pop(turn, None)
+        open_turn_runs(self.settings, turn).delete()
+
+    @property
+    def _now(self) -> str:
+        return format_timestamp(self.clock().replace(microsecond=0))
+
+    def _site(self, turn: TurnKey) -> CallSite:
+        """The turn as the caller of recipes."""
+        manifest = self.stores.turns.manifest(turn)
+        return CallSite(_PHASE, turn.user, manifest.session_id, turn, manifest.revision)
+
+    def _fetcher(self, turn: TurnKey) -> PlacesFetcher:
+        """The way out of a turn: its runs have one budget together."""
+        with self._opening:
+            if turn not in self._fetchers:
+                self._fetchers[turn] = open_places(self.settings, None, self._opened())
+                while len(self._fetchers) > _MAX_TURNS:
+                    self._fetchers.pop(next(iter(self._fetchers)))
+            return self._fetchers[turn]
+
+    def _providers(self, asked: TurnQuestion, visited: Sequence[Visit]) -> tuple[SearchProvider, ...]:
+        if visited:
+            return (VisitedPages(visited),)
+        privacy = self._privacy(asked)
+        return tuple(PrivateProvider(provider, privacy) for provider in self._opened())
+
+    def _opened(self) -> tuple[SearchProvider, ...]:
+        """The providers of the settings that may be used."""
+        return open_providers(self.settings, self.searches, self.settings.web_hosts, self.clock)
+
+    def _privacy(self, asked: TurnQuestion) -> QueryPrivacy:
+        """The rule for the queries of this turn: consent is what the user's own words of the turn say."""
+        user, turn = asked.turn.user, self.stores.turns.load(asked.turn, only=())
+        profile = self.stores.facts.profile(user)
+        session = self.stores.facts.session(user, session_id(turn.manifest.session_id))
+        texts = [str(entry.value) for stored in self.stores.memory.entries(user) for entry in (stored, *stored.earlier)]
+        texts += [fact.fact for ledger in (session, profile) if ledger for fact in ledger.facts]
+        titles = " ".join(row.title for row in self.stores.sources.visit_rows(user))
+        return QueryPrivacy(
+            private_terms(ContextDocument.parse(turn.context).query()),
+            frozenset(term for text in texts for term in private_terms(text)),
+            lambda words: self._words_said(asked.turn, words),
+            private_terms(titles),
+        )
+
+    def _words_said(self, turn: TurnKey, words: str) -> Iterator[str]:
+        """The user's words in the earlier turns that match `words`."""
+        found = self.stores.index.candidates(turn.user, words, limit=_MAX_EARLIER_TURNS, before=turn.number)
+        for candidate in found:
+            context = self.stores.turns.load(TurnKey(turn.user, candidate.row.number), only=()).context
+            yield ContextDocument.parse(context).query()
+
+    def _fresh_research(self, asked: TurnQuestion) -> Research | None:
+        """The stored research on the same question, where it has not expired."""
+        now = self.clock()
+        for row in self.stores.sources.research_rows(asked.turn.user):
+            is_same = " ".join(row.cache_key.lower().split()) == asked.question.lower()
+            if is_same and not is_expired(row.expires_at, now) and row.source_turn != asked.turn.number:
+                research = self.stores.sources.research(asked.turn.user, row.topic)
+                return research if research.cache_key == row.cache_key else None
+        return None
+
+    def _visits_asked(self, asked: TurnQuestion) -> tuple[Visit, ...]:
+        """The visits that are made again; raises InputError for an id that no visit of the user has."""
+        try:
+            return tuple(self.stores.sources.visit(asked.turn.user, visit_id) for visit_id in dict.fromkeys(asked.visits))
+        except DocumentError as error:
+            raise InputError(f"visits: {error}: expected ids of the user's visits") from error
+
+    def _visits_of(self, turn: TurnKey, visit_ids: Sequence[str]) -> Iterator[Visit]:
+        stored = {row.visit_id for row in self.stores.sources.visit_rows(turn.user)}
+        return (self.stores.sources.visit(turn.user, visit_id) for visit_id in visit_ids if visit_id in stored)
+
+    def _with_given(self, run: ResearchRun, asked: TurnQuestion, visits: VisitStore) -> ResearchRun:
+        """The run with the pages that the user gave in place of those that want a person; it is then under way again."""
+        given = {visit.url: page for visit in run.visits if (page := self._given_page(visit, asked.given, visits))}
+        if not given:
+            return run
+        others = (visit for visit in run.visits if visit.url not in given)
+        begun = {"visits": (*others, *given.values()), "outcome": None, "claims": (), "decided": (), "is_enough": False}
+        return run.model_copy(update=begun)
+
+    def _given_page(self, visit: VisitRecord, given: Mapping[str, str], visits: VisitStore) -> VisitRecord | None:
+        text = given.get(visit.url, "")
+        if not text or not is_for_a_person(visit):
+            return None
+        from pandora_dagster.documents.webpages import read_page
+
+        url, headers = visit.url, {"content-type": "text/plain; charset=utf-8"}
+        fetched = FetchedPage(url, url, 200, headers, text.encode(), self.clock(), (url,), (GIVEN,))
+        page = read_page(fetched)
+        visits.put(PageReading(PageRequest(url), fetched, page))
+        return VisitRecord(url=url, chosen_because=visit.chosen_because, status=VisitStatus.READ, reason=GIVEN, page=page)
+
+    def _findings(self, asked: TurnQuestion, run: ResearchRun, provenance: Provenance) -> TurnFindings:
+        """The run with the visits that answer: of its claims' pages or, without claims, of all pages that may be used."""
+        user, rows = asked.turn.user, self.stores.sources.visit_rows(asked.turn.user)
+        stored = {row.visit_id for row in rows}
+        cited = {claim.url for claim in run.claims}
+        pages = [v.page for v in run.visits if v.page and v.status is VisitStatus.READ and (v.page.final_url in cited or not cited)]
+        visits, earlier = list[Visit](), list[Visit]()
+        for page in pages:
+            visit_id = visit_id_of(page.url, page.retrieved_at)
+            if visit_id not in stored:  # an error page, or one that is not used
+                continue
+            visit = self.stores.sources.visit(user, visit_id)
+            visits.append(visit.model_copy(update={"provenance": provenance}))
+            if older := next((row for row in rows if row.url == visit.url and row.visited_at < visit.visited_at), None):
+                earlier.append(self.stores.sources.visit(user, older.visit_id))
+        person_at = _person_at(run) if run.outcome is ResearchOutcome.NEEDS_PERSON else ""
+        research = record_of(run, self.clock(), provenance)
+        if research:
+            quotes = "\n".join(f'- {claim.value}: "{claim.quote}" ({claim.url})' for claim in run.claims)
+            research = research.model_copy(
+                update={"summary": f"{run.summary}\n{quotes}".strip(), "webpage_cache": tuple(visit.visit_id for visit in visits)}
+            )
+        return TurnFindings(run, tuple(visits), research, tuple(earlier), "" if person_at in asked.given else person_at)
+
+
+def _person_at(run: ResearchRun) -> str:
+    """The address that a person must open: the first page that the run says so of."""
+    pages = [visit for visit in run.visits if is_for_a_person(visit)]
+    named = (v.url for v in pages for notice in run.notices if v.page and notice.startswith(f"{v.page.final_url}: "))
+    return next(named, pages[0].url if pages else "")
+
+
+def is_for_a_person(visit: VisitRecord) -> bool:
+    """Whether what was read is a login or a captcha in place of the page."""
+    return visit.page is not None and visit.page.page_type in _FOR_A_PERSON
+
+
+def _run_id(asked: TurnQuestion, providers: Sequence[str]) -> str:
+    parts = [asked.question, asked.depth, *providers, *asked.visits]
+    return sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def open_research_tool(
+    settings: Settings, stores: UserStores, searches: Sequence[str], clock: Clock, execution: RecipeExecutor
+) -> InternetResearch:
+    """The tool `internet.research`, within the seconds of the settings."""
+    records = open_host_records(settings)
+
+    def robots_of(url: str) -> RobotsAnswer | None:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+        with records.hold(f"{parts.hostname}:{port}", wait_s=_RECORD_WAIT_S) as held:
+            return held.record.robots
+
+    longest_page_s = 4 * settings.web_page_s  # fetched, and then rendered in a browser
+    spec = replace(INTERNET_RESEARCH, deadline_s=settings.web_max_s + longest_page_s)
+    return InternetResearch(WebResearcher(settings, stores, searches, clock, execution), robots_of, spec)

@@ -1,0 +1,38 @@
+"""The tools that exist where settings say so; apart from their adapters, so that a store without them loads none of these."""
+
+from collections.abc import Callable
+
+from pandora_dagster.app.store_adapters import StoreAdapters
+from pandora_dagster.contracts.ports.measurement import Clock
+from pandora_dagster.contracts.ports.recipe_execution import RecipeExecutor
+from pandora_dagster.contracts.ports.tool import Tool
+from pandora_dagster.settings import Settings
+
+
+def open_web_tools(
+    settings: Settings, stores: StoreAdapters, clock: Clock, execution: RecipeExecutor, *, report: Callable[[str], None]
+) -> tuple[Tool, ...]:
+    """`internet.research` where a search provider is named and the web is on, or the provider is a folder.
+
+    `report` receives a sentence where the extra is missing.
+    """
+    named = (part for part in settings.search.split(",") if part)
+    searches = tuple(part for part in named if settings.web == "on" or part.startswith("folder="))
+    if not searches:
+        return ()
+    try:
+        from pandora_dagster.app.web.web_researcher import UserStores, open_research_tool
+    except ImportError as error:
+        report(f"{error.name}: not installed: turns find nothing out on the web: expected the extra web")
+        return ()
+    user_stores = UserStores(stores.turns, stores.index, stores.memory, stores.facts, stores.sources)
+    return (open_research_tool(settings, user_stores, searches, clock, execution),)
+
+
+def open_named_tools(settings: Settings, *, report: Callable[[str], None]) -> tuple[Tool, ...]:
+    """The tools of other packages that `PANDORA_TOOLS` names; `report` receives a sentence for each that cannot be used."""
+    if not settings.tools:
+        return ()
+    from pandora_dagster.tools.plugins import open_plugin_tools
+
+    return open_plugin_tools(settings.tools.split(","), is_web_open=settings.web == "on", report=report)

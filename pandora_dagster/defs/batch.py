@@ -1,8 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""Batches in Dagster: the asset of a day's queries with its table and check, and the sensor that starts a run for each inbox file.
-
-The resource key `night` is the public name of the batch service.
-"""
+"""Batches in Dagster: the asset of a day's queries with its table and check, and the sensor that starts a run for each inbox file."""
 
 import json
 from collections import Counter
@@ -17,11 +14,14 @@ from pandora_dagster.contracts.batches import Batch, BatchRow
 from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.instance import add_turn_partitions, days
 from pandora_dagster.defs.resources import BatchResource
+from pandora_dagster.defs.turn.missing_runs import record_stored_turns
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.language.word_forms import counted
 from pandora_dagster.settings import Settings
 
 ASSET, CHECK, JOB = "turn_batch", "batch_complete", "batch"
+BATCH_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="The queries that wait in the inbox, on one day.")
 _MAX_TABLE_ROWS = 500
 """Rows of the table; all of them are in the files of `<root>/batches`."""
 _MAX_LISTED_LINES = 20
@@ -55,13 +55,13 @@ def batch_asset(settings: Settings) -> dg.AssetsDefinition:
 
     @checked_asset(ASSET, _DESCRIPTION, group="batch", checks={CHECK: _CHECK_DESCRIPTION}, partitions=days(settings))
     def turn_batch(
-        context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[BatchResource]
+        context: dg.AssetExecutionContext, config: BatchConfig, batches: dg.ResourceParam[BatchResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:
-        day, batches = context.partition_key, night.open()
+        day, service = context.partition_key, batches.open()
         try:
-            for name in (config.file,) if config.file else batches.waiting(day):
-                _run_file(name, day, context, batches)
-            day_batches = batches.of_day(day)
+            for name in (config.file,) if config.file else service.waiting(day):
+                _run_file(name, day, context, service)
+            day_batches = service.of_day(day)
         except PandoraError as error:
             raise failure(ASSET, error) from error
         yield dg.MaterializeResult(asset_key=ASSET, metadata=_metadata(day_batches), check_results=[_completeness_check(day_batches)])
@@ -75,14 +75,15 @@ def _run_file(name: str, day: str, context: dg.AssetExecutionContext, batches: B
 
     def on_begin(batch: Batch) -> None:
         add_turn_partitions(context.instance, [query.key for query in batch.queries])
-        context.log.info(f"{name}: {len(batch.queries)} queries, {len(batch.rejected)} lines rejected")
+        context.log.info(f"{name}: {counted(len(batch.queries), 'query', 'queries')}, {counted(len(batch.rejected), 'line')} rejected")
 
     def on_row(row: BatchRow) -> None:
         finished.append(row)
         if len(finished) % _PROGRESS_INTERVAL_LINES == 0:
-            context.log.info(f"{name}: {len(finished)} lines finished")
+            context.log.info(f"{name}: {counted(len(finished), 'line')} finished")
 
-    batches.run_waiting(name, day, on_begin=on_begin, on_row=on_row)
+    run = batches.run_waiting(name, day, on_begin=on_begin, on_row=on_row)
+    record_stored_turns(batches.app, context.instance, [query.key for query in run.batch.queries])
 
 
 DayBatches = Sequence[tuple[Batch, Sequence[BatchRow]]]
@@ -144,26 +145,26 @@ def inbox_sensor() -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Starts turn_batch for each file in <root>/inbox that is no longer written; the key of its run is its digest.",
     )
-    def inbox_files(context: dg.SensorEvaluationContext, night: dg.ResourceParam[BatchResource]) -> dg.SensorResult | dg.SkipReason:
+    def inbox_files(context: dg.SensorEvaluationContext, batches: dg.ResourceParam[BatchResource]) -> dg.SensorResult | dg.SkipReason:
         last_fingerprints = cast("dict[str, str]", json.loads(context.cursor)) if context.cursor else {}
-        fingerprints = {file.name: file.fingerprint for file in night.inbox.files()}
+        fingerprints = {file.name: file.fingerprint for file in batches.inbox.files()}
         cursor = json.dumps(fingerprints, sort_keys=True)
         complete_files = [name for name, fingerprint in fingerprints.items() if last_fingerprints.get(name) == fingerprint]
-        requests = list(_run_requests(complete_files, context.instance, night))
+        requests = list(_run_requests(complete_files, context.instance, batches))
         if not requests:
             context.update_cursor(cursor)
-            return dg.SkipReason(f"{len(fingerprints)} files in the inbox, none to start now")
+            return dg.SkipReason(f"{counted(len(fingerprints), 'file')} in the inbox, none to start now")
         return dg.SensorResult(run_requests=requests[:1], cursor=cursor)
 
     return inbox_files
 
 
-def _run_requests(names: list[str], instance: dg.DagsterInstance, night: BatchResource) -> Iterator[dg.RunRequest]:
+def _run_requests(names: list[str], instance: dg.DagsterInstance, batches: BatchResource) -> Iterator[dg.RunRequest]:
     """A request for each file that has runs left; none while another batch runs, which would compete for the same servers."""
     if instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNFINISHED_STATUSES)):
         return
     for name in names:
-        digest, day = night.open().digest_and_day(name)
+        digest, day = batches.open().digest_and_day(name)
         earlier_runs = instance.get_runs_count(dg.RunsFilter(tags={"pandora/batch": digest}))
         if earlier_runs < _MAX_RUNS_PER_FILE:
             key = f"{digest}:{earlier_runs + 1}" if earlier_runs else digest

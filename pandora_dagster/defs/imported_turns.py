@@ -8,6 +8,7 @@ import dagster as dg
 from pandora_dagster.contracts.archive_records import DueTurn
 from pandora_dagster.defs.checked_asset import OWNER
 from pandora_dagster.defs.instance import add_archival_days, remove_turn_partitions
+from pandora_dagster.language.word_forms import counted
 from pandora_dagster.transfer.conversation_import import ImportReport
 
 ASSET, GROUP = "imported_turns", "archive"
@@ -39,6 +40,6 @@ def record_import(instance: dg.DagsterInstance, report: ImportReport, *, source:
         "lines_rejected": len(report.faults),
         "users": len(users),
         "turns_due_for_archival": len(due),
-        **({"due_days": f"{len(days)} days from {days[0]} to {days[-1]}"} if days else {}),
+        **({"due_days": f"{counted(len(days), 'day')} from {days[0]} to {days[-1]}"} if days else {}),
     }
     instance.report_runless_asset_event(dg.AssetMaterialization(ASSET, metadata=metadata))

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.instance import InstanceRef
 from filelock import FileLock
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.defs.dagster_internals import NO_COMPUTE_LOGS, InstanceRef
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 
@@ -53,7 +53,6 @@ def _set_synchronous_off(connection: Any, _record: object) -> None:
 
 
 _CONFIG_FILE = "dagster.yaml"
-_NO_COMPUTE_LOGS = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
 _EVENT_MODULE, EVENT_STORAGE = "dagster.core.storage.event_log", "ConsolidatedSqliteEventLogStorage"
 _MAX_KEYS_PER_STATEMENT = 10_000
 """SQLite accepts 32,766 values in one statement."""
@@ -80,7 +79,7 @@ def open_instance_at(home: Path, shipped_config: Path, *, captures_output: bool 
     home.mkdir(parents=True, exist_ok=True)
     with FileLock(home / "opening.lock"):
         _copy_config(home, shipped_config)
-        overrides = {**_event_storage(home), **({} if captures_output else _NO_COMPUTE_LOGS)}
+        overrides = {**_event_storage(home), **({} if captures_output else {"compute_logs": NO_COMPUTE_LOGS})}
         instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=overrides))
         instance.get_runs_count()  # this query and the next one create the tables of runs and of partitions
         instance.has_dynamic_partition(str(TURNS.name), "")

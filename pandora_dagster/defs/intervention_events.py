@@ -36,9 +36,9 @@ def interventions_sensor() -> dg.SensorDefinition:
         description="Reports each new intervention as an event of the asset `interventions`, with its message and how to resume.",
     )
     def open_interventions(
-        context: dg.SensorEvaluationContext, halts: dg.ResourceParam[InterventionResource]
+        context: dg.SensorEvaluationContext, interventions: dg.ResourceParam[InterventionResource]
     ) -> dg.SensorResult | dg.SkipReason:
-        still_open, reported_ids = halts.open().list(state="open"), set((context.cursor or "").split())
+        still_open, reported_ids = interventions.open().list(state="open"), set((context.cursor or "").split())
         unreported = [intervention for intervention in still_open if intervention.id not in reported_ids][:_MAX_EVENTS_PER_TICK]
         if not unreported:
             return dg.SkipReason("every open intervention was reported")

@@ -52,6 +52,7 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
 
 def _score_versions(evaluation: Evaluation, day: str) -> dg.MaterializeResult[Any]:
     metrics, comparisons = evaluation.versions(day), evaluation.comparisons()
+    evaluation.calibrate()
     rows = {f"{recipe}@{version} on {layer}": figures for (recipe, version, layer), figures in sorted(metrics.items())}
     by_age = sorted(metrics.items(), key=lambda item: item[1].newest)
     plotted = {recipe: figures for (recipe, *_), figures in by_age}  # of the version that ran last

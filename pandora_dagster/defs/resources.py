@@ -62,7 +62,7 @@ class AppResource(StoreResource):
 
 
 class BatchResource(AppResource):
-    """Runs the queries of the inbox, with lower priority than live turns. Empty fields take the values of the settings."""
+    """Where the query files of the inbox are run, with lower priority than live turns. Empty fields take the values of the settings."""
 
     @property
     def inbox(self) -> QueryFiles:
@@ -74,7 +74,7 @@ class BatchResource(AppResource):
 
 
 class ArchiveResource(AppResource):
-    """Archives turns, writes session summaries and digests, and prunes originals, with lower priority than live turns.
+    """The store whose turns are archived, summarized and pruned, with lower priority than live turns.
 
     Empty fields take the values of the settings.
     """
@@ -84,14 +84,14 @@ class ArchiveResource(AppResource):
 
 
 class ScoreResource(StoreResource):
-    """Scores of prompts and layers, computed from the call records of a store. An empty field takes the value of the settings."""
+    """The store whose call records are scored by prompt and layer. An empty field takes the value of the settings."""
 
     def open(self) -> Evaluation:
         return open_evaluation(self.app())
 
 
 class InterventionResource(StoreResource):
-    """The interventions of a store. An empty field takes the value of the settings."""
+    """The store whose halted turns are reported. An empty field takes the value of the settings."""
 
     def open(self) -> Interventions:
         return self.app().interventions

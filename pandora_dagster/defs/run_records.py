@@ -13,7 +13,6 @@ from sqlite3 import Connection
 from typing import cast
 
 import dagster as dg
-from dagster._serdes import serialize_value
 
 from pandora_dagster.app.store_adapters import open_record_folder
 from pandora_dagster.contracts.ids import TurnKey, UserId
@@ -217,7 +216,7 @@ def _restore_newest_events(instance: dg.DagsterInstance, files: RecordFolder) ->
                 if not (event and f'"{ERASED}' in event) and (not run_id or run_id in existing_runs):
                     continue
                 records = newest.get(asset, ())
-                replacement = (serialize_value(records[0]), records[0].run_id) if records else (None, None)
+                replacement = (dg.serialize_value(records[0]), records[0].run_id) if records else (None, None)
                 db.execute("UPDATE asset_keys SET last_materialization = ?, last_run_id = ? WHERE id = ?", (*replacement, row_id))
             db.execute("UPDATE asset_keys SET cached_status_data = NULL")
             db.commit()

@@ -22,7 +22,7 @@ from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_report import PhaseReport, TimedReports
 from pandora_dagster.phases.flow.phase_table import PHASES
 from pandora_dagster.phases.steps.task_plan import PLANNER
-from tests.fakes.recipe_catalog import MemoryRecipeCatalog
+from tests.fakes.recipe_catalog import MemoryRecipeCatalog, frames_of
 
 GATES = {
     "pipeline/phase1_reflection": {"confidence_threshold": 0.7},
@@ -47,7 +47,9 @@ def phase_recipe(path: str) -> LoadedRecipe:
         }
     )
     prompts = ((PromptFile(path="prompts/pipeline/answer.md"), "Answer."),)
-    return LoadedRecipe(recipe=recipe, path=path, version="ab12", prompt_version="cd34", prompts=prompts, policy="")
+    return LoadedRecipe(
+        recipe=recipe, path=path, version="ab12", prompt_version="cd34", prompts=prompts, policy="", frames=frames_of(recipe)
+    )
 
 
 def phase_recipes() -> MemoryRecipeCatalog:

@@ -10,10 +10,9 @@ import pytest
 from pandora_dagster.app import open_app
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.defs.batch import ASSET, CHECK, JOB, batch_asset, inbox_sensor
+from pandora_dagster.defs.batch import ASSET, BATCH_JOB, CHECK, JOB, batch_asset, inbox_sensor
 from pandora_dagster.defs.instance import TURNS, days
 from pandora_dagster.defs.resources import BatchResource
-from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB
 from pandora_dagster.settings import load_settings
 
 QUERIES = [
@@ -40,7 +39,7 @@ def instance():
 @pytest.fixture
 def graph(batches, tmp_path):
     settings = load_settings({"PANDORA_ROOT": str(tmp_path)})
-    return dg.Definitions(assets=[batch_asset(settings)], jobs=[BATCH_JOB], sensors=[inbox_sensor()], resources={"night": batches})
+    return dg.Definitions(assets=[batch_asset(settings)], jobs=[BATCH_JOB], sensors=[inbox_sensor()], resources={"batches": batches})
 
 
 def put(root, name, lines, text=""):
@@ -55,7 +54,7 @@ def run(graph, instance, day, file=""):
 
 
 def tick(graph, batches, instance, cursor):
-    context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"night": batches}, definitions=graph)
+    context = dg.build_sensor_context(instance=instance, cursor=cursor, resources={"batches": batches}, definitions=graph)
     found = graph.resolve_sensor_def("inbox_files")(context)
     if isinstance(found, dg.SkipReason):
         return [], context.cursor
@@ -85,6 +84,9 @@ def test_a_days_queries_become_turns(graph, batches, instance, tmp_path):
     done = tmp_path / "inbox" / "done" / today
     assert sorted(path.name for path in done.iterdir()) == ["q.jsonl", "q.rejected.jsonl"] and not batches.inbox.files()
     assert set(instance.get_dynamic_partitions(str(TURNS.name))) == {"ann:turn_000001", "ann:turn_000002"}
+    runs = instance.get_runs(dg.RunsFilter(job_name="turn"))
+    assert {(r.tags["dagster/partition"], r.status.value) for r in runs} == {(f"ann:turn_00000{n}", "SUCCESS") for n in (1, 2)}
+    assert instance.get_materialized_partitions(dg.AssetKey("response")) == {"ann:turn_000001", "ann:turn_000002"}
 
 
 def test_a_second_run_of_the_day_tells_the_same_and_asks_nothing(graph, batches, instance, tmp_path):
@@ -96,7 +98,7 @@ def test_a_second_run_of_the_day_tells_the_same_and_asks_nothing(graph, batches,
     put(tmp_path, "q.jsonl", QUERIES[:1])
     (made,) = run(graph, instance, today).asset_materializations_for_node(ASSET)
     assert [r.data["turn"] for r in made.metadata["lines"].records] == ["ann:turn_000001", "ann:turn_000002"]
-    assert len(list((tmp_path / "users" / "ann" / "turns").glob("turn_*"))) == 2
+    assert len(list((tmp_path / "users" / "ann" / "turns").glob("turn_*"))) == 2 == instance.get_runs_count(dg.RunsFilter(job_name="turn"))
     assert len(list((tmp_path / "inbox" / "done" / today).iterdir())) == 3, "no file is lost"
 
 

@@ -29,6 +29,7 @@ class FakeScores:
     by_layer: Mapping[str, CallMetrics] = field(default_factory=lambda: {"MIND": made(3, 1)})
     found: Sequence[VersionComparison] = ()
     broken: bool = False
+    calibrations: list[str] = field(default_factory=list)
 
     def open(self) -> "FakeScores":
         return self
@@ -48,6 +49,9 @@ class FakeScores:
     def comparisons(self) -> Sequence[VersionComparison]:
         return self.found
 
+    def calibrate(self) -> None:
+        self.calibrations.append(DAY)
+
 
 def run(scores: FakeScores, *, fails: bool = False) -> dg.ExecuteInProcessResult:
     settings = load_settings({"PANDORA_ROOT": str(Path("/nowhere"))})
@@ -61,8 +65,10 @@ def checked(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
 
 
 def test_a_day_is_a_table_and_plots():
-    """A row a version; the figures by recipe and by layer as numbers."""
-    result = run(FakeScores({("reflection", "ab12", "REFLEX"): made(9, 1)}))
+    """A row a version; the figures by recipe and by layer as numbers. The thresholds of confidence are calibrated once."""
+    scores = FakeScores({("reflection", "ab12", "REFLEX"): made(9, 1)})
+    result = run(scores)
+    assert scores.calibrations == [DAY]
     shown = {e.asset_key.to_user_string(): e.metadata for e in result.asset_materializations_for_node(SCORES)}[SCORES]
     assert [r.data["version"] for r in shown["scores"].value.records] == ["reflection@ab12 on REFLEX"]
     assert shown["reflection/passed"].value == 0.9
@@ -161,7 +167,7 @@ def test_new_interventions_become_events():
 
     def ticked() -> list[object]:
         nonlocal cursor
-        report = sensor(dg.build_sensor_context(resources={"halts": halts}, cursor=cursor))
+        report = sensor(dg.build_sensor_context(resources={"interventions": halts}, cursor=cursor))
         if isinstance(report, dg.SkipReason):
             return []
         cursor = report.cursor

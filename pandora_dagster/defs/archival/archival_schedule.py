@@ -4,7 +4,7 @@
 
 A day has a partition once it has due or archived turns; an empty day has none. Unfinished days come from Dagster's own records: a run
 started the day and did not materialize it. A day that was archived without a record (from the command line, or the records are gone) has
-archived turns in the store and no materialization.
+archived turns in the store and no materialization, until `recorded_archival` records it.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ ARCHIVAL_JOB = dg.define_asset_job(
 def archival_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """`nightly_turn_archival`: starts archival runs at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE.
 
-    They take the days with due turns, days of interrupted runs, and days archived from the command line.
+    They take the days with due turns, days of interrupted runs, and archived days without a record.
     """
 
     @dg.schedule(
@@ -66,11 +66,11 @@ def archival_schedule(settings: Settings) -> dg.ScheduleDefinition:
             archived, due = _archived_days(service), service.due_days(now)
         except PandoraError as error:
             raise failure(SCHEDULE, error) from error
-        unfinished = {*due, *_interrupted_days(context.instance, now, settings), *_unmaterialized_days(archived, context.instance)}
+        unfinished = {*due, *_interrupted_days(context.instance, now, settings), *unmaterialized_days(archived, context.instance)}
         if not unfinished:
             yield dg.SkipReason("no turn is due")
             return
-        ranges = _partition_ranges(add_archival_days(context.instance, {*archived, *unfinished}), unfinished)
+        ranges = partition_ranges(add_archival_days(context.instance, {*archived, *unfinished}), unfinished)
         if len(ranges) > _MAX_RUNS_PER_TICK:
             ranges = [*ranges[: _MAX_RUNS_PER_TICK - 1], ranges[-1]]
         for first, last in ranges:
@@ -179,7 +179,7 @@ def _last_expected_tick(now: datetime, settings: Settings) -> datetime:
     return tick if tick <= limit else datetime.combine(limit.date() - timedelta(days=1), settings.archive_at, settings.zone)
 
 
-def _partition_ranges(keys: Sequence[str], unfinished: Collection[date]) -> list[tuple[str, str]]:
+def partition_ranges(keys: Sequence[str], unfinished: Collection[date]) -> list[tuple[str, str]]:
     """The fewest ranges (first key, last key) of `keys` that contain every unfinished day and no other, oldest first; each becomes one
     run."""
     unfinished_keys = {day.isoformat() for day in unfinished}
@@ -192,7 +192,7 @@ def _materialized_days(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[
     return {date.fromisoformat(key) for key in instance.get_materialized_partitions(asset)}
 
 
-def _unmaterialized_days(archived: Collection[date], instance: dg.DagsterInstance) -> set[date]:
+def unmaterialized_days(archived: Collection[date], instance: dg.DagsterInstance) -> set[date]:
     """The days with archived turns of which not every archival asset was materialized."""
     return {day for asset in _ARCHIVAL_ASSETS for day in set(archived) - _materialized_days(instance, asset)}
 
@@ -215,6 +215,16 @@ def _running_ids(run_ids: Collection[str], instance: dg.DagsterInstance) -> set[
         return set()
     recent = dg.RunsFilter(run_ids=sorted(run_ids), created_after=datetime.now(UTC) - _MAX_RUN_TIME)
     return {run.run_id for run in instance.get_runs(recent) if not run.is_finished}
+
+
+def active_days(instance: dg.DagsterInstance, settings: Settings) -> set[date]:
+    """The days that a run started and is working on."""
+    return set(_interrupted_days(instance, datetime.now(UTC), settings)) - _days_of_ended_runs(instance, settings)
+
+
+def range_tags(first: str, last: str) -> dict[str, str]:
+    """The tags of a run over the days from `first` to `last`."""
+    return {"dagster/partition": first} if first == last else dict(zip(_RANGE_TAGS, (first, last), strict=True))
 
 
 def _days_of_ended_runs(instance: dg.DagsterInstance, settings: Settings) -> set[date]:

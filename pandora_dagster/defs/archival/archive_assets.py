@@ -9,11 +9,13 @@ import dagster as dg
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedDayRow, ArchivedTurn, ArchiveReport, DayCheck
 from pandora_dagster.contracts.lineage import document_id
+from pandora_dagster.contracts.user.summary_levels import LevelReport
 from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.imported_turns import ASSET as IMPORTED_TURNS
 from pandora_dagster.defs.instance import ARCHIVAL_DAYS, remove_turn_partitions
 from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.language.word_forms import counted
 from pandora_dagster.phases.flow.phase_spec import PhaseRole
 from pandora_dagster.phases.flow.phase_table import phase_in_role
 
@@ -70,8 +72,8 @@ def archive_asset() -> dg.AssetsDefinition:
         except PandoraError as error:
             raise failure(ASSET, error) from error
         if report.stopped:
-            raise dg.Failure(f"{ASSET}: {report.stopped}", metadata=_stop_metadata(report), allow_retries=False)
-        yield dg.MaterializeResult(asset_key=ASSET, check_results=[_check_result(check, days) for check in DayCheck])
+            raise stop_failure(ASSET, report)
+        yield dg.MaterializeResult(asset_key=ASSET, check_results=[day_check_result(check, days) for check in DayCheck])
 
     return archived_turns
 
@@ -87,7 +89,7 @@ class _Progress:
         if row.reason and row.intervention:
             self._context.log.warning(f"{row.key}: {row.reason} (intervention {row.intervention})")
         if self._finished_turns % _PROGRESS_INTERVAL_TURNS == 0:
-            self._context.log.info(f"{self._finished_turns} turns finished")
+            self._context.log.info(f"{counted(self._finished_turns, 'turn')} finished")
 
 
 def _day_results(context: dg.AssetExecutionContext, service: ArchiveService, dates: Sequence[date]) -> Iterator[ArchivedDay]:
@@ -125,7 +127,7 @@ def _table_row(row: ArchivedDayRow) -> dict[str, str | int | float | bool]:
     return {"turn": str(row.key), "document": document.name, **numbers, "ratio": ratio, **texts}
 
 
-def _check_result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult:
+def day_check_result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult:
     """The result of one check over the days of a run, with a row for each day."""
     verdicts = [(day.day.isoformat(), next(v for v in day.verdicts if v.check is check)) for day in days]
     rows = [dg.TableRecord({"day": day, "passed": v.passed, **{name: getattr(v, name) for name in _VERDICT_COUNTS}}) for day, v in verdicts]
@@ -139,7 +141,7 @@ def _check_result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheck
     if check is DayCheck.NO_FACT_CHANGED:
         facts, kept_facts = sum(day.facts for day in days), sum(day.facts_kept for day in days)
         metadata["facts_left_out"] = dg.MetadataValue.int(facts - kept_facts)
-        loss_note = f"; {facts - kept_facts} of {facts} facts are in the originals alone"
+        loss_note = f"; in the originals alone: {facts - kept_facts} of {counted(facts, 'fact')}"
     return dg.AssetCheckResult(
         asset_key=ASSET,
         check_name=check.value,
@@ -150,7 +152,8 @@ def _check_result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheck
     )
 
 
-def _stop_metadata(report: ArchiveReport) -> dict[str, str]:
-    """Counts of finished turns and the hint of a run that ended early; the next run continues from there."""
+def stop_failure(asset: str, report: ArchiveReport | LevelReport) -> dg.Failure:
+    """The failure of a run that ended early, with the counts of what is finished and its hint; the next run continues from there."""
     outcome_counts = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items()) or "nothing"
-    return {"done": outcome_counts, **({"hint": report.hint} if report.hint else {})}
+    metadata = {"done": outcome_counts, **({"hint": report.hint} if report.hint else {})}
+    return dg.Failure(f"{asset}: {report.stopped}", metadata=metadata, allow_retries=False)

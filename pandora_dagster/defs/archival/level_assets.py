@@ -10,7 +10,7 @@ from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.archive.level_batches import level_id
 from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelRow, LevelSubject
 from pandora_dagster.defs.archival.archive_assets import ASSET as ARCHIVED_TURNS
-from pandora_dagster.defs.archival.archive_assets import GROUP
+from pandora_dagster.defs.archival.archive_assets import GROUP, stop_failure
 from pandora_dagster.defs.checked_asset import checked_asset, failure
 from pandora_dagster.defs.instance import ARCHIVAL_DAYS
 from pandora_dagster.defs.resources import ArchiveResource
@@ -64,15 +64,15 @@ def _level_asset(name: str, after: str) -> dg.AssetsDefinition:
         except PandoraError as error:
             raise failure(name, error) from error
         for day in days:
-            context.add_asset_metadata(_metadata(by_day.get(day, ()), rows, service), asset_key=name, partition_key=day.isoformat())
+            context.add_asset_metadata(level_metadata(by_day.get(day, ()), rows, service), asset_key=name, partition_key=day.isoformat())
         if report.stopped:
-            raise dg.Failure(f"{name}: {report.stopped}", metadata={"hint": report.hint}, allow_retries=False)
-        yield dg.MaterializeResult(asset_key=name, check_results=[_check_result(name, days, subjects, lost_links, report)])
+            raise stop_failure(name, report)
+        yield dg.MaterializeResult(asset_key=name, check_results=[level_check_result(name, days, subjects, lost_links, report)])
 
     return level
 
 
-def _metadata(
+def level_metadata(
     subjects: Collection[LevelSubject], rows: Mapping[LevelSubject, LevelRow], service: ArchiveService
 ) -> dict[str, dg.MetadataValue[Any]]:
     """The table of a day's sessions or users, links to their lineage, and sums that the UI plots."""
@@ -101,7 +101,7 @@ def _table_row(row: LevelRow) -> dict[str, str | int | float | bool]:
     return {"of": str(row.subject), "outcome": row.outcome.value, **numbers, "runtime": "+".join(row.runtimes), "reason": reason}
 
 
-def _check_result(
+def level_check_result(
     name: str, days: list[date], subjects: Collection[LevelSubject], lost_links: list[str], report: LevelReport
 ) -> dg.AssetCheckResult:
     """The check that no link is lost; a level that failed to be written counts as lost until the next run writes it."""

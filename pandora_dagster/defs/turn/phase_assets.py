@@ -5,30 +5,24 @@ from functools import lru_cache
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.data_version import (
-    CODE_VERSION_TAG,
-    DATA_VERSION_TAG,
-    INPUT_DATA_VERSION_TAG_PREFIX,
-    INPUT_EVENT_POINTER_TAG_PREFIX,
-)
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.defs.checked_asset import OWNER, failure
 from pandora_dagster.defs.instance import TURNS
-from pandora_dagster.defs.turn.phase_checks import PhaseRecipes, check_names, check_results, check_specs, halt_results, phase_recipes
+from pandora_dagster.defs.run_events import REPOSITORY_TAG, version_tags
+from pandora_dagster.defs.turn.phase_checks import PhaseRecipes, check_names, check_results, check_specs, judged_results, phase_recipes
 from pandora_dagster.defs.turn.phase_metadata import data_version, halt_metadata, phase_metadata
 from pandora_dagster.defs.turn.phase_runner import PhaseRunner
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.language.word_forms import counted
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import phase_table
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 GROUP = "turn"
-CODE_LOCATION, REPOSITORY = "pandora_dagster", "__repository__"
-"""The code location, as `workspace.yaml` names it, and Dagster's name of the definitions in it."""
 PhaseEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
@@ -50,7 +44,7 @@ def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
         if report.skipped:
             return
         if report.halt:
-            yield from halt_results(report, checks)
+            yield from judged_results(report, checks)
             raise halt_failure(report, report.halt, folder)
         yield materialization(report, folder, checks)
 
@@ -84,31 +78,11 @@ def materialization(report: PhaseReport, folder: str, checks: tuple[str, ...]) -
 
 
 def materialization_event(instance: dg.DagsterInstance, report: PhaseReport, folder: str) -> dg.AssetMaterialization:
-    """The same result as an event, for runs that execute no assets.
-
-    Its tags name the versions of the phases before it, by which Dagster tells whether it is in sync with them.
-    """
+    """The same result as an event, for runs that execute no assets."""
     spec, partition = phase_table.phase_spec(report.phase), str(report.key)
-    tags = {DATA_VERSION_TAG: data_version(report).value, CODE_VERSION_TAG: spec.revision}
-    for need in spec.needs:
-        wanted = dg.AssetRecordsFilter(dg.AssetKey(need), asset_partitions=[partition])
-        for record in instance.fetch_materializations(wanted, limit=1).records:
-            stored = record.asset_materialization
-            tags[f"{INPUT_DATA_VERSION_TAG_PREFIX}/{need}"] = ((stored and stored.tags) or {}).get(DATA_VERSION_TAG, "")
-            tags[f"{INPUT_EVENT_POINTER_TAG_PREFIX}/{need}"] = str(record.storage_id)
+    needs = dict.fromkeys(spec.needs, partition)
+    tags = version_tags(instance, needs, data_version=data_version(report).value, code_version=spec.revision)
     return dg.AssetMaterialization(report.phase, partition=partition, metadata=phase_metadata(report, folder), tags=tags)
-
-
-def check_evaluation(phase: str, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    """The result of a check as an event."""
-    return dg.AssetCheckEvaluation(
-        asset_key=dg.AssetKey(phase),
-        check_name=result.check_name or "",
-        passed=result.passed,
-        metadata=result.metadata,
-        severity=result.severity,
-        description=result.description,
-    )
 
 
 def halt_failure(report: PhaseReport, halt: Intervention, folder: str) -> dg.Failure:
@@ -121,9 +95,8 @@ def halt_failure(report: PhaseReport, halt: Intervention, folder: str) -> dg.Fai
 
 
 def run_tags(key: TurnKey, session: str) -> dict[str, str]:
-    """The tags by which the UI finds the runs of a turn; the last one shows a command line's run under its job."""
-    turn = {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id}
-    return {**turn, ".dagster/repository": f"{REPOSITORY}@{CODE_LOCATION}"}
+    """The tags by which the UI finds the runs of a turn."""
+    return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id, **REPOSITORY_TAG}
 
 
 def run_phase(phase: str, key: TurnKey, pandora: PhaseRunner) -> tuple[PhaseReport, str]:
@@ -143,7 +116,7 @@ def phase_summary(report: PhaseReport) -> str:
     if report.halt:
         return f"{report.phase}: HALT (intervention {report.halt.id})"
     tokens, ms = sum(call.tokens.total for call in report.calls), sum(call.latency_ms for call in report.calls)
-    calls = f"{len(report.calls)} calls, {tokens} tokens, {ms:.0f} ms" if report.calls else "no model call"
+    calls = f"{counted(len(report.calls), 'call')}, {counted(tokens, 'token')}, {ms:.0f} ms" if report.calls else "no model call"
     return f"{report.phase}: {calls}; the turn is {report.manifest.state.value}"
 
 
@@ -155,6 +128,8 @@ def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:
 
 def _phase_description(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
     lines = [spec.description]
+    if spec.is_branch:
+        lines.append("A branch: for a turn that does not take it there is no materialization, which the page counts as missing or failed.")
     lines += [f"`{r.path}` ({r.layer.value}): {r.recipe.description}" for r in recipes.all_recipes]
     lines += [f"**This phase HALTs: its recipe cannot be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]
     return "\n\n".join(lines)

@@ -72,7 +72,8 @@ def _load_modes(name: str, recipes: RecipeCatalog, faults: dict[str, None]) -> d
 
 GATE_DESCRIPTIONS = {
     "schema_validation": "Every answer parses and fits its recipe's output schema.",
-    "confidence_threshold": "The stated confidence reaches the recipe's threshold; a lower one warns and halts nothing.",
+    "confidence_threshold": "Answers that stated this confidence turned out well as often as the recipe's threshold asks; a lower share "
+    "warns and halts nothing. Acts from 20 recorded outcomes on.",
     "evidence_required": "Every citation names a given source, and the text that a statement of fact cites supports it.",
 }
 
@@ -90,12 +91,25 @@ PHASE_CHECKS = {
     "sources_linked": "Everything in section 2 leads to a source that was loaded; what does not is flagged.",
     "caches_fresh": "Cached research is within its time; what is not is marked stale, with the advice to refresh it.",
     "relevant_source": "At least one relevant source was found; without one the turn goes on with an empty context.",
+    "quotes_verbatim": "Each claim of a page of the web has a quote that is in the visible text of the page as it was read.",
+    "robots_respected": "Each page of the web that was read is one that robots.txt of its host allows.",
+    "sources_allowed": "Each claim of a page of the web comes from a page that this turn read.",
     "no_fact_changed": "The session's summary changed and invented no fact, and links every turn that it covers.",
 }
 """The checks that phases judge themselves. `no_fact_changed` is also a gate of compressions: no phase may have both."""
 _UNUSED = {COMPRESSION_CHECK: "nothing was compressed", **dict.fromkeys(PHASE_CHECKS, "nothing to judge")}
 """What a check says that had nothing to judge."""
-WARNING_CHECKS = frozenset({"confidence_threshold", "sources_linked", "caches_fresh", "relevant_source"})
+WARNING_CHECKS = frozenset(
+    {
+        "confidence_threshold",
+        "sources_linked",
+        "caches_fresh",
+        "relevant_source",
+        "quotes_verbatim",
+        "robots_respected",
+        "sources_allowed",
+    }
+)
 """Checks that never stop a turn; the others are blocking."""
 
 
@@ -145,22 +159,11 @@ def check_results(report: PhaseReport, checks: Sequence[str]) -> Iterator[dg.Ass
 
 
 def judged_results(report: PhaseReport, checks: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
-    """The results of the checks that had something to judge; those of a HALT where the phase HALTed."""
-    if report.halt:
-        return halt_results(report, checks)
-    return (_check_result(report, verdict.check, verdict) for verdict in _verdicts(report).values() if verdict.check in checks)
+    """The results of the checks that had something to judge.
 
-
-def halt_results(report: PhaseReport, checks: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
-    """The results of a phase that HALTed: the verdicts that it reached, at least one of them failed.
-
-    A HALT that no check reports (budget, missing document, unreachable runtime) fails the phase's first check.
+    A HALT that no check reports (budget, missing document, unreachable runtime) fails none: the failed step has its reason.
     """
-    judged = [verdict for verdict in _verdicts(report).values() if verdict.check in checks]
-    if report.halt and checks and all(verdict.passed for verdict in judged):
-        judged = [verdict for verdict in judged if verdict.check != checks[0]]
-        judged.append(_Verdict(checks[0], False, f"{report.halt.type.value}: {report.halt.message}"))
-    return (_check_result(report, verdict.check, verdict) for verdict in judged)
+    return (_check_result(report, verdict.check, verdict) for verdict in _verdicts(report).values() if verdict.check in checks)
 
 
 @dataclass(frozen=True, slots=True)

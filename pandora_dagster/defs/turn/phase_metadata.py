@@ -2,7 +2,7 @@
 
 Dagster stores about 150 bytes beside each value, so that what is zero is left out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.language.word_forms import counted
 from pandora_dagster.phases.core.phase_report import PhaseReport
 
 Metadata = dict[str, Any]
@@ -54,7 +55,8 @@ def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metad
 
 def retry_command(halt: Intervention) -> dg.MetadataValue[Any]:
     """The command that runs the halted phase again: once the cause is removed, or the user approves what the turn asked."""
-    way = "--approve" if halt.type is InterventionType.NEEDS_APPROVAL else "--retry"
+    ways = {InterventionType.NEEDS_APPROVAL: "--approve", InterventionType.NEEDS_PERSON: "--answer FILE"}
+    way = ways.get(halt.type, "--retry")
     return dg.MetadataValue.md(f"`pandora interventions resolve {halt.id} {way}`")
 
 
@@ -63,19 +65,28 @@ def call_table(calls: Sequence[CallRecord]) -> dg.MetadataValue[Any]:
     return _markdown_table([_call_row(call) for call in calls])
 
 
-def _call_row(call: CallRecord) -> dict[str, str | int | float]:
+def _call_row(call: CallRecord) -> dict[str, str]:
+    """Few and short columns: a wide table does not fit the page's panel. The asset and the data version name the whole recipe."""
+    queued = f" ({call.queue_ms:.1f} queued)" if call.queue_ms else ""
     return {
-        "recipe": f"{call.recipe}@{call.recipe_version}",
-        "prompt": call.prompt_version,
-        "layer": call.model_layer.value + (" (escalated)" if call.escalated else ""),
+        "recipe": call.recipe.rpartition("/")[2],
+        "versions": f"{call.recipe_version}/{call.prompt_version}",
+        "model": f"{call.model_layer.value}: {call.model or call.runtime}" + (" (escalated)" if call.escalated else ""),
         "tokens": f"{call.tokens.total} of {call.tokens.budget}",
-        "latency": f"{call.latency_ms:.1f} ms" + (f" ({call.queue_ms:.1f} queued)" if call.queue_ms else ""),
-        **({"cost": call.cost} if call.cost else {}),
-        "retries": call.retries,
-        "confidence": "" if call.confidence is None else f"{call.confidence:.2f}",
-        "runtime": f"{call.runtime} ({call.model})" if call.model not in ("", call.runtime) else call.runtime,
-        "outcome": "ok" if call.success else redact(call.error or "failed"),
+        "time": f"{call.latency_ms:.1f} ms{queued}",
+        "outcome": "; ".join(_outcome_parts(call)),
     }
+
+
+def _outcome_parts(call: CallRecord) -> Iterator[str]:
+    """How a call ended, and of retries, confidence and cost what there is."""
+    yield "ok" if call.success else redact(call.error or "failed")
+    if call.retries:
+        yield counted(call.retries, "retry", "retries")
+    if call.confidence is not None:
+        yield f"confidence {call.confidence:.2f}"
+    if call.cost:
+        yield f"cost {call.cost:g}"
 
 
 def _markdown_table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue[Any]:

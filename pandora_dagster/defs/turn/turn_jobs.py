@@ -1,6 +1,6 @@
 # pyright: reportUnknownMemberType=false
 # (signatures of dg.job and dg.define_asset_job name a bare PathLike)
-"""The jobs that start turns: `new_turn` for one query, `batch` for the queries of files. The job `turn` runs an existing turn."""
+"""The job that starts a turn, `new_turn`. The job `turn` runs an existing one, `batch` those of a file of queries."""
 
 import time
 from collections.abc import Iterator
@@ -11,20 +11,12 @@ from pydantic import Field
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.defs.batch import ASSET, JOB
 from pandora_dagster.defs.checked_asset import failure
 from pandora_dagster.defs.instance import add_turn_partitions
-from pandora_dagster.defs.turn.phase_assets import (
-    check_evaluation,
-    halt_failure,
-    materialization_event,
-    phase_summary,
-    run_phase,
-    run_tags,
-)
+from pandora_dagster.defs.run_events import RunEvents, check_evaluation
+from pandora_dagster.defs.turn.phase_assets import halt_failure, materialization_event, phase_summary, run_phase, run_tags
 from pandora_dagster.defs.turn.phase_checks import check_names, judged_results, phase_recipes
 from pandora_dagster.defs.turn.phase_runner import TurnStarter
-from pandora_dagster.defs.turn.recorded_run import RunEvents
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.turn_row import ANSWER_SECTION
@@ -34,7 +26,6 @@ from pandora_dagster.phases.flow import phase_table
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 NEW_TURN_JOB = "new_turn"
-BATCH_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="The queries that wait in the inbox, on one day.")
 _EXAMPLE_CONFIG = {"query": "Which chair did we order, and what did it cost?", "user": "example", "mode": "chat", "session": ""}
 """The preset of the launchpad; it runs unchanged over the shipped example history."""
 
@@ -101,9 +92,9 @@ def _phase_op(spec: PhaseSpec, recipes: RecipeCatalog) -> dg.OpDefinition:
         if report.skipped:
             return
         for result in judged_results(report, checks):
-            context.log_event(check_evaluation(spec.name, result))  # pyright: ignore[reportArgumentType] - accepted, though its type names three others
+            context.log_event(check_evaluation(result))  # pyright: ignore[reportArgumentType] - accepted, though its type names three others
         if report.halt:
-            RunEvents(context.instance, context.run_id, NEW_TURN_JOB).plan(report, time.time())
+            RunEvents(context.instance, context.run_id, NEW_TURN_JOB).plan(report.phase, str(report.key), time.time())
             raise halt_failure(report, report.halt, folder)
         context.log_event(materialization_event(context.instance, report, folder))
         yield dg.Output(None, metadata=_answer_metadata(report))

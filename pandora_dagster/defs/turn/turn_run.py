@@ -1,15 +1,17 @@
 """What the commands do with Dagster beside a turn: its record as a run, partitions, imports, and the programs of the web page."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pandora_dagster.app import App, open_archive
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.contracts.archive_records import DueTurn
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.defs.dagster_internals import DAEMON_MODULE
 from pandora_dagster.defs.imported_turns import record_import
 from pandora_dagster.defs.instance import add_turn_partitions, open_instance, remove_turn_partitions
+from pandora_dagster.defs.turn.missing_runs import record_recent_turns, record_stored_turns
 from pandora_dagster.defs.turn.recorded_run import record_run
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_report import TimedReports
@@ -21,11 +23,20 @@ from pandora_dagster.transfer.conversation_import import ImportReport
 def report_turn(app: App, key: TurnKey, reports: TimedReports, error: BaseException | None = None) -> str:
     """Record a turn that ran outside Dagster (`ask`, `chat`, the API) as a run, after the answer; return the id of the run.
 
-    `error`: what stopped the turn, where it was not a HALT.
+    Turns of the user whose process died before its record are recorded with it. `error`: what stopped the turn, where it was not a HALT.
     """
     session, folder = app.turns.manifest(key).session_id, app.turns.path(key)
     with open_instance(app.settings, captures_output=False) as instance:
-        return record_run(instance, key, reports, recipes=app.recipes, session=session, folder=folder, error=error)
+        run_id = record_run(instance, key, reports, recipes=app.recipes, session=session, folder=folder, error=error)
+        record_recent_turns(app, instance, key.user)
+    return run_id
+
+
+def record_batch(app: App, keys: Sequence[TurnKey]) -> None:
+    """Record the turns of a batch that ran outside Dagster as runs, and give each a partition, by which a halted one can be resumed."""
+    with open_instance(app.settings, captures_output=False) as instance:
+        record_stored_turns(app, instance, keys)
+        add_turn_partitions(instance, keys)
 
 
 def add_partitions(app: App, keys: Iterable[TurnKey]) -> None:
@@ -60,12 +71,6 @@ def report_import(app: App, report: ImportReport, *, source: str) -> tuple[DueTu
     return due
 
 
-def remove_archived_partitions(app: App) -> None:
-    """Delete the partitions of archived turns, including those that an interrupted archival run left."""
-    with open_instance(app.settings) as instance:
-        remove_turn_partitions(instance, (turn.key for turn in app.turn_index.activities(archived=True)))
-
-
 _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 """What a web server listens on for all addresses of the machine."""
 
@@ -81,7 +86,7 @@ def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list
     local_workspace = Path("workspace.yaml")
     workspace = str(local_workspace if local_workspace.is_file() else shipped_folder() / "workspace.yaml")
     web_server = [sys.executable, "-m", "dagster_webserver", "-w", workspace, "-h", host, "-p", str(port)]
-    daemon = [sys.executable, "-m", "dagster._daemon", "run", "-w", workspace]
+    daemon = [sys.executable, "-m", DAEMON_MODULE, "run", "-w", workspace]
     address = f"http://{'127.0.0.1' if host in _EVERY_ADDRESS else host}:{port}"
     pages = [sys.executable, "-c", "from pandora_dagster.cli.program import run; run()", "pages", "--dagster", address]
     environment = {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}

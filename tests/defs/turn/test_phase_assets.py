@@ -100,11 +100,17 @@ def test_a_halt_names_the_command_that_resolves_it(halt, kind, way):
     assert retry_command(halt.model_copy(update={"type": kind})).value == f"`pandora interventions resolve {halt.id} {way}`"
 
 
-def test_a_halt_that_no_gate_stands_for_still_fails_a_check(graph, halt):
-    """A budget, a missing document or an unreachable runtime is seen in the phase's first check."""
-    graph.phases.halts = {"gathered_context": halt.model_copy(update={"type": InterventionType.BUDGET_EXCEEDED, "message": "112 over"})}
+@pytest.mark.parametrize("kind", [InterventionType.BUDGET_EXCEEDED, InterventionType.RUNTIME_UNREACHABLE])
+def test_a_halt_that_no_check_reports_fails_the_step_and_no_check(graph, halt, kind):
+    """A budget or an unreachable runtime says nothing about the schema of an answer."""
+    graph.phases.halts = {"gathered_context": halt.model_copy(update={"type": kind, "message": "112 over"})}
     outcome = graph.run()
-    assert graph.checks(outcome.run_id)[("gathered_context", "schema_validation")] is False
+    assert all(passed for (phase, _), passed in graph.checks(outcome.run_id).items() if phase == "gathered_context")
+    assert "HALT at gathered_context: 112 over" in graph.failure(outcome.run_id, "gathered_context").description
+    status = graph.instance.get_status_by_partition(
+        dg.AssetKey("gathered_context"), [str(graph.key)], dg.DynamicPartitionsDefinition(name="turns")
+    )
+    assert {k: v.value for k, v in (status or {}).items()} == {"ann:turn_000811": "FAILED"}
 
 
 def test_a_halted_turn_goes_on_from_where_it_stopped(graph, halt):

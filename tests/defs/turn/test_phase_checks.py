@@ -7,7 +7,7 @@ import pytest
 
 from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType
-from pandora_dagster.defs.turn.phase_checks import COMPRESSION_CHECK, check_results, halt_results, judged_results
+from pandora_dagster.defs.turn.phase_checks import COMPRESSION_CHECK, check_results, judged_results
 from pandora_dagster.defs.turn.phase_metadata import phase_metadata
 from pandora_dagster.phases.flow.phase_table import PHASES
 from tests.defs.conftest import intervention
@@ -55,7 +55,7 @@ def test_a_halt_for_lost_facts_fails_its_check(report):
     """fact_loss: `compression_sound` is red and names the verdict."""
     verdict = GateVerdict("no_fact_changed", False, "critical facts do not fit")
     fields = replace(report, halt=intervention(InterventionType.FACT_LOSS), verdicts=(verdict,))
-    (check,) = halt_results(fields, ("schema_validation", COMPRESSION_CHECK))
+    (check,) = judged_results(fields, ("schema_validation", COMPRESSION_CHECK))
     assert (check.check_name, check.passed, check.severity) == (COMPRESSION_CHECK, False, dg.AssetCheckSeverity.ERROR)
     assert check.metadata["reason"].value == "no_fact_changed: critical facts do not fit"
 

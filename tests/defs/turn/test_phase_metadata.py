@@ -23,7 +23,7 @@ def test_a_materialisation_shows_section_calls_and_whereabouts(graph):
         "tokens_cached": 30,
         "latency_ms": 12.3,
     }
-    assert "| pipeline/phase1_reflection@ab12 | cd34 | MIND | 500 of 1500 | 12.3 ms | 0 |  | extractive | ok |" in shown["calls"]
+    assert "| phase1_reflection | ab12/cd34 | MIND: extractive | 500 of 1500 | 12.3 ms | ok |" in shown["calls"]
     assert not {"retries", "queue_ms", "cost"} & set(shown), "Dagster stores 150 bytes for each zero"
     assert shown["path"] == "/store/users/ann/turns/turn_000811"
     assert "left_out" not in shown
@@ -48,10 +48,12 @@ def test_waiting_cost_and_sources_are_numbers_that_plot(report):
 
 def test_each_call_is_a_row_with_tokens_against_budget(report):
     """A failed call says why in its row."""
-    failed = report.calls[0].model_copy(update={"success": False, "error": "cut answer", "escalated": True, "retries": 2})
+    failed = report.calls[0].model_copy(
+        update={"success": False, "error": "cut answer", "escalated": True, "retries": 2, "confidence": 0.4, "cost": 0.25}
+    )
     rows = _shown(_with(report, calls=(*report.calls, failed)))["calls"].value.splitlines()[2:]
-    assert rows[0].endswith("| ok |") and rows[1].endswith("| cut answer |")
-    assert "| MIND (escalated) | 500 of 1500 |" in rows[1]
+    assert rows[0].endswith("| ok |") and rows[1].endswith("| cut answer; 2 retries; confidence 0.40; cost 0.25 |")
+    assert "| MIND: extractive (escalated) | 500 of 1500 |" in rows[1]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_new_turn_gets_its_partition_and_one_run_with_a_step_for_each_phase(gr
     assert graph.materialised(runs[0].run_id) == graph.phases.ran
     assert graph.checks(runs[0].run_id)["reflection", "confidence_threshold"] is True
     logged = [e.user_message for e in graph.instance.all_logs(runs[0].run_id) if not e.is_dagster_event]
-    assert any(line.startswith("response: 1 calls, 500 tokens") for line in logged)
+    assert any(line.startswith("response: 1 call, 500 tokens") for line in logged)
 
 
 def test_a_halt_fails_the_step_of_its_phase(graph, ask, halt):

@@ -50,7 +50,7 @@ def test_a_real_turn_ends_saved_and_shows_its_answer(app, asked):
     assert app.dependencies.turns.manifest(asked).state is TurnState.SAVED
     shown = _shown(app, "response")
     assert shown["section"] in app.dependencies.turns.load(asked).context
-    assert f"@{app.dependencies.recipes.get('pipeline/phase5_synthesizer', 'chat').version} |" in shown["calls"]
+    assert f"| {app.dependencies.recipes.get('pipeline/phase5_synthesizer', 'chat').version}/" in shown["calls"]
     assert shown["path"] == app.dependencies.turns.path(asked)
 
 

@@ -11,8 +11,8 @@ import typer.core
 
 from pandora_dagster.cli import serve_commands, store_commands
 from pandora_dagster.cli.app_context import StoreOptions
-from pandora_dagster.cli.archive import archive_commands, digest_commands
-from pandora_dagster.cli.ask import chat_command, intervention_commands, search_commands, turn_commands
+from pandora_dagster.cli.archive import archive_commands, digest_commands, prune_commands
+from pandora_dagster.cli.ask import chat_command, intervention_commands, search_commands, tool_commands, turn_commands
 from pandora_dagster.cli.documents import (
     compression_commands,
     lineage_commands,
@@ -52,6 +52,7 @@ _INTERVENTIONS = CommandGroup(
     "List, show and resolve interventions of halted turns.",
     (intervention_commands.list_interventions, intervention_commands.show_intervention, intervention_commands.resolve_intervention),
 )
+_TOOLS = CommandGroup("tools", "List what a turn may call.", (tool_commands.list_tools,))
 _RESEARCH = CommandGroup(
     "research",
     "Find out on the web; add, list and show cached research.",
@@ -79,12 +80,12 @@ _RECIPES = CommandGroup(
         *(evaluation_commands.replay, evaluation_commands.scores, evaluation_commands.lessons),
     ),
 )
-_COLD = CommandGroup("cold", "Manage the originals of archived turns.", (archive_commands.prune,))
+_COLD = CommandGroup("cold", "Manage the originals of archived turns.", (prune_commands.prune,))
 _INDEX = CommandGroup("index", "Rebuild and verify the indexes.", (store_commands.rebuild, store_commands.verify))
 PANELS: Mapping[str, Sequence[CommandFunction | CommandGroup]] = {
     "Ask": (
         *(store_commands.demo, turn_commands.ask, chat_command.chat, turn_commands.resume, turn_commands.turns, turn_commands.show),
-        *(search_commands.search, transfer_commands.batch, _INTERVENTIONS),
+        *(search_commands.search, transfer_commands.batch, _INTERVENTIONS, _TOOLS),
     ),
     "Document": (
         *(

@@ -24,6 +24,7 @@ from pandora_dagster.cli.output import (
     print_rows,
     print_table,
 )
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.retention import ErasureReport, UserDataCounts
@@ -48,9 +49,8 @@ def demo(context: typer.Context) -> None:
     with app_of(context, embedded=True) as app:
         report = app.transfer.import_example()
         report_import(app, report, source="the shipped example")
-        print_line(
-            f"Example history: {report.turns} turns of user '{EXAMPLE_USER}' indexed, {report.unchanged} conversations were there already."
-        )
+        known = counted(report.unchanged, "conversation was", "conversations were")
+        print_line(f"Example history: {counted(report.turns, 'turn')} of user '{EXAMPLE_USER}' indexed, {known} there already.")
         key = app.start(EXAMPLE_QUERY, user=EXAMPLE_USER, session="demo", mode="chat")
         print_line(f"Live turn {key} on the {app.dependencies.runtime} runtime: {EXAMPLE_QUERY}\n")
         reports: list[PhaseReport] = []
@@ -184,12 +184,13 @@ def rebuild(context: typer.Context) -> None:
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
     with app_of_existing_store(context) as app:
-        report = app.indexes.rebuild(progress=lambda done: print_note(f"{done} turns") if done % _PROGRESS_STEP == 0 else None)
+        report = app.indexes.rebuild(progress=lambda done: print_note(counted(done, "turn")) if done % _PROGRESS_STEP == 0 else None)
         add_partitions(app, app.turns.keys())
     rows = report.rows
-    print_line(f"{report.turns} turns, {rows[CALLS]} calls and {rows[SOURCES]} sources indexed; {rows[LINEAGE]} links of lineage")
+    documents = f"{counted(report.turns, 'turn')}, {counted(rows[CALLS], 'call')} and {counted(rows[SOURCES], 'source')}"
+    print_line(f"{documents} indexed; {counted(rows[LINEAGE], 'link')} of lineage")
     if rows.get(VECTORS):
-        print_line(f"{rows[VECTORS]} vectors of messages")
+        print_line(f"{counted(rows[VECTORS], 'vector')} of messages")
     for damaged_file in report.damaged_files:
         print_note(f"the damaged index is kept as {damaged_file}")
     for fault in (*report.faults, *report.broken_lines):
@@ -273,8 +274,9 @@ def _print_proof(erased: "ErasureReport", *, as_json: bool) -> None:
         searched = fields_of(proof, ("files", "bytes_read", "facts", "facts_in_documents", "hits"))
         print_json({"user": erased.found.user, "found": dict(erased.found.counts), "proof": searched})
         return
-    facts = f"{proof.facts} facts that only {erased.found.user} had (of {proof.facts_in_documents})"
-    print_line(f"{proof.files} files searched, {proof.bytes_read:,} bytes, for the id and {facts}: {len(proof.hits)} hits")
+    facts = f"{counted(proof.facts, 'fact')} that only {erased.found.user} had (of {proof.facts_in_documents})"
+    searched = f"{counted(proof.files, 'file')} searched, {counted(proof.bytes_read, 'byte')}"
+    print_line(f"{searched}, for the id and {facts}: {counted(len(proof.hits), 'hit')}")
     for hit in proof.hits:
         print_note(f"pandora: {hit}")
     if not proof.facts_in_documents:

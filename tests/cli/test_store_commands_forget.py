@@ -75,7 +75,7 @@ def test_a_hit_is_exit_code_1_and_a_second_run_goes_on(run, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(ErasureService, "_proof", planted)
         done = run("forget", "example", "--yes")
-    assert done.exit_code == 1 and "1 hits" in done.stdout and "left.txt: bytes" in done.stderr and "77298" not in done.stderr
+    assert done.exit_code == 1 and ": 1 hit\n" in done.stdout and "left.txt: bytes" in done.stderr and "77298" not in done.stderr
     refused = run("import", str(example(run)))
     assert "is being erased" in str(refused.exception) + refused.stderr
     assert run("forget", "example", "--yes").exit_code == 0

@@ -1,4 +1,4 @@
-"""Commands for the archive: archive, restore, pin, unpin, cold prune."""
+"""Commands for the archive: archive, restore, pin, unpin."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import AsJson, Turn, Yes, app_of_existing_store
+from pandora_dagster.cli.app_context import AsJson, Turn, app_of_existing_store
 from pandora_dagster.cli.output import (
     EXIT_FAILED,
     EXIT_USAGE,
@@ -24,14 +24,15 @@ from pandora_dagster.cli.output import (
     print_rows,
     progress_bar,
 )
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
     from pandora_dagster.archive.archive_selection import ArchiveSelection
     from pandora_dagster.archive.turn_archival import ArchiveContext
     from pandora_dagster.contracts.archive_records import ArchivedDocument, ArchivedTurn, ArchiveReport, NotDueTurn
-    from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
     from pandora_dagster.contracts.user.summary_levels import LevelReport
+    from pandora_dagster.defs.archival.recorded_archival import ArchivalRecord
 
 _DAYS_FORM = re.compile(r"([0-9]{1,6})d?")
 _MAX_DAYS = 36_500
@@ -55,11 +56,12 @@ def archive(
     """
     from pandora_dagster.app import open_archive
     from pandora_dagster.archive.archive_selection import last_due_day, select_turns
-    from pandora_dagster.defs.turn.turn_run import remove_archived_partitions
+    from pandora_dagster.defs.archival.recorded_archival import ArchivalRecord
 
     with app_of_existing_store(context) as app:
         days = parse_days(older_than) if older_than else app.settings.archive_after_days
-        ctx = open_archive(app, after_days=days)
+        record = ArchivalRecord()
+        ctx = open_archive(app, after_days=days, run_id=record.run_id)
         chosen_day = _parse_date(day) if day else None
         last_day = last_due_day(app.dependencies.clock(), ctx.rules.zone, days)
         if chosen_day and chosen_day > last_day + timedelta(days=days):
@@ -73,9 +75,9 @@ def archive(
             _print_selection(selected, as_json=as_json)
             return
         rows: list[ArchivedTurn] = []
-        report = _archive_with_progress(app, ctx, selected, rows)
-        remove_archived_partitions(app)
-        levels = () if report.stopped else _update_levels(app, ctx.rules.after_days)
+        report = _archive_with_progress(app, ctx, selected, rows, record)
+        levels = () if report.stopped else _update_levels(app, ctx.rules.after_days, record)
+        _report_to_dagster(app, record)
         if as_json:
             _print_report_json(report, rows, levels)
         else:
@@ -117,7 +119,8 @@ def restore(context: typer.Context, turn: Turn, as_json: AsJson = False) -> None
     elif not restoration.was_archived:
         print_line(f"{key}: it is {restoration.turn.manifest.state}, not archived; nothing was changed")
     else:
-        print_line(f"{key}: restored, {len(restoration.turn.files) + 1} documents, {restoration.turn.manifest.tokens} tokens in context.md")
+        documents = counted(len(restoration.turn.files) + 1, "document")
+        print_line(f"{key}: restored, {documents}, {restoration.turn.manifest.tokens} tokens in context.md")
         print_note(f"{display_path(folder)}; not archived {f'before {until}' if until else 'until it is unpinned'}")
 
 
@@ -167,27 +170,48 @@ def _parse_date(text: str) -> date:
         exit_with(EXIT_USAGE, f"--date {text[:40]}: not a day: expected one such as 2026-01-04")
 
 
-def _archive_with_progress(app: "App", ctx: "ArchiveContext", selected: "ArchiveSelection", rows: "list[ArchivedTurn]") -> "ArchiveReport":
+def _archive_with_progress(
+    app: "App", ctx: "ArchiveContext", selected: "ArchiveSelection", rows: "list[ArchivedTurn]", record: "ArchivalRecord"
+) -> "ArchiveReport":
     from pandora_dagster.app.archive_service import ArchiveService
+    from pandora_dagster.defs.archival.archive_assets import ASSET
 
     with progress_bar("archive", "turns") as advance:
 
         def on_row(row: "ArchivedTurn") -> None:
             rows.append(row)
+            record.add_turn(row)
             advance(len(rows), len(selected.due))
 
         advance(0, len(selected.due))
-        return ArchiveService(app).archive(selected, ctx, on_row=on_row)
+        report = ArchiveService(app).archive(selected, ctx, on_row=on_row)
+    record.finish(ASSET, report)
+    return report
 
 
-def _update_levels(app: "App", after_days: int) -> "tuple[LevelReport, LevelReport]":
+def _update_levels(app: "App", after_days: int, record: "ArchivalRecord") -> "tuple[LevelReport, LevelReport]":
     """Update session narratives and user digests."""
     from pandora_dagster.app import open_levels
     from pandora_dagster.archive.session_narratives import summarize_sessions
     from pandora_dagster.archive.user_digests import digest_users
+    from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES
 
-    ctx = open_levels(app, quiet_days=after_days)
-    return app.run(summarize_sessions(ctx)), app.run(digest_users(ctx))
+    ctx = open_levels(app, quiet_days=after_days, run_id=record.run_id)
+    narratives = app.run(summarize_sessions(ctx, on_row=record.add_level_row(NARRATIVES)))
+    record.finish(NARRATIVES, narratives)
+    digests = app.run(digest_users(ctx, on_row=record.add_level_row(DIGESTS)))
+    record.finish(DIGESTS, digests)
+    return narratives, digests
+
+
+def _report_to_dagster(app: "App", record: "ArchivalRecord") -> None:
+    """Record the archival as a run; a failure is reported and does not fail the archival, and the next one records its days."""
+    from pandora_dagster.defs.archival.recorded_archival import report_archival
+
+    try:
+        report_archival(app, record)
+    except Exception as fault:
+        print_note(f"pandora: Dagster has no record of this archival: {fault}; the next `pandora archive` records its days")
 
 
 def _print_selection(selected: "ArchiveSelection", *, as_json: bool) -> None:
@@ -197,7 +221,7 @@ def _print_selection(selected: "ArchiveSelection", *, as_json: bool) -> None:
         return
     days = sorted({d.day for d in selected.due})
     span = f", last active {days[0]} to {days[-1]}" if days else ""
-    print_line(f"{len(selected.due)} turns are due{span}; {len(selected.not_due)} are not")
+    print_line(f"{counted(len(selected.due), 'turn is due', 'turns are due')}{span}; {counted(len(selected.not_due), 'is not', 'are not')}")
     if selected.due:
         print_rows(selected.due, {"Due": "key", "Day": "day"}, limit=MAX_ROWS)
     _print_not_due(selected.not_due)
@@ -236,13 +260,13 @@ def _print_report(app: "App", report: "ArchiveReport", rows: "Sequence[ArchivedT
             limit=MAX_ROWS,
         )
         ratio = f"{report.tokens_before} to {report.tokens_after} tokens ({report.ratio:.2f})"
-        facts = f"{report.facts_kept} of {report.facts} facts of {report.compressed} compressed documents kept"
-        print_line(f"{len(archived_rows)} turns archived, {report.documents} documents: {ratio}; {facts}")
-        print_line(f"originals: {report.cold_bytes:,} bytes in {display_path(str(Path(app.settings.root, 'cold')))}")
+        facts = f"{report.facts_kept} of {counted(report.facts, 'fact')} of {counted(report.compressed, 'compressed document')} kept"
+        print_line(f"{counted(len(archived_rows), 'turn')} archived, {counted(report.documents, 'document')}: {ratio}; {facts}")
+        print_line(f"originals: {counted(report.cold_bytes, 'byte')} in {display_path(str(Path(app.settings.root, 'cold')))}")
     counts = {outcome.value: number for outcome, number in report.counts.items()}
     for outcome in ("finished", "kept", "failed"):
         if outcome in counts:
-            print_line(f"{counts[outcome]} turns {outcome}")
+            print_line(f"{counted(counts[outcome], 'turn')} {outcome}")
     if not report.due:
         print_line("nothing is due")
     for row in report.failed:
@@ -265,80 +289,3 @@ def _print_not_due(not_due: "Sequence[NotDueTurn]") -> None:
 
 def _not_due_objects(not_due: "Sequence[NotDueTurn]") -> list[dict[str, str]]:
     return [{"turn": str(n.key), "day": n.day.isoformat() if n.day else "", "kept": n.cause.value, "reason": n.reason} for n in not_due]
-
-
-def prune(
-    context: typer.Context,
-    older_than: Annotated[
-        str, typer.Option("--older-than", help="Minimum age in days since the archival; default PANDORA_COLD_KEEP_DAYS.")
-    ] = "",
-    yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted and what is kept, and delete nothing.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Delete old originals; compressed documents are kept.
-
-    Deletion is permanent. A tombstone records what was deleted, when and why. Originals that a pin, an open intervention or a turn that is
-    not archived refers to are kept and listed with the reason. An object that a later archival of the same turn replaced is deleted after
-    the same number of days. The exit code is 1 if an object is damaged, or missing without a tombstone.
-
-    Example: pandora cold prune --older-than 400d --dry-run
-    """
-    from pandora_dagster.app import open_archive
-    from pandora_dagster.archive.original_retention import prune as prune_originals
-
-    with app_of_existing_store(context) as app:
-        days = parse_days(older_than) if older_than else app.settings.cold_keep_days
-        if not days:
-            exit_with(EXIT_USAGE, "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", "give a number of days: --older-than 400d")
-        ctx = open_archive(app)
-        if not yes and not dry_run:
-            _confirm_prune(prune_originals(ctx, older_than_days=days, by="pandora cold prune", dry_run=True))
-        report = prune_originals(ctx, older_than_days=days, by="pandora cold prune", dry_run=dry_run)
-    if as_json:
-        print_json(
-            {
-                **fields_of(report, ("older_than_days", "dry_run", "bytes_freed")),
-                "young": report.within_retention,
-                "gone": report.deleted_earlier,
-                "deleted": _prune_objects(report.pruned),
-                "kept": _prune_objects(report.kept),
-                "unread": list(report.unreadable_objects),
-            }
-        )
-    else:
-        _print_prune_report(report)
-    if report.faults:
-        raise typer.Exit(EXIT_FAILED)
-
-
-def _confirm_prune(report: "PruneReport") -> None:
-    """End the command unless the user confirms, or nothing is to be deleted."""
-    amount = f"{len(report.pruned)} originals, {report.bytes_freed:,} bytes"
-    if report.pruned and not typer.confirm(f"Delete {amount} for good?", err=True):
-        exit_with(EXIT_USAGE, "nothing was deleted")
-
-
-def _print_prune_report(report: "PruneReport") -> None:
-    action = "to delete" if report.dry_run else "deleted"
-    others = f"{report.within_retention} not old enough, {report.deleted_earlier} deleted earlier"
-    print_line(f"originals of {len(report.pruned)} turns {action}, {report.bytes_freed:,} bytes; {len(report.kept)} kept; {others}")
-    if report.pruned:
-        print_rows(report.pruned, {"Turn": "key", "Day": "day", "Cold object": "cold", "Bytes": "size"}, limit=MAX_ROWS)
-    print_notes([f"{turn.key} is kept: {turn.reason}" for turn in report.kept])
-    for fault in report.unreadable_objects:
-        print_note(fault)
-
-
-def _prune_objects(turns: "Sequence[PrunedTurn]") -> list[dict[str, str | int]]:
-    return [
-        {
-            "turn": str(t.key),
-            "day": t.day,
-            "cold": t.cold,
-            "size": t.size,
-            "kept": t.kept_because.value if t.kept_because else "",
-            "reason": t.reason,
-        }
-        for t in turns
-    ]

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 from pandora_dagster.cli.output import display_path, print_line, print_note, print_text, replace_note
 from pandora_dagster.language.no_result_phrases import is_no_result
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
     from pandora_dagster.contracts.interventions import Intervention
+    from pandora_dagster.contracts.ports.tool import ToolProgress
     from pandora_dagster.phases.core.phase_report import PhaseReport
 
 _MAX_REASON_CHARACTERS = 300
@@ -62,6 +64,12 @@ class AnswerPrinter:
         self._printed.clear()
         self._echo("\n")
 
+    def on_tool_progress(self, progress: "ToolProgress") -> None:
+        """One line for each step of a tool, before the answer begins."""
+        if not self._printed:
+            self.progress.clear()
+            print_note(f"{progress.tool}: {progress.message}")
+
     @property
     def is_writing(self) -> bool:
         """Whether a part of an answer is on the screen, whose line a progress line would break."""
@@ -87,7 +95,8 @@ def print_when_saved(app: "App", report: "PhaseReport", reports: "list[PhaseRepo
         result = app.answer_of(report.key, report.turn)
         printer.finish(result.response)
         for cited in result.citations:
-            print_line(f"  [{cited['label']}] {cited['turn_id'] or 'memory'}  {display_path(cited['path'])}")
+            origin = cited.get("url") or cited["turn_id"] or "memory"
+            print_line(f"  [{cited['label']}] {origin}  {display_path(cited['path'])}")
         for gap in [gap for seen in reports if (gap := seen.facts.get("language_gap"))]:
             print_note(f"pandora: {gap}")
         if is_no_result(result.response):
@@ -101,14 +110,18 @@ def _why_nothing_was_found(reports: "list[PhaseReport]") -> str:
     """Whether nothing is stored or nothing stored matches; with the embedded runtime also what it does not do."""
     key, runtime = reports[-1].key, reports[-1].manifest.runtime
     is_empty = any(report.facts.get("nothing_stored") for report in reports)
+    if visits := [row for report in reports for row in report.facts.get("visits", ())]:
+        count = sum(row["status"] == "read" for row in visits)
+        read = f"{count} {'page was' if count == 1 else 'pages were'} read, and none states it"
+        return read if runtime != "extractive" else f"{read}; to compare pages, or to conclude from them, needs a model"
     reason = f"nothing is stored for {key.user} yet" if is_empty else f"nothing that is stored for {key.user} matches the question"
     return reason if runtime != "extractive" else f"{reason}; without a model, stored text is quoted and nothing is written or computed"
 
 
 def print_notices(report: "PhaseReport") -> None:
-    """Report the number of the user's notes that could not be read."""
+    """Report the number of the user's documents that could not be read: notes, memory pages, turns."""
     if notices := report.facts.get("notices"):
-        print_note(f"pandora: {len(notices)} of the notes of {report.key.user} could not be read: pandora doctor names them")
+        print_note(f"pandora: {counted(len(notices), 'document')} of {report.key.user} could not be read: pandora doctor names them")
 
 
 def print_halt(halt: "Intervention") -> None:
@@ -119,5 +132,5 @@ def print_halt(halt: "Intervention") -> None:
 def print_halt_and_retry(halt: "Intervention") -> None:
     """Report a halt and the command that goes on: again once its cause is removed, or with the call that waits for an approval."""
     print_halt(halt)
-    way = "--approve" if halt.type == "needs_approval" else "--retry"
+    way = {"needs_approval": "--approve", "needs_person": "--answer FILE"}.get(halt.type, "--retry")
     print_note(f"  then: pandora interventions resolve {halt.id} {way}")

@@ -13,6 +13,7 @@ from pandora_dagster.cli.app_context import User, app_of
 from pandora_dagster.cli.ask.answer_printing import AnswerPrinter, ProgressLine, print_halt_and_retry, print_notices, print_when_saved
 from pandora_dagster.cli.output import EXIT_FAILED, print_line, print_note, write_page
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -108,8 +109,7 @@ class _Chat:
             return
         lines = [f"# Chat {self.session}", *(f"## {question}\n\n{answer}" for question, answer in self.exchanges)]
         written = write_page(path, "\n\n".join(lines) + "\n")
-        count = len(self.exchanges)
-        print_note(f"{count} {'answer' if count == 1 else 'answers'} written to {written}")
+        print_note(f"{counted(len(self.exchanges), 'answer')} written to {written}")
 
 
 def chat(context: typer.Context, user: User = "", session: Session = "", no_stream: NoStream = False) -> None:

@@ -92,11 +92,11 @@ def resolve_intervention(
     note_text: Annotated[str, typer.Option("--note", help="What was done about it.")] = "",
     retry: Annotated[bool, typer.Option("--retry", help="Run the halted phase and the following phases again.")] = False,
     answer: Annotated[
-        Path | None, typer.Option("--answer", help="A file with the answer to use instead of the model's; - for stdin.")
+        Path | None, typer.Option("--answer", help="A file with the answer to use, or the text of the page that is asked for; - for stdin.")
     ] = None,
     abandon: Annotated[bool, typer.Option("--abandon", help="End the turn without an answer.")] = False,
     approve: Annotated[bool, typer.Option("--approve", help="Run the tool call that it asks about, and go on.")] = False,
-    refuse: Annotated[bool, typer.Option("--refuse", help="Go on without the tool call that it asks about.")] = False,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Go on without the tool call, or the page, that it asks about.")] = False,
 ) -> None:
     """Decide what an intervention asks, or note a decision.
 
@@ -129,6 +129,11 @@ def resolve_intervention(
             abandon_turn(key, app.dependencies)
             app.interventions.resolve(intervention, note_text, how="abandoned")
             print_line(f"{record.id} resolved: {key} is abandoned")
+            return
+        if record.type == "needs_person" and (answer or refuse):
+            app.decide_page(record, _read_answer(answer) if answer else "", note=note_text)
+            print_note(f"{record.id} resolved")
+            run_and_show(app, key, as_json=False, resumed=True)
             return
         if approve or refuse:
             app.decide_call(record, approved=approve, note=note_text)

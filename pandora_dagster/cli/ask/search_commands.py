@@ -8,11 +8,13 @@ import typer
 
 from pandora_dagster.cli.app_context import AsJson, User, app_of_existing_store
 from pandora_dagster.cli.output import EXIT_USAGE, exit_with, fields_of, print_json, print_json_line, print_line, print_note
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.retrieval.messages.search_results import SearchResults
 
 DEFAULT_TOKENS = 1_000
+_MAX_NAMED_FIELDS = 10
 
 
 def search(
@@ -35,7 +37,7 @@ def search(
 
     Results are in the order of the conversation; with --json, the best is first. Days in the query (yesterday, last week, on 29 October)
     are relative to today. --jsonl prints one line for each line of the file, in order; an invalid line gives
-    {"line": its number, "error": the reason}, and the exit code is then 2.
+    {"line": its number, "error": the reason}, and the exit code is then 2. Other fields than user_id and query are not used, and are named.
 
     Example: pandora search "Which desk did we order?" --user example
     """
@@ -44,6 +46,9 @@ def search(
     if jsonl is None and not query.strip():
         exit_with(EXIT_USAGE, "search: the query is empty: expected a text", 'pandora search "Which desk did we order?"')
     questions = [_Question(user, query)] if jsonl is None else _read_questions(jsonl)
+    if unused := dict.fromkeys(name for question in questions for name in question.unused_fields):
+        names = ", ".join(" ".join(name.split())[:80] for name in list(unused)[:_MAX_NAMED_FIELDS])
+        print_note(f"pandora: {jsonl}: fields that are not used: {names}: expected user_id and query; filters are options of the command")
     filters = {"session": session, "since": since, "until": until, "intent": intent, "topic": topic, "state": state}
     with app_of_existing_store(context) as app:
         for question in questions:
@@ -76,6 +81,7 @@ class _Question:
     query: str = ""
     line: int = 0
     fault: str = ""
+    unused_fields: tuple[str, ...] = ()
 
 
 def _print_results(search_results: "SearchResults") -> None:
@@ -83,9 +89,8 @@ def _print_results(search_results: "SearchResults") -> None:
         print_note("no message fits" if search_results.least_tokens else "nothing was found")
         return
     print_line(search_results.text)
-    print_note(
-        f"{len(search_results.results)} messages, {search_results.tokens} tokens; the best is in {search_results.results[0].turn_id}"
-    )
+    messages, tokens = counted(len(search_results.results), "message"), counted(search_results.tokens, "token")
+    print_note(f"{messages}, {tokens}; the best is in {search_results.results[0].turn_id}")
 
 
 def _results_object(search_results: "SearchResults") -> dict[str, Any]:
@@ -108,11 +113,12 @@ def _parse_question(line: bytes, number: int) -> _Question:
         user, query = value["user_id"], value["query"]
     except (PlainDataError, KeyError):
         return _Question(line=number, fault='expected an object with "user_id" and "query"')
+    unused = tuple(name for name in value if name not in ("user_id", "query"))
     if not isinstance(user, str) or not isinstance(query, str):
         return _Question(line=number, fault="user_id and query: expected strings")
     if not query.strip():
         return _Question(line=number, fault="query: empty: expected a text")
     try:
-        return _Question(user_id(user), query, number)
+        return _Question(user_id(user), query, number, unused_fields=unused)
     except BadIdError as error:
         return _Question(line=number, fault=str(error))

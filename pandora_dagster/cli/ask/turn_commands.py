@@ -26,6 +26,7 @@ from pandora_dagster.cli.output import (
     print_rows,
 )
 from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -112,7 +113,7 @@ def turns(
         empty=f"no turn{f' of {user}' if user else ''} is {f'in the state {state}' if state else 'stored'}",
     )
     if limit < len(rows):
-        print_note(f"{len(rows) - limit} older turns are not shown; --limit shows more")
+        print_note(f"{counted(len(rows) - limit, 'older turn is', 'older turns are')} not shown; --limit shows more")
 
 
 def show(
@@ -169,7 +170,7 @@ def _call_totals(app: "App", key: "TurnKey", revision: int) -> "CallTotals | Non
 def _print_call_totals(key: "TurnKey", totals: "CallTotals") -> None:
     failed = f", {totals.failed} failed" if totals.failed else ""
     cost = f", cost {totals.cost:.4f}" if totals.cost else ""
-    print_note(f"{totals.calls} calls{failed}, {totals.used_tokens} tokens, {totals.latency_ms / 1000:.1f} s{cost}")
+    print_note(f"{counted(totals.calls, 'call')}{failed}, {totals.used_tokens} tokens, {totals.latency_ms / 1000:.1f} s{cost}")
     if totals.alarm:
         print_note(f"pandora: {key}: {totals.alarm}")
 

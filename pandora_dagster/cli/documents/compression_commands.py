@@ -7,6 +7,7 @@ import typer
 from pandora_dagster.cli.app_context import AsJson, settings_of
 from pandora_dagster.cli.documents.text_input import read_bytes, read_text
 from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_json_line, print_line, print_note, shorten_line
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.settings import Settings
@@ -104,4 +105,4 @@ def _summary(answer: dict[str, Any], original_tokens: int) -> str:
     if answer["halted"]:
         return f"pandora: HALT: {answer['halted']} ({original_tokens:,} tokens)"
     counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in answer["facts"].items() if number and name != "total")
-    return f"{original_tokens:,} -> {answer['tokens']:,} tokens; {answer['facts']['total']} facts: {counts or 'none'}"
+    return f"{original_tokens:,} -> {answer['tokens']:,} tokens; {counted(answer['facts']['total'], 'fact')}: {counts or 'none'}"

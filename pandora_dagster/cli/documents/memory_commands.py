@@ -33,6 +33,7 @@ def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False
             "Confidence": lambda e: f"{e.confidence:.2f}",
             "Turn": lambda e: e.source_turn or "",
             "Updated": "last_updated",
+            "Until": "until",
             "Earlier": lambda e: "; ".join(f"{_on_one_line(o.value)} ({o.last_updated[:10]})" for o in e.earlier),
         },
         as_json=as_json,

@@ -11,6 +11,7 @@ from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print
 from pandora_dagster.contracts.web.research_depth import Depth
 
 if TYPE_CHECKING:
+    from pandora_dagster.app import App
     from pandora_dagster.app.web.research_service import Researcher
 
 
@@ -18,7 +19,7 @@ def run_research(
     context: typer.Context,
     question: Annotated[str, typer.Argument(help="What is to be found out.")] = "",
     provider: Annotated[
-        list[str] | None, typer.Option("--provider", help="searxng=URL or recorded=FILE; may be given several times.")
+        list[str] | None, typer.Option("--provider", help="searxng=URL, folder=DIR or recorded=FILE; may be repeated.")
     ] = None,
     depth: Annotated[Depth, typer.Option("--depth", help="How many pages are read: 3, 8 or 20.")] = Depth.STANDARD,
     budget_pages: Annotated[int, typer.Option("--budget-pages", min=0, max=200, help="Pages to read, in place of --depth.")] = 0,
@@ -31,8 +32,10 @@ def run_research(
 
     Searches, reads pages, and tells what they say; each claim has its quote and the address of its page.
 
-    Off unless PANDORA_WEB=on or --hosts is given. Queries are written from the words of the question alone. No model is used: what
-    needs more than words, fields and values of the pages ends as `not found`. A run that was cut off goes on without visiting again.
+    Off unless PANDORA_WEB=on or --hosts is given, or every provider is a folder of documents.
+    Recipes decide: what is needed, the queries, the pages, what they say, when to stop.
+    The embedded runtime plays them by words, fields and values, and what needs a judgement ends as `not found`; --runtime sglang asks the
+    models of the server. A run that was cut off goes on without visiting again. --depth quick makes few calls.
     What is found is stored as cached research, and turns use it while it is fresh: prices for hours, other values for days.
 
     --jsonl prints one line for each question: id, outcome (answered, contradiction told, not found, needs a person) and claims, or the
@@ -47,22 +50,22 @@ def run_research(
     if bool(question) == bool(jsonl):
         exit_with(EXIT_USAGE, "research run: expected either QUESTION or --jsonl")
     settings = settings_of(context)
-    providers = open_providers(settings, provider or (), hosts)
-    with app_of(context, embedded=True) as app:
-        owner = app.owner(user)
+    with app_of(context) as app:
+        owner, deps = app.owner(user), app.dependencies
+        providers = open_providers(settings, provider or (), hosts, deps.clock)
         visits = open_visit_store(app, owner, by="pandora research run")
-        researcher = Researcher(settings, owner, providers, hosts, visits, depth, budget_pages, app.dependencies.clock)
+        researcher = Researcher(settings, owner, providers, hosts, visits, depth, budget_pages, deps.clock, deps.execution)
         if jsonl:
-            _answer_lines(researcher, jsonl)
+            _answer_lines(researcher, app, jsonl)
             return
-        run = researcher.research(checked_question(question), print_note)
+        run = app.run(researcher.research(checked_question(question), print_note))
     if as_json:
         print_json(run_fields(run))
     else:
         print_markdown(research_report(run))
 
 
-def _answer_lines(researcher: "Researcher", jsonl: str) -> None:
+def _answer_lines(researcher: "Researcher", app: "App", jsonl: str) -> None:
     from pandora_dagster.app.web.research_service import parse_questions
     from pandora_dagster.errors import PandoraError
     from pandora_dagster.research.research_report import result_fields
@@ -74,7 +77,8 @@ def _answer_lines(researcher: "Researcher", jsonl: str) -> None:
         if not fault:
             print_note(f"{number}/{len(requests)} {request.question}")
             try:
-                print_json_line({"id": request.id, **result_fields(researcher.research(request.question, lambda _: None))})
+                run = app.run(researcher.research(request.question, lambda _: None))
+                print_json_line({"id": request.id, **result_fields(run)})
             except PandoraError as error:
                 fault = str(error)
         if fault:

@@ -21,6 +21,7 @@ from pandora_dagster.cli.output import (
     print_rows,
     progress_bar,
 )
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -53,7 +54,8 @@ def import_file(
     if as_json:
         print_json(fields_of(report, ("lines", "conversations", "turns", "unchanged", "faults")))
     else:
-        print_line(f"{report.conversations} conversations imported, {report.turns} turns; {report.unchanged} were there already")
+        imported = f"{counted(report.conversations, 'conversation')} imported, {counted(report.turns, 'turn')}"
+        print_line(f"{imported}; {counted(report.unchanged, 'was', 'were')} there already")
         _print_due(due, archive_at)
     for fault in report.faults:
         print_note(f"pandora: {fault}")
@@ -67,9 +69,8 @@ def _print_due(due: "Sequence[DueTurn]", archive_at: str) -> None:
         return
     days = sorted({turn.day for turn in due})
     span = f"of {days[0]}" if len(days) == 1 else f"of {len(days)} days from {days[0]} to {days[-1]}"
-    print_note(
-        f"pandora: the next archival run (daily at {archive_at} while pandora ui runs, or pandora archive) takes {len(due)} turns {span}"
-    )
+    turns = counted(len(due), "turn")
+    print_note(f"pandora: the next archival run (daily at {archive_at} while pandora ui runs, or pandora archive) takes {turns} {span}")
     print_note("  their originals go to cold storage; to keep a turn: pandora pin TURN; to wait longer: PANDORA_ARCHIVE_AFTER_DAYS")
 
 
@@ -94,9 +95,8 @@ def export(context: typer.Context, user: OnlyUser = "") -> None:
             written += 1
             compressed += len(conversation.get(DELETED_FIELD, ()))
     if compressed:
-        print_note(
-            f"{compressed} turns are exported with compressed texts, since their originals were deleted ({DELETED_FIELD} names them)"
-        )
+        turns = counted(compressed, "turn is", "turns are")
+        print_note(f"{turns} exported with compressed texts, since their originals were deleted ({DELETED_FIELD} names them)")
     for fault in faults:
         print_note(f"pandora: left out: {fault}")
     if not written and not faults:
@@ -133,14 +133,14 @@ def batch(
     from pandora_dagster.app import open_app
     from pandora_dagster.app.batch_service import BatchService
     from pandora_dagster.contracts.enums import Priority
-    from pandora_dagster.defs.turn.turn_run import add_partitions
+    from pandora_dagster.defs.turn.turn_run import record_batch
 
     if not file.is_file():
         exit_with(EXIT_USAGE, f"{file}: not a file: expected queries as JSON lines")
     app = open_app(settings_of(context), priority=Priority.BATCH)
     try:
         run = _run_with_progress(file, BatchService(app))
-        add_partitions(app, [query.key for query in run.batch.queries])  # so that a halted turn can be resumed in Dagster's UI
+        record_batch(app, [query.key for query in run.batch.queries])
     finally:
         app.close()
     if as_json:
@@ -188,8 +188,10 @@ def _print_run(run: "BatchRun") -> None:
             limit=_MAX_ROWS,
         )
     counts = ", ".join(f"{count} {state}" for state, count in sorted(Counter(str(row.state) for row in rows).items()))
-    print_line(f"{run.batch.file}: {counts or 'no queries'}; {sum(row.tokens for row in rows):,} tokens")
+    print_line(f"{run.batch.file}: {counts or 'no queries'}; {counted(sum(row.tokens for row in rows), 'token')}")
     if run.rejected:
         print_note(f"pandora: rejected lines with their reasons: {display_path(str(run.rejected))}")
     if halted := [row.turn for row in rows if row.intervention]:
-        print_note(f"pandora: {len(halted)} turns have an intervention; go on with, e.g.: pandora resume {halted[0]}")
+        print_note(
+            f"pandora: {counted(len(halted), 'turn has', 'turns have')} an intervention; go on with, e.g.: pandora resume {halted[0]}"
+        )

@@ -8,6 +8,7 @@ import typer
 from pandora_dagster.cli.app_context import AsJson
 from pandora_dagster.cli.documents.text_input import read_text
 from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_line, print_note, shorten_line, write_page
+from pandora_dagster.language.word_forms import counted
 
 _MAX_ENTRIES, _MAX_CHARACTERS = 20, 160
 """Entries of a list that the report shows, and characters of each; `--json` has all."""
@@ -53,7 +54,7 @@ def verify(
 
 def _print_report(report: dict[str, Any]) -> None:
     counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in report["facts"].items() if number and name != "total")
-    print_line(f"{report['facts']['total']} facts: {counts or 'none'}; {len(report['left_out'])} units left out")
+    print_line(f"{counted(report['facts']['total'], 'fact')}: {counts or 'none'}; {counted(len(report['left_out']), 'unit')} left out")
     for name in _LISTS:
         entries = _without_parts(report[name])
         if entries:

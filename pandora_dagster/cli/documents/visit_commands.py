@@ -21,8 +21,10 @@ from pandora_dagster.cli.output import (
     progress_bar,
     write_page,
 )
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
+    from pandora_dagster.app.web.screenshot_reader import ScreenshotReader
     from pandora_dagster.app.web.web_service import PageReading, PageRequest, VisitStore
 
 HostsFile = Annotated[
@@ -46,8 +48,9 @@ def read_visit(
 
     Off unless PANDORA_WEB=on or --hosts is given. Only public addresses are asked, robots.txt and its delays are obeyed, a host has one
     request at a time, and pages, bytes and seconds have limits (PANDORA_WEB_...). Text that a visitor of the page does not see is kept
-    apart. A page whose content comes from scripts or is behind a consent dialogue is rendered in Chromium (PANDORA_BROWSER). A page with an
-    error status is shown and not stored. The exit code is 1 where a page was refused or failed.
+    apart. A page whose content comes from scripts or is behind a consent dialogue is rendered in Chromium (PANDORA_BROWSER). Where the text
+    of a page is in a picture, a model of the layer EYES reads a screenshot. A page with an error status is shown and not stored. The exit
+    code is 1 where a page was refused or failed.
 
     --jsonl prints one line for each line, in order: url, and page_doc with status and visit, or the reason as refused (a rule forbids it)
     or failed (the server, the network or the page). For a line without an address, the printed one has its number as line.
@@ -61,33 +64,41 @@ def read_visit(
     if bool(url) == bool(jsonl):
         exit_with(EXIT_USAGE, "visit read: expected either URL or --jsonl")
     requests = parse_requests(read_bytes(jsonl), where=jsonl) if jsonl else (PageRequest(url),)
-    with _open_visits(context, user, stores=not no_store) as visits:
-        readings = _read(context, requests, hosts, visits, shows_progress=bool(jsonl))
+    with _open_visits(context, user, stores=not no_store) as (visits, eyes):
+        readings = _read(context, requests, hosts, visits, eyes, shows_progress=bool(jsonl))
         if jsonl:
             failures = 0
             for reading in readings:
                 failures += reading.page_doc is None
                 print_json_line(reading.fields())
             if failures:
-                exit_with(EXIT_FAILED, f"{failures} of {len(requests)} pages were not read")
+                exit_with(EXIT_FAILED, f"{failures} of {counted(len(requests), 'page')} not read")
         else:
             _print_reading(next(readings), as_json=as_json)
 
 
 @contextmanager
-def _open_visits(context: typer.Context, user: str, *, stores: bool) -> "Generator[VisitStore | None]":
-    """The visits of `user`; None where the command stores nothing."""
-    if not stores:
-        yield None
+def _open_visits(context: typer.Context, user: str, *, stores: bool) -> "Generator[tuple[VisitStore | None, ScreenshotReader | None]]":
+    """The visits of `user`, None where the command stores nothing, and the reader of pictures, None for the embedded runtime."""
+    if not stores and settings_of(context).runtime == "extractive":
+        yield None, None
         return
+    from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
     from pandora_dagster.app.web.web_service import open_visit_store
 
-    with app_of(context, embedded=True) as app:
-        yield open_visit_store(app, app.owner(user))
+    with app_of(context) as app:
+        owner = app.owner(user)
+        yield open_visit_store(app, owner) if stores else None, open_screenshot_reader(app, owner)
 
 
 def _read(
-    context: typer.Context, requests: "tuple[PageRequest, ...]", hosts: Path | None, visits: "VisitStore | None", *, shows_progress: bool
+    context: typer.Context,
+    requests: "tuple[PageRequest, ...]",
+    hosts: Path | None,
+    visits: "VisitStore | None",
+    eyes: "ScreenshotReader | None",
+    *,
+    shows_progress: bool,
 ) -> "Iterator[PageReading]":
     """The outcomes in order, with progress on stderr."""
     from pandora_dagster.app.web.page_rendering import open_page_reader
@@ -95,8 +106,8 @@ def _read(
 
     settings = settings_of(context)
     fetcher = open_fetcher(settings, hosts)
-    with open_page_reader(settings, fetcher) as reader:
-        readings = read_pages(requests, fetcher, seconds=settings.web_max_s, visits=visits, reader=reader)
+    with open_page_reader(settings, fetcher, picture_tokens=eyes.picture_tokens if eyes else 0) as reader:
+        readings = read_pages(requests, fetcher, seconds=settings.web_max_s, visits=visits, reader=reader, eyes=eyes)
         if not shows_progress:
             yield from readings
             return
@@ -143,13 +154,14 @@ def show_visit(
     with app_of_existing_store(context) as app:
         owner = app.owner(user)
         record = app.dependencies.sources.visit(owner, visit_id)
-        page_doc = stored_page(app, owner, record)
+        stored = stored_page(app, owner, record)
+    page_doc = stored[0] if stored else None
     if html:
-        if page_doc is None:
+        if stored is None:
             exit_with(EXIT_USAGE, f"--html: {visit_id}: no page is stored with it: expected a visit that `pandora visit read` made")
         from pandora_dagster.api.pages.html_pages import visit_html_page
 
-        print_line(write_page(html, visit_html_page(record, page_doc)))
+        print_line(write_page(html, visit_html_page(record, *stored)))
     elif as_json:
         fields = record.model_dump(mode="json", exclude_none=True)
         print_json(fields | ({"page_doc": page_doc.model_dump(mode="json")} if page_doc else {}))

@@ -20,6 +20,7 @@ from pandora_dagster.cli.output import (
     print_note,
     print_table,
 )
+from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
     from pandora_dagster.governance.call_metrics import CallMetrics
@@ -39,7 +40,8 @@ def scores(
     """Score recipes by their newest calls.
 
     Each is compared with the version and layer before. The exit code is 1 if one is worse: Fisher's exact test, one-sided, at 0.01 for
-    each recipe with a Bonferroni correction over its shares, with at least 20 calls on each side.
+    each recipe with a Bonferroni correction over its shares, with at least 20 calls on each side. Confidence thresholds act on the outcomes
+    that this command stores.
 
     Example: pandora recipes scores synthesizer_chat
     """
@@ -48,6 +50,7 @@ def scores(
 
     with app_of_existing_store(context) as app:
         evaluation = open_evaluation(app)
+        evaluation.calibrate()
         comparisons = (evaluation.comparison(open_recipe_admin(app.settings).recipes.path_of(name)),) if name else evaluation.comparisons()
         figures = {comparison.recipe: evaluation.production_figures(comparison.recipe) for comparison in comparisons}
     if as_json:
@@ -137,32 +140,41 @@ def lessons(
     to_tests: Annotated[list[str] | None, typer.Option("--to-tests", help="A call to make a test of; may be repeated.")] = None,
     fact: Annotated[list[str] | None, typer.Option("--fact", help="A text that the answer of the test must contain.")] = None,
     lacks: Annotated[list[str] | None, typer.Option("--lacks", help="A text that the answer of the test must not contain.")] = None,
+    propose: Annotated[bool, typer.Option("--propose", help="Ask a model what the prompt should say instead.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the failures of a recipe, to improve its prompt.
 
     --to-tests makes tests of calls: they must pass the gates of the recipe, and contain or lack the texts that you name. Tests are stored
-    with their user and erased with the user; `pandora recipes test NAME --user USER` runs them.
+    with their user and erased with the user; `pandora recipes test NAME --user USER` runs them. --propose stores nothing; the embedded
+    runtime proposes nothing.
 
     Example: pandora recipes lessons synthesizer_chat --to-tests call_4f1a --fact "429.00 euros"
     """
     from pandora_dagster.app.evaluation import make_tests, open_evaluation
-    from pandora_dagster.app.recipe_admin import open_recipe_admin
+    from pandora_dagster.app.recipe_admin import open_recipe_admin, propose_lessons
     from pandora_dagster.governance.recipe_failures import render_failure_brief
 
     if (fact or lacks) and not to_tests:
         exit_with(EXIT_USAGE, "--fact and --lacks describe a test: expected --to-tests with a call")
     with app_of_existing_store(context) as app:
-        recipe = open_recipe_admin(app.settings).recipes.path_of(name)
+        admin = open_recipe_admin(app.settings)
+        recipe = admin.recipes.path_of(name)
         if to_tests:
             for path in make_tests(app, recipe, to_tests, facts=fact or (), lacks=lacks or (), last=last):
                 print_line(path)
             return
         groups = open_evaluation(app).lessons(app.recipes.load(recipe).name, last=last)
+    proposed = propose_lessons(app.settings, admin, recipe, groups) if propose else ()
     if as_json:
-        print_json([_group_object(group) for group in groups])
+        changes = [[lesson.change for lesson in proposed if lesson.cause == number] for number in range(1, len(groups) + 1)]
+        print_json([{**_group_object(g), **({"proposed": c} if propose else {})} for g, c in zip(groups, changes, strict=True)])
         return
     print_markdown(render_failure_brief(recipe, groups))
+    for lesson in proposed:
+        print_line(f"{groups[lesson.cause - 1].cause}: {lesson.change} ({lesson.reasoning})")
+    if propose and groups and not proposed:
+        print_note("no change is proposed")
     if groups:
         print_note(f"make a test of a call with: pandora recipes lessons {recipe} --to-tests CALL --fact TEXT")
 
@@ -245,7 +257,7 @@ def _print_outcomes(outcomes: "tuple[RecipeTestOutcome, ...]") -> None:
 
     failed = sum(not outcome.passed for outcome in outcomes)
     recipes = len({outcome.recipe for outcome in outcomes})
-    print_note(f"{len(outcomes)} tests of {recipes} recipes{f', {failed} failed' if failed else ' passed'}")
+    print_note(f"{counted(len(outcomes), 'test')} of {counted(recipes, 'recipe')}{f', {failed} failed' if failed else ' passed'}")
     print_note(f"answered by: {answered_by(outcomes) or 'nothing'}")
     _note_unread_prompts(Counter(outcome.runtime for outcome in outcomes if outcome.runtime))
 
@@ -304,13 +316,13 @@ def _print_replay(result: "ReplayResult", before: str, after: str) -> None:
     figures = [(name.replace("_", " "), format_figure(row_before[name], 3), format_figure(row_after[name], 3)) for name in row_before]
     runtimes = [counted_names(side.runtimes) for side in (result.before, result.after)]
     print_table(("", before, after), [*figures, ("layer", *layers), ("answered by", *runtimes)])
-    print_line(f"{result.same} of {result.calls} answers are the same")
+    print_line(f"the same: {result.same} of {counted(result.calls, 'answer')}")
     for name, count in result.changed.most_common():
         print_line(f"  {name}: different in {count}")
     for example in result.examples:
         print_line(f"\n{example.call_id} {example.turn} ({', '.join(example.fields)})\n- {example.before}\n+ {example.after}")
     for reason, count in result.left_out.items():
-        print_note(f"{count} calls left out: {reason}")
+        print_note(f"{counted(count, 'call')} left out: {reason}")
     _note_unread_prompts(result.after.runtimes)
 
 

@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pandora_dagster.cli.app_context import AsJson, RecipeName, settings_of
-from pandora_dagster.cli.output import EXIT_USAGE, exit_with, print_json, print_line, print_note, print_rows
+from pandora_dagster.cli.output import EXIT_USAGE, exit_with, print_json, print_line, print_note, print_rows, print_table
+from pandora_dagster.language.word_forms import counted
+
+if TYPE_CHECKING:
+    from pandora_dagster.contracts.recipe_governance import RecipeCalibration
 
 Why = Annotated[str, typer.Option("--why", help="Reason, stored in the history.")]
 By = Annotated[str, typer.Option("--by", help="Name stored in the history; default: the login name.")]
@@ -35,10 +39,10 @@ def check(
     for fault in result.faults:
         print_note(fault)
     if result.faults:
-        exit_with(EXIT_USAGE, f"{len(result.faults)} faults")
+        exit_with(EXIT_USAGE, counted(len(result.faults), "fault"))
     for approval in result.approvals:
         print_line(approval)
-    print_line(f"{result.count} recipes, no faults")
+    print_line(f"{counted(result.count, 'recipe')}, no faults")
 
 
 def list_recipes(context: typer.Context, as_json: AsJson = False) -> None:
@@ -69,7 +73,8 @@ def show(
     recipe, loaded = admin.find(name)
     recipe_fields = json.loads(loaded.recipe.model_dump_json(exclude_none=True))
     if as_json:
-        print_json({"path": loaded.path, "version": loaded.version, "recipe": recipe_fields})
+        calibration = [table.model_dump(mode="json") for table in admin.versions.calibration(recipe).tables]
+        print_json({"path": loaded.path, "version": loaded.version, "recipe": recipe_fields, "calibration": calibration})
         return
     if layer := admin.versions.production(recipe).layer:
         print_note(f"{layer} answers: assigned, not from the recipe text")
@@ -77,6 +82,32 @@ def show(
     print_line(json.dumps(recipe_fields, ensure_ascii=False, indent=2))
     for file, text in loaded.prompts:
         print_line(f"\n--- {file.path}\n{text}")
+    if loaded.recipe.quality_gates.confidence_threshold is not None:
+        _print_calibration(admin.versions.calibration(recipe), loaded.version)
+
+
+def _print_calibration(calibration: "RecipeCalibration", version: str) -> None:
+    """The outcomes of answers by the confidence that they stated, for each model."""
+    from pandora_dagster.contracts.recipe_governance import CALIBRATION_BINS, MIN_OUTCOMES
+
+    rows = [
+        (
+            table.model,
+            f"{number / CALIBRATION_BINS:.1f} to {(number + 1) / CALIBRATION_BINS:.1f}",
+            f"{outcomes.good} of {outcomes.calls}",
+            "{:.2f} to {:.2f}".format(*outcomes.bounds),
+            "yes" if outcomes.calls >= MIN_OUTCOMES else "no",
+        )
+        for table in calibration.tables
+        if table.version == version
+        for number, outcomes in enumerate(table.bins)
+        if outcomes.calls
+    ]
+    if not rows:
+        print_note("confidence is not calibrated: no outcome of a model's answer is recorded; pandora recipes scores records them")
+        return
+    print_line(f"\nConfidence, calibrated at {calibration.at}")
+    print_table(("Model", "Stated", "Turned out well", "95 %", "Threshold acts"), rows)
 
 
 def history(context: typer.Context, name: RecipeName, as_json: AsJson = False) -> None:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from dagster import AssetKey
 from typer.testing import CliRunner
 
 from pandora_dagster.app import open_app, open_archive
@@ -12,6 +13,7 @@ from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.turn_restoration import restore as bring_back
 from pandora_dagster.cli.program import command_line
+from pandora_dagster.defs.archival import recorded_archival
 from pandora_dagster.defs.instance import add_turn_partitions, open_instance
 from pandora_dagster.defs.turn import turn_run
 from pandora_dagster.settings import load_settings
@@ -104,6 +106,25 @@ def test_keys_that_a_kill_left_or_kept_back_are_put_right(run, live):
     app.close()
     again = run("restore", str(keys[0]))
     assert again.exit_code == 0 and "not archived" in again.stdout and partitions(run.root) == [str(keys[0])]
+
+
+def test_an_archival_is_a_run_in_dagster_with_its_days(run, monkeypatch):
+    """Once: a second command has nothing to add. Where Dagster's records cannot be written, the archival succeeds and says so."""
+    with monkeypatch.context() as patched:
+        patched.setattr(recorded_archival, "open_instance", _broken_instance)
+        done = run("archive")
+    assert done.exit_code == 0 and "7 turns archived" in done.stdout
+    assert "Dagster has no record of this archival: no space left; the next" in done.stderr
+    assert run("archive").exit_code == 0 == run("archive").exit_code
+    with open_instance(load_settings({"PANDORA_ROOT": str(run.root)})) as instance:
+        (stored,) = instance.get_runs()
+        days = instance.get_dynamic_partitions("archival_days")
+        assert stored.job_name == "archival" and len(days) == 3
+        assert instance.get_materialized_partitions(AssetKey("archived_turns")) == set(days)
+
+
+def _broken_instance(*_, **__):
+    raise OSError("no space left")
 
 
 def test_imported_turns_have_no_partition_that_would_read_missing(run):

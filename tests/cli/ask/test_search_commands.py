@@ -77,6 +77,16 @@ def test_a_faulty_line_is_named_and_the_others_answered(invoke: Invoke, tmp_path
     assert f"questions.jsonl:3: {answers[1]['error']}" in result.stderr
 
 
+def test_fields_that_are_not_used_are_named_once(invoke: Invoke, tmp_path: Path) -> None:
+    """A field that looks like a filter filters nothing: the lines are answered, and the fields are named."""
+    file = tmp_path / "questions.jsonl"
+    line = {"user_id": "example", "query": "desk", "since": "2099-01-01", "note\nof mine": 1}
+    file.write_text(f"{json.dumps(line)}\n{json.dumps(line)}\n")
+    result = invoke("search", "--jsonl", str(file))
+    assert result.exit_code == 0 and all(json.loads(found)["results"] for found in result.stdout.splitlines())
+    assert result.stderr.count("fields that are not used: since, note of mine: expected user_id and query") == 1
+
+
 def test_one_way_to_ask_is_expected(invoke: Invoke, tmp_path: Path) -> None:
     """Neither both nor none."""
     both = invoke("search", "desk", "--jsonl", str(tmp_path / "q.jsonl"))

@@ -36,7 +36,7 @@ def test_ask_says_how_many_notes_could_not_be_read(invoke, notes):  # noqa: F811
     """One line beside the answer, in both forms, for their owner alone."""
     for more in ((), ("--json",)):
         output = invoke("ask", "Which lamp?", "--user", "anna", *more).stderr
-        assert output.count("3 of the notes of anna could not be read: pandora doctor names them") == 1
+        assert output.count("3 documents of anna could not be read: pandora doctor names them") == 1
     assert "could not be read" not in invoke("ask", "Which lamp?", "--user", "ben").stderr
 
 
@@ -49,17 +49,17 @@ def test_a_value_of_several_lines_is_reported_from_one_line(invoke):  # noqa: F8
     assert "Turns are not changed" in invoke("memory", "forget", "--help").stdout
 
 
-def test_ask_says_how_a_broken_memory_page_is_mended(invoke, tmp_path):  # noqa: F811
-    """The HALT names the file, and what to do with it."""
+def test_a_broken_memory_page_costs_only_itself(invoke, tmp_path):  # noqa: F811
+    """`ask` answers from the other page and says that a document could not be read; retrieval's record names it and the remedy."""
+    invoke("memory", "set", "town", "Lund", "--kind", "fact", "--user", "anna")
     page = tmp_path / "store/users/anna/preferences.md"
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("```yaml\nseat: [\n```\n")
-    result = invoke("ask", "Which seat?", "--user", "anna")
-    assert (
-        result.exit_code == 1
-        and str(page) in result.stderr
-        and "correct preferences.md by hand, or move it out of the store" in result.stderr
-    )
+    result = invoke("ask", "What is my town?", "--user", "anna")
+    assert result.exit_code == 0 and "Lund" in result.stdout
+    assert "1 document of anna could not be read: pandora doctor names them" in result.stderr
+    listed = invoke("memory", "list", "--user", "anna")
+    assert listed.exit_code == 1 and str(page) in str(listed.exception)
 
 
 def test_the_doctor_names_a_memory_page_that_cannot_be_read(invoke, tmp_path):  # noqa: F811

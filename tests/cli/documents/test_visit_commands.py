@@ -113,7 +113,7 @@ def test_lines_are_answered_in_order_and_cost_only_themselves(pandora: Pandora, 
     assert [answer.get("line") for answer in answers] == [None, None, 3, 4, None, None, None, None, None, None, 11, 12]
     assert answers[1]["refused"].startswith("robots: ") and answers[4]["refused"].startswith("address: ")
     assert "visit" in answers[0] and "visit" not in answers[9]
-    assert "9 of 12 pages were not read" in run.stderr
+    assert "9 of 12 pages not read" in run.stderr
     assert len(json.loads(pandora("visit", "list", "--json").stdout)) == 2
 
 
@@ -160,3 +160,14 @@ def test_a_page_in_a_record_of_a_user_is_refused(pandora: Pandora, web: Web, hos
     (tmp_path / "record.json").write_text(json.dumps({name: record[name] for name in record if name not in ("page_doc", "provenance")}))
     added = pandora("visit", "add", "record.json")
     assert added.returncode == 2 and "page: expected none" in added.stderr
+
+
+def test_a_page_that_has_not_changed_is_stored_again_without_a_body(pandora: Pandora, web: Web, hosts: str) -> None:
+    first = json.loads(pandora("visit", "read", "http://a.test/lamp", "--hosts", hosts, "--json", env={"PANDORA_WEB_DELAY": "0"}).stdout)
+    web.page("/lamp", b"", 304)
+    again = json.loads(pandora("visit", "read", "http://a.test/lamp", "--hosts", hosts, "--json", env={"PANDORA_WEB_DELAY": "0"}).stdout)
+    assert web.headers["If-None-Match"] == '"7"'
+    assert again["page_doc"]["zones"] == first["page_doc"]["zones"] and again["visit"] != first["visit"]
+    assert again["page_doc"]["notices"][-1].startswith("not changed since ")
+    shown = json.loads(pandora("visit", "show", again["visit"], "--json").stdout)
+    assert shown["page"]["etag"] == '"7"'

@@ -21,7 +21,7 @@ def test_tests_pass_fail_and_leave_a_report(shell: Shell) -> None:
     failed = shell.recipes("test", "reflection", "--junit", str(report))
     assert failed.exit_code == 1
     assert 'a clear question proceeds: decision: "PROCEED": expected equals "CLARIFY"' in failed.stdout
-    assert "2 tests of 1 recipes, 1 failed" in failed.stderr
+    assert "2 tests of 1 recipe, 1 failed" in failed.stderr
     assert ElementTree.parse(report).getroot().get("failures") == "1"
     outcomes = json.loads(shell.recipes("test", "reflection", "--json").stdout)
     assert [(one["passed"], one["runtime"], one["reads_prompt"]) for one in outcomes] == [
@@ -39,9 +39,9 @@ def test_what_answered_is_named_and_that_it_reads_no_prompt(shell: Shell) -> Non
     tested = shell.recipes("test", "reflection")
     assert "answered by: extractive 2" in tested.stderr and f"2 of 2 {unread}" in tested.stderr
     replayed = shell.recipes("replay", "reflection")
-    assert "extractive 1" in replayed.stdout and f"1 of 1 {unread}" in replayed.stderr
+    assert "extractive 1" in replayed.stdout and f"1 of 1 {unread.replace('answers are', 'answer is')}" in replayed.stderr
     scored = shell.recipes("scores", "reflection")
-    assert "answered by extractive 1" in scored.stdout and f"1 of 1 {unread}" in scored.stderr
+    assert "answered by extractive 1" in scored.stdout and f"1 of 1 {unread.replace('answers are', 'answer is')}" in scored.stderr
     assert json.loads(shell.printed("scores", "reflection", "--json"))[0]["figures"].popitem()[1]["answered_by"] == {"extractive": 1}
 
 
@@ -69,7 +69,7 @@ def test_a_replay_shows_both_sides(shell: Shell) -> None:
     report = json.loads(shell.printed("replay", "reflection", "--from", version, "--to", "file", "--last", "5", "--json"))
     assert (report["calls"], report["same"], report["from"], report["to"]) == (1, 1, version, version)
     table = shell.printed("replay", "reflection")
-    assert "1 of 1 answers are the same" in table and "tokens a call" in table
+    assert "the same: 1 of 1 answer" in table and "tokens a call" in table
     assert shell.recipes("replay", "retrieval", "--layer", "LARGE").exit_code == 2
     none = shell.recipes("replay", "profile")
     assert none.exit_code == 2 and "no logged call could be repeated" in none.stderr

@@ -167,7 +167,7 @@ def _decisions() -> str:
     rows = (
         (
             point.decision,
-            "`" + point.recipe + "`" if point.recipe else f"none: {point.without}",
+            f"`{point.recipe}`",
             " + ".join(layer.value for layer in (point.layer, *point.also)),
             point.decides,
         )
@@ -196,7 +196,7 @@ def _budget_row(name: str, loaded: LoadedRecipe) -> tuple[str, ...]:
 
 def _described(name: str, loaded: LoadedRecipe) -> str:
     recipe = loaded.recipe
-    given = [*recipe.input_sections, *(f"`{document}`" for document in recipe.input_docs)]
+    given = [*recipe.input_sections, *(f"`{document}`" for document in recipe.input_docs), *(["pictures"] if recipe.input_images else [])]
     lines = [f"\n## `{name}`\n", recipe.description, f"\n- Given: {', '.join(given) or 'nothing beside the query'}"]
     gates = recipe.quality_gates.model_dump(exclude_none=True, exclude_defaults=True)
     lines.append(f"- Gates set: {', '.join(f'{name} {value}' for name, value in gates.items()) or 'the defaults'}")

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.enums import ModelLayer
-from pandora_dagster.phases.gather import context_gatherer
 from pandora_dagster.phases.steps import answer_synthesis, coordination, query_analysis, task_plan
+from pandora_dagster.research import recipe_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +14,8 @@ class DecisionPoint:
     decision: str
     layer: ModelLayer
     decides: str
-    recipe: str = ""
-    """The recipe that takes it: `{category}/{name}` or a stem; a category where the content selects the recipe; "" where there is none."""
-    without: str = ""
-    """Why there is no recipe."""
+    recipe: str
+    """The recipe that takes it: `{category}/{name}` or a stem; a category where the content selects the recipe."""
     also: tuple[ModelLayer, ...] = ()
 
 
@@ -27,24 +25,19 @@ DECISIONS = (
     DecisionPoint("Reflection Gate", ModelLayer.REFLEX, "PROCEED, or CLARIFY with a question.", query_analysis.REFLECTION),
     DecisionPoint("Planner", ModelLayer.MIND, "The next step and the order of the tasks.", task_plan.PLANNER),
     DecisionPoint("Coordinator", ModelLayer.MIND, "One command becomes one tool with its arguments.", coordination.COORDINATOR),
-    DecisionPoint(
-        "Research Strategy",
-        ModelLayer.MIND,
-        "Which turns, memory, cached research, pages and notes are read, and whether research is reused.",
-        context_gatherer.RETRIEVAL,
-    ),
+    DecisionPoint("Research Strategy", ModelLayer.MIND, "What would answer a question on the web.", recipe_calls.STRATEGY),
     DecisionPoint(
         "Web Navigation",
-        ModelLayer.MIND,
-        "What a page is, and what to do on it.",
-        without="no tool of this project opens a page; one that does brings its recipe",
+        ModelLayer.REFLEX,
+        "Which links of a page are followed; EYES reads a page whose text is in a picture.",
+        recipe_calls.LINK_RANKER,
         also=(ModelLayer.EYES,),
     ),
     DecisionPoint(
         "Extraction Validation",
         ModelLayer.MIND,
-        "What of the loaded sources goes into section 2; the rest is left out.",
-        context_gatherer.SYNTHESIS,
+        "Whether a doubtful reading of a page is accepted, rejected or repeated.",
+        recipe_calls.EXTRACTION_VALIDATOR,
     ),
     DecisionPoint("Synthesis", ModelLayer.VOICE, "The answer as the user sees it.", answer_synthesis.SYNTHESIZER),
     DecisionPoint("Validation", ModelLayer.MIND, "APPROVE, REVISE or FAIL: the final gate.", answer_synthesis.VALIDATOR),

@@ -290,9 +290,9 @@ import sys
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 from pandora_dagster import context_summarizer
-before = sum("/prompts/" in name for name in opened)
+before = sum("/prompts/memory/" in name for name in opened)
 context_summarizer._L2_SYSTEM
-sys.stdout.write(f"{before} {sum('/prompts/' in name for name in opened)}")
+sys.stdout.write(f"{before} {sum('/prompts/memory/' in name for name in opened)}")
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=PACKAGE.parent, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("0 1", "")

@@ -42,7 +42,7 @@ def test_every_pattern_takes_linear_time() -> None:
 )
 def test_a_pattern_that_takes_longer_is_found(pattern: str) -> None:
     found = Found("here", re.compile(pattern, re.MULTILINE | re.DOTALL), frozenset())
-    assert slow_text(found, _SIZE, at_most=_CLOCK, ends=("\0",))
+    assert any(slow_text(found, _SIZE, at_most=_CLOCK, ends=("\0",)) for _ in range(3))  # times of a busy machine can hide it once
 
 
 def built_patterns(source: Source) -> list[str]:

@@ -31,7 +31,7 @@ from pandora_dagster.phases.flow.phase_table import MEANING_RECIPE
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.token_counter import TokenCounter
 from tests.fakes.model_runtimes import SequenceRuntime
-from tests.fakes.recipe_catalog import MemoryRecipeCatalog
+from tests.fakes.recipe_catalog import MemoryRecipeCatalog, frames_of
 
 VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
 CONTEXT = "## 0. User Query\n\nwhich flight?\n\n## 2. Gathered Context\n\nFlight HAT136 [1].\n\n## 3. Task Plan\n\nAnswer.\n\n"
@@ -61,7 +61,13 @@ def loaded(
     recipe = Recipe(**{**values, **fields})
     texts = prompts or ((PromptFile(path="prompts/planner/plan.md"), recipe.system_prompt or "Plan."),)
     return LoadedRecipe(
-        recipe=recipe, path="pipeline/plan", version="abc123def456", prompt_version="aaaabbbbcccc", prompts=texts, policy=policy
+        recipe=recipe,
+        path="pipeline/plan",
+        version="abc123def456",
+        prompt_version="aaaabbbbcccc",
+        prompts=texts,
+        policy=policy,
+        frames=frames_of(recipe),
     )
 
 

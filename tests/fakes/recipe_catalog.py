@@ -4,8 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.enums import ContentType, Mode
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFrames, Recipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
+from pandora_dagster.recipes.recipe_reader import read_frames
+from pandora_dagster.shipped import shipped_folder
+
+
+def frames_of(recipe: Recipe) -> PromptFrames:
+    """The shipped frames for a recipe."""
+    frames, faults = read_frames(shipped_folder() / "prompts", recipe.output_format)
+    assert frames is not None, faults
+    return frames
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.measurement import Clock
-from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeProduction
+from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeCalibration, RecipeProduction
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError, UnknownTurnError
@@ -34,6 +34,7 @@ class MemoryRecipeVersions:
     lock_seconds: float = 10.0
     texts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     records: dict[str, str] = field(default_factory=dict[str, str])
+    calibrations: dict[str, RecipeCalibration] = field(default_factory=dict[str, RecipeCalibration])
     locks: defaultdict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
     def keep(self, loaded: LoadedRecipe) -> None:
@@ -72,6 +73,12 @@ class MemoryRecipeVersions:
             if known != since:
                 raise InputError(f"{recipe}: what is in production changed meanwhile: expected no change since it was read")
             return self._append(known, change, pinned=pinned)
+
+    def calibration(self, recipe: str) -> RecipeCalibration:
+        return self.calibrations.get(recipe, RecipeCalibration(recipe=recipe))
+
+    def keep_calibration(self, calibration: RecipeCalibration) -> None:
+        self.calibrations[calibration.recipe] = calibration
 
     def faults(self) -> Sequence[str]:
         faults: list[str] = []

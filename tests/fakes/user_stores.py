@@ -19,7 +19,15 @@ from pandora_dagster.contracts.user.sources import (
     research_logical_id,
     visit_logical_id,
 )
-from pandora_dagster.contracts.user.user_memory import EarlierValue, FactChange, FactLedger, MemoryEntry, Profile, SessionFacts
+from pandora_dagster.contracts.user.user_memory import (
+    EarlierValue,
+    FactChange,
+    FactLedger,
+    MemoryEntry,
+    MemoryListing,
+    Profile,
+    SessionFacts,
+)
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.stores.disk.files import sha
@@ -39,7 +47,10 @@ class MemoryEntryStore:
     def entries(self, user: UserId) -> tuple[MemoryEntry, ...]:
         return tuple(entry for kind in _KINDS for entry in self.stored.get((user, kind), {}).values())
 
-    def put(self, user: UserId, entry: MemoryEntry) -> None:
+    def listing(self, user: UserId) -> MemoryListing:
+        return MemoryListing(self.entries(user))
+
+    def put(self, user: UserId, entry: MemoryEntry, *, instead_of: str = "") -> None:
         if entry.kind not in _KINDS:
             raise DocumentError(f"memory entry {entry.key[:60]!r}: kind {entry.kind!r}: expected preference or fact")
         try:
@@ -47,17 +58,21 @@ class MemoryEntryStore:
         except (TypeError, ValueError) as error:
             raise DocumentError(f"{entry.key}: {error}: expected a value that JSON can hold") from error
         page = self.stored.setdefault((user, entry.kind), {})
-        page[entry.key] = _newest_first(new, page[entry.key]) if entry.key in page else new
+        replaced = [page[key] for key in dict.fromkeys((instead_of, entry.key)) if key in page]
+        page.pop(instead_of, None)
+        page[entry.key] = _newest_first(new, replaced) if replaced else new
 
     def forget(self, user: UserId, key: str) -> bool:
         return any([self.stored.get((user, kind), {}).pop(key, None) is not None for kind in _KINDS])
 
 
-def _newest_first(new: MemoryEntry, known: MemoryEntry) -> MemoryEntry:
+def _newest_first(new: MemoryEntry, known: list[MemoryEntry]) -> MemoryEntry:
     """The value with the newest date, of equal dates the new one; the others follow in `earlier`."""
-    others = [value for value in (_value(known), *known.earlier) if value.value != new.value]
+    kept = [(entry, value) for entry in known for value in (_value(entry), *entry.earlier) if value.value != new.value]
+    others = [replace(value, key=value.key or ("" if entry.key == new.key else entry.key)) for entry, value in kept]
     first, *rest = sorted([_value(new), *others], key=lambda value: value.last_updated, reverse=True)
-    return MemoryEntry(new.key, *astuple(first), new.kind, tuple(rest[:10]))
+    until = next((entry.until for entry in (new, *known) if _value(entry) == replace(first, key="")), "")
+    return MemoryEntry(new.key, *astuple(first)[:4], new.kind, tuple(rest[:10]), until)
 
 
 def _value(entry: MemoryEntry) -> EarlierValue:

@@ -4,22 +4,28 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
 PANDORA = "from pandora_dagster.cli.program import run; run()"
 
 
-def environment(root: Path) -> dict[str, str]:
-    """This process's, with the store at `root` and nothing else of the machine's settings."""
+def environment(root: Path, settings: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """This process's, with the store at `root`, `settings`, and nothing else of the machine's settings."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PANDORA_", "DAGSTER_"))}
-    return {**kept, "PANDORA_ROOT": str(root), "PYTHONPATH": str(REPOSITORY)}
+    return {**kept, **settings, "PANDORA_ROOT": str(root), "PYTHONPATH": str(REPOSITORY)}
 
 
-def started(root: Path, *arguments: str, code: str = PANDORA) -> "subprocess.Popen[str]":
+def started(
+    root: Path, *arguments: str, code: str = PANDORA, settings: Mapping[str, str] = MappingProxyType({})
+) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.Popen(command, env=environment(root), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root.parent)
+    return subprocess.Popen(
+        command, env=environment(root, settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root.parent
+    )
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:

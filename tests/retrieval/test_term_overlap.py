@@ -31,3 +31,8 @@ def test_texts_in_another_language_are_named(query, texts, named):
     """Where both languages are known and differ."""
     gap = language_gap(query, texts)
     assert bool(gap) == bool(named) and all(f" {language}" in gap for language in named)
+
+
+def test_a_short_source_is_no_other_language_by_two_stop_words() -> None:
+    """Danish stop words in eleven words made `ask` say that the sources are Danish."""
+    assert not language_gap("My passport expires in August.", ["Noted: Mia is allergic to nuts.", "Mia is allergic to nuts."])

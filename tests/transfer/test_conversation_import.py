@@ -158,7 +158,7 @@ def test_other_content_under_a_known_id_is_a_fault(disk: _Disk, index: DuckTurnI
 def test_a_broken_line_is_named_and_the_rest_imported(disk: _Disk, index: DuckTurnIndex) -> None:
     """Blank lines are passed over; each fault carries its line number."""
     report = _import(disk, index, b"{oops\n", b"\n", _conversation("a", _ASK), {"id": "b"}, _conversation("c", {"role": "robot"}))
-    assert [fault.split(": ")[0] for fault in report.faults] == ["chats.jsonl:1", "chats.jsonl:4", "chats.jsonl:5"]
+    assert [fault.split(": ")[0] for fault in report.faults] == ["chats.jsonl:1:2", "chats.jsonl:4", "chats.jsonl:5"]
     assert (report.conversations, report.turns, report.lines) == (1, 1, 5)
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.stores.records.host_files import HostFiles
+from pandora_dagster.tools.browser.browser_limits import BrowserLimits
 from pandora_dagster.tools.browser.chromium import PROGRAMS
-from pandora_dagster.tools.browser.chromium_renderer import BrowserLimits, ChromiumRenderer
+from pandora_dagster.tools.browser.chromium_renderer import ChromiumRenderer
 from pandora_dagster.tools.egress.address_guard import AddressGuard
 from pandora_dagster.tools.egress.page_fetcher import PageFetcher
 from pandora_dagster.tools.egress.resolver import DialTarget, HostsFileResolver
@@ -88,7 +89,7 @@ def renderer_of(way_out: PageFetcher, chromium: str) -> Iterator[RendererOf]:
     """A renderer over the web, with some limits changed."""
     made: list[ChromiumRenderer] = []
 
-    def build(**limits: int | float) -> ChromiumRenderer:
+    def build(**limits: float | bool) -> ChromiumRenderer:
         made.append(ChromiumRenderer(way_out, program=chromium, limits=replace(BrowserLimits(), **limits)))  # type: ignore[arg-type]
         return made[-1]
 

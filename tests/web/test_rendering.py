@@ -126,7 +126,7 @@ def test_a_list_is_loaded_to_its_end_or_to_the_limit(renderer_of: RendererOf) ->
             "Our letter <button aria-label=Close onclick=done()>&times;</button><form><input type=email><button>Subscribe</button></form>",
             True,
         ),
-        ("We use cookies. <button onclick=done()>Continue</button> <a href=/pay>Pay</a>", True),
+        ("We use cookies. <button onclick=done()>Continue</button> <a href=/pay>Pay</a>", False),
         ("You must be an adult. <button onclick=done()>I am 18 years old</button>", False),
         ("<button onclick=done()>Buy access</button>", False),
         ("<form><input type=password><button onclick=done()>Log in</button></form>", False),
@@ -177,3 +177,37 @@ def test_chromium_starts_again_after_a_crash(renderer_of: RendererOf) -> None:
     assert browser is not None
     renderer._submit(browser.close()).result(10)
     assert "two" in renderer.render(page("<p>two</p>"), deadline_s=30).html
+
+
+STORY = (
+    "<main><h1>Why lamps hum</h1>" + "<p>A lamp hums because its transformer shakes one hundred times in every second.</p>" * 4 + "</main>"
+)
+WALL = "<div role=dialog id=front style='position:fixed;inset:0;background:#fff'>We use cookies. {}</div>"
+ACCEPT = "<button onclick=accept()>{}</button>"
+ACCEPTED = "<script>function accept() {{ front.remove(); veil.remove(); document.title = 'accepted'; {} }}</script>"
+VEIL = "<div id=veil style='position:fixed;inset:0;background:#000'></div>"
+
+
+@pytest.mark.parametrize("choices", [("Continue",), ("Accept all", "Settings")])
+def test_a_dialogue_that_can_be_left_alone_is_not_answered(choices: tuple[str, ...], renderer_of: RendererOf) -> None:
+    front = WALL.format("".join(ACCEPT.format(choice) for choice in choices))
+    rendered = renderer_of().render(page(f"{STORY}{VEIL}{front}{ACCEPTED.format('')}"), deadline_s=30)
+    page_doc = read_page(page(rendered.html), invisible_attribute=rendered.invisible_attribute)
+    assert "its transformer shakes" in page_doc.text
+    assert "<title>accepted" not in rendered.html
+    assert rendered.notices[0].startswith("a dialogue was not answered, and the page under it was read: 'We use cookies.")
+
+
+@pytest.mark.parametrize(
+    ("choices", "accepts", "is_read"),
+    [(("Continue",), False, False), (("Continue",), True, True), (("Accept all", "Settings"), True, False)],
+)
+def test_a_page_that_is_nothing_without_an_answer(choices: tuple[str, ...], accepts: bool, is_read: bool, renderer_of: RendererOf) -> None:
+    """Its only button is pressed where a setting allows it; where there are several, a person has to decide, and the dialogue stays."""
+    front = WALL.format("".join(ACCEPT.format(choice) for choice in choices))
+    shows = "document.body.insertAdjacentHTML('beforeend', document.getElementById('story').innerHTML)"
+    html = f"<template id=story>{STORY}</template>{VEIL}{front}{ACCEPTED.format(shows)}"
+    rendered = renderer_of(accept_privacy=accepts).render(page(html), deadline_s=30)
+    page_doc = read_page(page(rendered.html), invisible_attribute=rendered.invisible_attribute)
+    assert ("its transformer shakes" in page_doc.text) is is_read
+    assert ("We use cookies" in "".join(zone.text for zone in page_doc.zones if zone.visible)) is not is_read

@@ -1,74 +1,56 @@
 """`pandora visit read` with a real Chromium over a small web; skipped where that web is not beside the checkout."""
 
-import importlib.util
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pytest
-
 from tests.cli.conftest import Pandora
+from tests.small_web import NEEDS_SMALL_WEB, SmallWeb, small_web
 
-FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "small_web"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="shared/data/small_web is not beside the checkout")
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"small_web_{name}", FOLDER / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+pytestmark = NEEDS_SMALL_WEB
 
 
-@pytest.fixture
-def small_web(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The state of the running web, and its tables."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    server, canary, state, table = load("serve").start(FOLDER)
-    yield state, table
-    state.stop.set()
-    for running in (server, canary):
-        running.shutdown()
-        running.server_close()
-    for name in ("kit", "site_pages"):
-        sys.modules.pop(name, None)
+def read_pages(pandora: Pandora, web: SmallWeb, urls: list[str], mode: str, folder: Path) -> dict[str, Any]:
+    """The pages as the command reads them, by their addresses."""
+    (folder / "hosts.json").write_text(json.dumps(web.table), encoding="utf-8")
+    (folder / "addresses.jsonl").write_text("".join(json.dumps({"url": url}) + "\n" for url in urls), encoding="utf-8")
+    options = ("--jsonl", "addresses.jsonl", "--hosts", "hosts.json", "--no-store")
+    env = {"PANDORA_BROWSER": mode, "PANDORA_BROWSER_CONSENT": "accept", "PANDORA_WEB_DELAY": "0"}
+    done = pandora("visit", "read", *options, env=env)
+    assert done.returncode == 0, done.stderr
+    return {row["url"]: row["page_doc"] for row in map(json.loads, done.stdout.splitlines())}
 
 
 def squeeze(text: str) -> str:
     return "".join(text.split()).lower()
 
 
-@pytest.mark.parametrize("mode", ["auto", "always"])
-def test_pages_of_scripts_dialogues_and_lists_are_read(
-    mode: str, small_web: tuple[Any, dict[str, Any]], pandora: Pandora, tmp_path: Path
-) -> None:
-    state, table = small_web
-    pages = json.loads((FOLDER / "truth.json").read_text(encoding="utf-8"))["pages"]
-    chosen = {url: p for url, p in pages.items() if p["scored"] and {"script", "consent", "hostile"} & set(p["flags"])}
-    hosts, addresses = tmp_path / "hosts.json", tmp_path / "addresses.jsonl"
-    hosts.write_text(json.dumps(table), encoding="utf-8")
-    addresses.write_text("".join(json.dumps({"url": url}) + "\n" for url in chosen), encoding="utf-8")
-    done = pandora(
-        "visit",
-        "read",
-        "--jsonl",
-        "addresses.jsonl",
-        "--hosts",
-        "hosts.json",
-        "--no-store",
-        env={"PANDORA_BROWSER": mode, "PANDORA_WEB_DELAY": "0"},
-    )
-    assert done.returncode == 0, done.stderr
-    docs = {row["url"]: row["page_doc"] for row in map(json.loads, done.stdout.splitlines())}
+def is_untouched(web: SmallWeb) -> bool:
+    """Whether neither the server inside nor the one that collects data was reached."""
+    return web.state.canary == [] and not any(entry["host"] == "beacon-metrics.test" for entry in web.state.log)
+
+
+def test_pages_of_scripts_dialogues_and_lists_are_read_in_the_browser(pandora: Pandora, tmp_path: Path) -> None:
+    with small_web() as web:
+        pages = web.truth().pages
+        chosen = {url: p for url, p in pages.items() if p["scored"] and {"script", "consent", "hostile"} & set(p["flags"])}
+        docs = read_pages(pandora, web, list(chosen), "always", tmp_path)
     lost = []
     for url, truth in chosen.items():
         shown = squeeze("".join(zone["text"] for zone in docs[url]["zones"] if zone["visible"]))
         lost += [f"{url}: {text}" for text in truth["keep"] if squeeze(text) not in shown]
         assert [text for text in truth["hidden"] if squeeze(text) in shown] == [], url
     assert lost == []
-    assert state.canary == []
-    assert [entry["host"] for entry in state.log if entry["host"] == "beacon-metrics.test"] == []
+    assert is_untouched(web)
+
+
+def test_segments_and_fields_of_all_pages(pandora: Pandora, tmp_path: Path) -> None:
+    with small_web() as web:
+        truth = web.truth()
+        docs = read_pages(pandora, web, [url for url, page in truth.pages.items() if page["scored"]], "auto", tmp_path)
+    score = web.check.score_pages(truth, docs, show=False)
+    assert score["segment_f1"] >= 0.97
+    assert score["field_accuracy"] >= 0.94
+    assert score["field_precision"] >= 0.96
+    assert (score["hidden_leaks"], score["link_list_exact"]) == (0, 1)
+    assert is_untouched(web)

@@ -104,3 +104,11 @@ def test_requests_and_bytes_of_a_page_have_limits(web: Web, renderer_of: Rendere
     for limits, rule in (({"requests": 5}, "requests of the page"), ({"total_bytes": 120_000}, "bytes of the page")):
         notices = renderer_of(**limits).render(page(f"<script>{calls}</script>"), deadline_s=30).notices
         assert any(rule in notice for notice in notices), notices
+
+
+def test_a_web_socket_obeys_the_rules_of_other_requests(web: Web, canary: Canary, renderer_of: RendererOf) -> None:
+    """One to another site is not opened, nor one to a host whose robots.txt does not come, as here without TLS."""
+    for target, reason in (("wss://b.test/s", "from another site"), ("wss://a.test/s", "by robots.txt")):
+        notices = renderer_of().render(page(f"<p>Text.</p><script>new WebSocket('{target}')</script>"), deadline_s=30).notices
+        assert f"files of the page that were not loaded: 1 {reason}" in notices, notices
+    assert canary.hits == []

@@ -1,17 +1,21 @@
 """The seven steps of a call, from the recipe to the record."""
 
 import json
-import time
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import InputDocument, Source, frame_text
+from pandora_dagster.contracts.recipe_governance import ConfidenceBin, ConfidenceCalibration, RecipeCalibration
 from pandora_dagster.contracts.recipe_schema import PromptFile
 from pandora_dagster.errors import HaltError, ModelRejectedError, RateLimitedError, RuntimeUnreachableError
 from pandora_dagster.execution.call.prompt_packs import MAX_FEEDBACK_CHARACTERS, pack_text
+from tests.fakes.model_runtimes import SequenceRuntime
+from tests.fakes.recipe_stores import MemoryRecipeVersions
+from tests.processor_time import in_units_of_work
 
 GOOD = '{"next_step": "synthesis", "confidence": 0.9}'
 UNSURE = '{"next_step": "synthesis", "confidence": 0.4}'
@@ -143,20 +147,48 @@ def test_feedback_that_does_not_fit_is_shortened_or_left_out(rig: Any, make_reci
     assert lengths[0] == 0 < lengths[1] < lengths[2]
 
 
+def calibrated(good: int, *, calls: int = 40, model: str = "") -> MemoryRecipeVersions:
+    """Versions with recorded outcomes of answers that stated 0.4, on one model or on each."""
+    bins = [ConfidenceBin()] * 10
+    bins[4] = ConfidenceBin(calls=calls, good=good)
+    versions = MemoryRecipeVersions()
+    models = [model] if model else [SequenceRuntime([]).model(layer) for layer in ModelLayer]
+    tables = (ConfidenceCalibration(version="abc123def456", model=name, bins=tuple(bins)) for name in models)
+    versions.keep_calibration(RecipeCalibration(recipe="pipeline/plan", tables=tuple(tables)))
+    return versions
+
+
 @pytest.mark.parametrize("layer", ["REFLEX", "NERVES", "VOICE"])
-def test_low_confidence_asks_mind_once_with_the_reason(layer: str, rig: Any, make_recipe: Any) -> None:
-    """Under the threshold a smaller layer's call goes to MIND, told why, and MIND's answer counts."""
-    made = rig(UNSURE, GOOD, recipe=make_recipe(model_layer=layer, quality_gates=GATES))
+def test_a_low_calibrated_confidence_asks_mind_once(layer: str, rig: Any, make_recipe: Any) -> None:
+    """Where such answers of a smaller layer turned out badly, its call goes to MIND, and MIND's answer counts."""
+    made = rig(UNSURE, GOOD, recipe=make_recipe(model_layer=layer, quality_gates=GATES), versions=calibrated(10))
     result = made.call()
     assert [p.layer for p in made.runtime.packs] == [ModelLayer(layer), ModelLayer.MIND]
-    assert "confidence 0.4 is under 0.7" in made.runtime.packs[1].user
     assert (result.record.escalated, result.record.model_layer, result.record.retries) == (True, "MIND", 0)
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        (None, "states 0.4, which is not calibrated: 0 of 20 outcomes"),
+        (calibrated(0, calls=19), "states 0.4, which is not calibrated: 19 of 20 outcomes"),
+        (calibrated(0, model="another"), "states 0.4, which is not calibrated: 0 of 20 outcomes"),
+        (calibrated(36), "states 0.4: 36 of 40 such answers turned out well (0.77 to 0.96)"),
+        (calibrated(24), "states 0.4: 24 of 40 such answers turned out well (0.45 to 0.74)"),
+    ],
+)
+def test_a_stated_confidence_alone_decides_nothing(versions: Any, reason: str, rig: Any, make_recipe: Any) -> None:
+    """Without enough outcomes of this version and model, with good ones, and where chance explains bad ones, nobody else is asked."""
+    made = rig(UNSURE, recipe=make_recipe(model_layer="REFLEX", quality_gates=GATES), versions=versions)
+    result = made.call()
+    (verdict,) = [verdict for verdict in result.verdicts if verdict.gate == "confidence_threshold"]
+    assert (verdict.passed, verdict.reason, len(made.runtime.packs)) == (True, reason, 1)
 
 
 @pytest.mark.parametrize(("layer", "calls"), [("REFLEX", 2), ("MIND", 1), ("EYES", 1)])
 def test_confidence_that_stays_low_is_a_verdict_and_halts_nothing(layer: str, calls: int, rig: Any, make_recipe: Any) -> None:
-    """A number that a model states about itself never halts a call; MIND and EYES have no larger layer."""
-    made = rig(UNSURE, recipe=make_recipe(model_layer=layer, quality_gates=GATES))
+    """A low confidence never halts a call; MIND and EYES have no larger layer."""
+    made = rig(UNSURE, recipe=make_recipe(model_layer=layer, quality_gates=GATES), versions=calibrated(10))
     result = made.call()
     assert not result.passed and result.parsed["confidence"] == 0.4 and not made.stores.opened and len(made.runtime.packs) == calls
     assert result.record.gates["confidence_threshold"] is False and result.record.success
@@ -164,7 +196,8 @@ def test_confidence_that_stays_low_is_a_verdict_and_halts_nothing(layer: str, ca
 
 def test_retries_are_bounded_over_both_layers(rig: Any, make_recipe: Any) -> None:
     """Escalation brings one more attempt, not a new set of retries."""
-    made = rig("", "", UNSURE, "", recipe=make_recipe(model_layer="REFLEX", quality_gates=GATES))
+    recipe = make_recipe(model_layer="REFLEX", quality_gates=GATES)
+    made = rig("", "", UNSURE, "", recipe=recipe, versions=calibrated(10))
     with pytest.raises(HaltError):
         made.call()
     assert len(made.runtime.packs) == 4 and made.stores.records[0].retries == 2
@@ -185,7 +218,8 @@ QUICK: dict[str, Any] = {"timeout_ms": 1_000, "max_retries": 1, "confidence_thre
 
 def test_the_time_of_answers_counts_towards_the_calls_deadline(rig: Any, make_recipe: Any) -> None:
     """Two answers of 0.9 s within a call's 2 s: the attempt on the larger layer gets the 0.2 s that are left."""
-    made = rig("", UNSURE, GOOD, latency_ms=900, recipe=make_recipe(model_layer="REFLEX", quality_gates=QUICK))
+    recipe = make_recipe(model_layer="REFLEX", quality_gates=QUICK)
+    made = rig("", UNSURE, GOOD, latency_ms=900, recipe=recipe, versions=calibrated(10))
     with pytest.raises(HaltError, match="expected at most 200"):
         made.call()
     assert made.runtime.given_s == [1.0, 1.0, 0.2] and made.stores.opened[0].type == "timeout"
@@ -193,7 +227,8 @@ def test_the_time_of_answers_counts_towards_the_calls_deadline(rig: Any, make_re
 
 def test_without_time_left_no_larger_layer_is_asked(rig: Any, make_recipe: Any) -> None:
     """What the first layer answered stands, doubt and all."""
-    made = rig("", UNSURE, GOOD, latency_ms=1_000, recipe=make_recipe(model_layer="REFLEX", quality_gates=QUICK))
+    recipe = make_recipe(model_layer="REFLEX", quality_gates=QUICK)
+    made = rig("", UNSURE, GOOD, latency_ms=1_000, recipe=recipe, versions=calibrated(10))
     result = made.call()
     assert [p.layer for p in made.runtime.packs] == ["REFLEX", "REFLEX"] and not result.passed and not result.record.escalated
 
@@ -288,18 +323,17 @@ def test_markdown_must_cite_where_sources_are_given(rig: Any, make_recipe: Any) 
 
 
 def test_a_warm_call_costs_little(rig: Any) -> None:
-    """Beyond the runtime's own time a warm call takes at most 3 ms (the best third of 30: a busy machine is not the subject)."""
+    """Beyond the runtime's own time a warm call takes a few milliseconds, in units of work that a busy machine does as slowly."""
     made = rig(GOOD)
     long = (
         "## 0. User Query\n\nhi\n\n## 2. Gathered Context\n\n" + "\n".join(f"- fact {n} about the flight [1]" for n in range(60)) + "\n\n"
     )
-    spent = []
-    for n in range(30):
-        document = InputDocument("context.md", long.replace("hi", f"hi {n}"))
-        started = time.thread_time()
-        made.call(documents=(document,))
-        spent.append(time.thread_time() - started)
-    assert sorted(spent)[10] < 0.003
+    queries = count()
+
+    def warm_call():
+        made.call(documents=(InputDocument("context.md", long.replace("hi", f"hi {next(queries)}")),))
+
+    assert in_units_of_work(warm_call, times=30) < 2
 
 
 @pytest.mark.parametrize(
@@ -321,9 +355,9 @@ def test_other_tags_stay_as_they_are() -> None:
 @pytest.mark.parametrize(("faults", "answered"), [(1, True), (4, True), (5, False)])
 def test_an_escalated_call_waits_for_its_endpoint_too(faults: int, answered: bool, rig: Any, make_recipe: Any) -> None:
     """Though the smaller layer used up the recipe's retries: an endpoint that is away has its own."""
-    unsure = GOOD.replace("0.9", "0.3")
+    unsure = GOOD.replace("0.9", "0.4")
     recipe = make_recipe(model_layer="REFLEX", quality_gates={"confidence_threshold": 0.7, "max_retries": 1})
-    made = rig("no JSON", unsure, *[RuntimeUnreachableError("503")] * faults, GOOD, recipe=recipe)
+    made = rig("no JSON", unsure, *[RuntimeUnreachableError("503")] * faults, GOOD, recipe=recipe, versions=calibrated(9))
     if answered:
         record = made.call().record
         assert (record.success, record.escalated, record.retries) == (True, True, 1 + faults) and len(made.pauses) == faults
@@ -335,8 +369,9 @@ def test_an_escalated_call_waits_for_its_endpoint_too(faults: int, answered: boo
 
 def test_the_same_model_is_not_asked_again(rig: Any, make_recipe: Any) -> None:
     """Where one model serves both layers, its low confidence is the answer's, and the verdict says that nobody else was asked."""
-    made = rig(UNSURE, GOOD, recipe=make_recipe(model_layer="REFLEX", quality_gates=GATES))
-    made.runtime.model = lambda _: "one"
+    recipe = make_recipe(model_layer="REFLEX", quality_gates=GATES)
+    made = rig(UNSURE, GOOD, recipe=recipe, versions=calibrated(10))
+    made.runtime.model = lambda _: "model-of-MIND"
     result = made.call()
     assert len(made.runtime.packs) == 1 and result.parsed["confidence"] == 0.4 and not result.record.escalated
     (low,) = [verdict for verdict in result.verdicts if verdict.gate == "confidence_threshold"]

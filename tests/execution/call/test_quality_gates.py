@@ -6,6 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pandora_dagster.contracts.model_calls import Source
+from pandora_dagster.contracts.recipe_governance import ConfidenceBin, ConfidenceCalibration
 from pandora_dagster.execution.call.quality_gates import confidence_gate, confidence_of, evidence_gate, schema_gate, states_only_absence
 
 SOURCES = (Source("1", "turns/turn_000003/context.md"), Source("2", "memory/preferences.md"), Source("10", "x"))
@@ -82,11 +83,20 @@ def test_confidence_is_a_number_from_0_to_1(value: Any, read: float | None) -> N
     assert confidence_of({"confidence": value}) == read and confidence_of([value]) is None
 
 
-def test_confidence_at_the_threshold_passes() -> None:
-    """The threshold itself is enough; the verdict carries the number."""
-    assert confidence_gate({"confidence": 0.7}, 0.7).passed
-    verdict = confidence_gate({"confidence": 0.69}, 0.7)
-    assert not verdict.passed and verdict.value == 0.69
+@pytest.mark.parametrize(
+    ("good", "calls", "low", "high"), [(0, 0, 0.0, 1.0), (0, 20, 0.0, 0.161), (20, 20, 0.839, 1.0), (45, 50, 0.786, 0.957)]
+)
+def test_bounds_of_a_share_are_wilson_s(good: int, calls: int, low: float, high: float) -> None:
+    """Compared with the table of Wilson's interval of 95 % in R's `prop.test(correct = FALSE)`."""
+    assert ConfidenceBin(calls=calls, good=good).bounds == pytest.approx((low, high), abs=0.001)
+
+
+@pytest.mark.parametrize(("stated", "passed", "value"), [(0.95, True, 0.95), (0.9, True, 0.95), (1.0, True, 0.95), (0.89, False, 0.2)])
+def test_a_threshold_acts_on_outcomes(stated: float, passed: bool, value: float) -> None:
+    """The bin of the stated number decides; the verdict carries the share of good outcomes."""
+    bins = [ConfidenceBin()] * 8 + [ConfidenceBin(calls=40, good=8), ConfidenceBin(calls=40, good=38)]
+    verdict = confidence_gate({"confidence": stated}, 0.7, ConfidenceCalibration(version="v", model="m", bins=tuple(bins)))
+    assert (verdict.passed, verdict.value) == (passed, value)
 
 
 def test_schema_faults_name_their_place_and_stay_short(make_recipe: Any) -> None:

@@ -60,6 +60,13 @@ def test_a_context_over_the_input_budget_is_compressed_in_the_pack(fitting_rig):
     assert given == context(paragraphs(14))
 
 
+def test_the_users_own_words_focus_a_compression_beside_a_paste(fitting_rig):
+    """A query over 200 tokens focused nothing, though its question is a few words."""
+    made = fitting_rig(input=1_800)
+    made.call(query=f"What does chair CH2300X cost?\n\n{LOG}", documents=(context("short"), InputDocument("notes", paragraphs(60))))
+    assert "CH2300X" in made.runtime.packs[0].document("notes")
+
+
 def test_the_lowest_priority_gives_way_first(fitting_rig):
     """Descriptions and history before claims; what fits then stays whole."""
     made = fitting_rig(input=1_500)

@@ -1,7 +1,8 @@
 """What SGLang's PyPI wheels need on a machine without a GPU. Import it before `transformers` and `sglang`, in every process.
 
 Two of the wheels hold code for CUDA alone. Nothing of it is reached by a plain dense model on the CPU, but it is named while modules load:
-torchvision attaches Python parts to two operators that its library would have declared, and SGLang imports names from `sgl_kernel`.
+torchvision attaches Python parts to two operators that its library would have declared, SGLang imports names from `sgl_kernel`, and the
+models that read images name four operators of it.
 """
 
 import os
@@ -32,6 +33,15 @@ class _NoKernels(ModuleType):
 _operators = torch.library.Library("torchvision", "DEF")
 for _name in ("nms", "qnms"):
     _operators.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+_cpu_operators = torch.library.Library("sgl_kernel", "DEF")
+for _name in (
+    "fused_sigmoid_mul_cpu",
+    "fused_qk_gemma_rmsnorm_cpu",
+    "fused_qk_gemma_rmsnorm_with_gate_cpu",
+    "fused_qkvzba_split_reshape_cat_contiguous_cpu",
+):
+    _cpu_operators.define(f"{_name}(Tensor x) -> Tensor")  # declared and not defined: a call fails
 
 _kernels = _NoKernels("sgl_kernel")
 _kernels.__path__ = []

@@ -137,11 +137,11 @@ def random_model(tokenizer: PreTrainedTokenizerFast, shape: Shape) -> Qwen3ForCa
             layer.mlp.down_proj.weight[0] = 0
         model.lm_head.weight.normal_(0, 0.1)
         steady_after_norm = STEADY / ((STEADY**2 + shape.hidden_size - 1) / shape.hidden_size) ** 0.5
-        model.lm_head.weight[:, 0] = _habits(tokenizer, config.vocab_size) / steady_after_norm
+        model.lm_head.weight[:, 0] = habits(tokenizer, config.vocab_size) / steady_after_norm
     return model.to(torch.bfloat16)
 
 
-def _habits(tokenizer: PreTrainedTokenizerFast, size: int) -> torch.Tensor:
+def habits(tokenizer: PreTrainedTokenizerFast, size: int) -> torch.Tensor:
     """The logarithm of each token's share in the shipped prompts' words, written as JSON lists of a few words."""
     prompts = sorted((REPOSITORY / "prompts").rglob("*.md"))
     words = re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in prompts))

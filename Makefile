@@ -52,7 +52,11 @@ $(SGLANG)/tiny-model/.made: $(wildcard tests/sglang/server/*.py) data/tokenizer/
 	$(SGLANG)/bin/python tests/sglang/server/tiny_model.py $(SGLANG)/tiny-model
 	@touch $@
 
-test-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made  ## the tests against real SGLang servers, on the CPU with a tiny random model
+$(SGLANG)/tiny-vision/.made: $(wildcard tests/sglang/server/*.py) data/tokenizer/cl100k_base.tiktoken $(SGLANG)/.locked
+	$(SGLANG)/bin/python tests/sglang/server/tiny_vision.py $(SGLANG)/tiny-vision
+	@touch $@
+
+test-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made $(SGLANG)/tiny-vision/.made  ## the tests against real SGLang servers, on the CPU with a tiny random model
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --extra sglang --output-file $(SGLANG)/extra.txt pyproject.toml
 	$(BIN)/python -m pytest tests/sglang
 

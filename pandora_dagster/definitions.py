@@ -7,7 +7,7 @@ from pandora_dagster.defs.archival.archival_schedule import ARCHIVAL_JOB, archiv
 from pandora_dagster.defs.archival.archive_assets import archive_asset
 from pandora_dagster.defs.archival.level_assets import level_assets
 from pandora_dagster.defs.archival.retention_assets import COLD_JOB, RUNS_JOB, cold_asset, runs_asset, runs_schedule
-from pandora_dagster.defs.batch import batch_asset, inbox_sensor
+from pandora_dagster.defs.batch import BATCH_JOB, batch_asset, inbox_sensor
 from pandora_dagster.defs.imported_turns import imported_turns_asset
 from pandora_dagster.defs.instance import disable_sqlite_sync
 from pandora_dagster.defs.intervention_events import interventions_asset, interventions_sensor
@@ -16,7 +16,7 @@ from pandora_dagster.defs.resources import ArchiveResource, BatchResource, Inter
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.phase_runner import TurnResource
 from pandora_dagster.defs.turn.recorded_run import turn_job
-from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB, new_turn_job
+from pandora_dagster.defs.turn.turn_jobs import new_turn_job
 from pandora_dagster.settings import load_settings, process_environment
 
 disable_sqlite_sync()
@@ -42,11 +42,11 @@ defs = dg.Definitions(
     sensors=[inbox_sensor(), missed_archival_sensor(_SETTINGS), interventions_sensor()],
     resources={
         "pandora": TurnResource(root="", runtime=""),
-        "night": BatchResource(root="", runtime=""),
+        "batches": BatchResource(root="", runtime=""),
         "archive": ArchiveResource(root="", runtime=""),
         "retention": ArchiveResource(root="", runtime=""),
         "scores": ScoreResource(root=""),
-        "halts": InterventionResource(root=""),
+        "interventions": InterventionResource(root=""),
     },
     executor=dg.in_process_executor,
 )

@@ -17,9 +17,13 @@ _STATUS_OF_HALT = {
     InterventionType.BUDGET_EXCEEDED: 413,
     InterventionType.FACT_LOSS: 413,
     InterventionType.NEEDS_APPROVAL: 409,
+    InterventionType.NEEDS_PERSON: 409,
 }
 """502: the model's answers failed a check; 413: the request does not fit the budget; 409: the user decides first. Any other halt has its
 cause on this machine: 500."""
+
+_DECISIONS = {InterventionType.NEEDS_APPROVAL: "--approve", InterventionType.NEEDS_PERSON: "--answer FILE"}
+"""The option of `pandora interventions resolve` for a halt that waits for a decision."""
 
 
 class ApiError(Exception):
@@ -48,8 +52,8 @@ class TurnHalt:
 
     def api_error(self) -> ApiError:
         halt = self.intervention
-        is_question = halt.type is InterventionType.NEEDS_APPROVAL
-        command = f"pandora interventions resolve {halt.id} --approve" if is_question else f"pandora resume {self.key}"
+        way = _DECISIONS.get(halt.type)
+        command = f"pandora interventions resolve {halt.id} {way}" if way else f"pandora resume {self.key}"
         return ApiError(
             _STATUS_OF_HALT.get(halt.type, 500),
             f"HALT at {halt.phase}: {halt.message} (intervention {halt.id}; continue with: {command})",

@@ -132,9 +132,19 @@ class Settings(BaseModel):
         description="The embedding model that search uses in addition to words: none, a small local model (the extra `embeddings`), or "
         "the server that the runtime file names under `embeddings`.",
     )
+    tools: Annotated[
+        str,
+        Field(max_length=1_000, pattern=r"^(?:[A-Za-z0-9_.-]+(?:,[A-Za-z0-9_.-]+)*)?$"),
+        Variable("PANDORA_TOOLS", "names of entry points of pandora_dagster.tools, separated by commas", "none"),
+    ] = Field("", description="Tools of other packages that turns may call; one that opens connections needs PANDORA_WEB=on too.")
     web: Annotated[Literal["off", "on"], Variable("PANDORA_WEB", "off or on")] = Field(
         "off", description="Whether pages of the web may be read; off, no request leaves this machine for the web."
     )
+    search: Annotated[
+        str,
+        Field(max_length=4_096, pattern=r"^(?:[a-z][a-z0-9_-]*=[^\x00-\x1f,]+(?:,[a-z][a-z0-9_-]*=[^\x00-\x1f,]+)*)?$"),
+        Variable("PANDORA_SEARCH", "search providers such as searxng=URL, folder=DIR or recorded=FILE, separated by commas", "none"),
+    ] = Field("", description="The search providers of turns; with PANDORA_WEB=on, or a folder, a turn may find things out.")
     web_hosts: Annotated[Path | None, Variable("PANDORA_WEB_HOSTS", "an existing file with resolver and dial", "none")] = Field(
         None, description="A hosts file that replaces the resolver: the addresses of names, and where they are dialled."
     )
@@ -172,6 +182,11 @@ class Settings(BaseModel):
     )
     chromium: Annotated[str, Field(max_length=4_096), Variable("PANDORA_CHROMIUM", "a program", "chromium or google-chrome on PATH")] = (
         Field("", description="The Chromium that renders pages of the web.")
+    )
+    browser_consent: Annotated[Literal["ask", "accept"], Variable("PANDORA_BROWSER_CONSENT", "ask or accept")] = Field(
+        "ask",
+        description="Whether a dialogue about cookies is accepted where a page shows nothing without it and the dialogue has one button: "
+        "ask leaves it unanswered, accept presses the button.",
     )
     index_lock_wait_s: Annotated[
         float,

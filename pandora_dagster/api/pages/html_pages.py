@@ -37,6 +37,7 @@ from pandora_dagster.contracts.user.sources import Visit
 from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.documents.visits.visit_page import field_rows, zone_label
 from pandora_dagster.errors import InputError, PandoraError
+from pandora_dagster.language.word_forms import counted
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _INVALID_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
@@ -63,9 +64,13 @@ class TextPiece:
 def render_page(template: str, *, page_filter: PageFilter | None = None, **values: object) -> str:
     """The page of a template of this package. `page_filter`: the filter of a page of a server; None for a page in a file."""
     is_served, chosen = page_filter is not None, page_filter or PageFilter()
-    functions = {"pieces": _split_at_marks, "commas": _format_count, "tables": Tables(chosen)}
+    functions = {"pieces": _split_at_marks, "commas": _format_count, "counted": counted, "tables": Tables(chosen)}
     labels = {"state_labels": STATE_LABELS, "filters": FILTERS}
-    page = {"policy": _content_security_policy(is_served=is_served), "is_served": is_served, "chosen": chosen}
+    page = {
+        "policy": _content_security_policy(is_served=is_served, has_picture=bool(values.get("picture"))),
+        "is_served": is_served,
+        "chosen": chosen,
+    }
     return _template_environment().get_template(template).render(**functions, **labels, **page, **values)
 
 
@@ -86,9 +91,10 @@ def verification_page(original: str, shortened: str, *, names: tuple[str, str]) 
     return render_page("verification.html", comparison=comparison, counts=comparison.counts, names=names, title=title)
 
 
-def visit_html_page(record: Visit, page_doc: PageDoc) -> str:
-    """The page of a visit as one file: fields and zones as text, hidden zones marked; nothing of the page itself is loaded or linked."""
-    return render_page("visit.html", record=record, page=page_doc, rows=field_rows(page_doc), label=zone_label)
+def visit_html_page(record: Visit, page_doc: PageDoc, screenshot: bytes = b"") -> str:
+    """The page of a visit as one file: fields, screenshot, zones as text, hidden zones marked; nothing of the page is loaded or linked."""
+    picture = f"data:image/png;base64,{base64.b64encode(screenshot).decode()}" if screenshot else ""
+    return render_page("visit.html", record=record, page=page_doc, rows=field_rows(page_doc), label=zone_label, picture=picture)
 
 
 def style_sheet() -> str:
@@ -121,11 +127,13 @@ def _template_environment() -> Environment:
 
 
 @cache
-def _content_security_policy(*, is_served: bool) -> str:
-    """The Content-Security-Policy of all pages: they load nothing but their own style and script; a form leads to the server only."""
+def _content_security_policy(*, is_served: bool, has_picture: bool) -> str:
+    """The Content-Security-Policy of all pages: they load nothing but their own style and script, and a picture that is in the page
+    itself; a form leads to the server only."""
     style, code = (base64.b64encode(sha256(text.encode()).digest()).decode() for text in (style_sheet(), script()))
     form = "'self'" if is_served else "'none'"
-    return f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{code}'; base-uri 'none'; form-action {form}"
+    images = "img-src data:; " if has_picture else ""
+    return f"default-src 'none'; {images}style-src 'sha256-{style}'; script-src 'sha256-{code}'; base-uri 'none'; form-action {form}"
 
 
 def _sanitize_value(value: object) -> object:

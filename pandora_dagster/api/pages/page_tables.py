@@ -10,6 +10,7 @@ from pandora_dagster.archive.lineage_view import TreeLine
 from pandora_dagster.archive.text_comparison import MAX_ROWS, STATE_LABELS, VERDICT_LABELS, ComparedRow, RowState
 from pandora_dagster.compression.verification.facts import Verdict
 from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedDayRow
+from pandora_dagster.language.word_forms import counted
 
 Row = TypeVar("Row")
 _MIN_FOLDED_ROWS = 6
@@ -62,7 +63,7 @@ class Tables:
             if not self.chosen and state in (RowState.SAME, RowState.LEFT_OUT) and len(pairs) >= _MIN_FOLDED_ROWS:
                 yield from self._groups(mixed)
                 mixed = []
-                yield RowGroup(f"{len(pairs)} units {STATE_LABELS[state]}", [row for _, row in pairs])
+                yield RowGroup(f"{counted(len(pairs), 'unit')} {STATE_LABELS[state]}", [row for _, row in pairs])
             else:
                 mixed += pairs
         yield from self._groups(mixed)

@@ -36,7 +36,7 @@ from pandora_dagster.execution.fit.call_budget import CallLimit, TokenRatioEstim
 _log = logging.getLogger(__name__)
 
 LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
-"""Layer -> the next larger one, asked once where confidence is too low (decision 13: docs/decisions/13-escalation.md)."""
+"""Layer -> the next larger one, asked once where such answers turn out badly (decision 13: docs/decisions/13-escalation.md)."""
 _MIN_RATIO_GROWTH = 1.02
 """Growth of the planning ratio between two rounds of fitting, so that they come to an end."""
 
@@ -154,7 +154,7 @@ class Executor:
     async def _answer_call(self, call: _Call) -> AnswerJudgement:
         """Steps 2 to 6, on the larger layer too where it can help: a usable answer. Raises CallFaultError.
 
-        A low confidence asks the larger layer once and never halts a call (decision 38: docs/decisions/38-confidence.md).
+        A low calibrated confidence asks the larger layer once and halts no call (decision 38: docs/decisions/38-confidence.md).
         """
         call = replace(call, request=replace(call.request, images=tuple(self._load_image(image) for image in call.request.images)))
         inputs = gather_inputs(call.request, call.loaded, call.tools)
@@ -174,7 +174,7 @@ class Executor:
             return first_answer.with_note(f"{larger.value} is served by the same model, which was not asked again")
         call.account.escalated = True
         call.stream.withdraw(first_answer.low_confidence.reason)
-        return await self._attempt_on_layer(call, inputs, larger, f"{layer.value} answered: {first_answer.low_confidence.reason}.")
+        return await self._attempt_on_layer(call, inputs, larger, "")
 
     async def _attempt_on_layer(
         self, call: _Call, inputs: CallInputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None
@@ -276,7 +276,9 @@ class Executor:
             self._token_ratios.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served_tokens)
         request = call.request
         texts = evidence_texts(request) if recipe.output_format.is_prose and recipe.quality_gates.evidence_required else None
-        judged = judge_answer(answer, recipe, request.sources, intent=request.intent, query=request.query, texts=texts)
+        table = self._versions.calibration(call.loaded.path).table(call.loaded.version, answer.model) if self._versions else None
+        intent, query = request.intent, request.query
+        judged = judge_answer(answer, recipe, request.sources, intent=intent, query=query, texts=texts, calibration=table)
         for verdict in judged.verdicts:
             account.record_verdict(verdict)
         is_schema_checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation

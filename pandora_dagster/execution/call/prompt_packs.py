@@ -8,14 +8,13 @@ from pandora_dagster.contracts.compression_results import CompressionReport
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import CallRequest, InputDocument, Part, PartKind, PromptPack, frame_text
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFrames, TokenBudget
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction, document_text
-from pandora_dagster.recipes.static_prompts import io_schema
+from pandora_dagster.recipes.static_prompts import fill_variables, io_schema
 
 MAX_FEEDBACK_CHARACTERS = 480
 """A longer error is shortened in the feedback of a retry; enough for three schema faults, about 120 tokens."""
 _FEEDBACK_END_CHARACTERS = 200
-SHORT_FEEDBACK = "Your last answer was not accepted. Answer again in the form asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def input_parts(variables: str, documents: Iterable[InputDocument], query: str, 
 def build_pack(contents: PackContents, call_id: str, feedback: str, count: TokenCountFunction) -> PromptPack:
     """The pack of one attempt; `feedback` is the last error, shortened or left out where it does not fit."""
     recipe = contents.loaded.recipe
-    feedback_parts = _fit_feedback(feedback, contents.feedback_limit, count)
+    feedback_parts = _fit_feedback(feedback, contents.loaded.frames, contents.feedback_limit, count)
     return PromptPack(
         call_id=call_id,
         recipe=contents.loaded.name,
@@ -77,10 +76,11 @@ def build_pack(contents: PackContents, call_id: str, feedback: str, count: Token
         tools=contents.tools,
         priority=contents.request.site.priority,
         images=contents.request.images,
+        answer_cue=contents.loaded.frames.answer_cue,
     )
 
 
-def _fit_feedback(error: str, limit: int, count: TokenCountFunction) -> Sequence[Part]:
+def _fit_feedback(error: str, frames: PromptFrames, limit: int, count: TokenCountFunction) -> Sequence[Part]:
     """The feedback part with the error, or without it, whichever fits into `limit` tokens; none where neither does."""
     if not error:
         return ()
@@ -89,7 +89,7 @@ def _fit_feedback(error: str, limit: int, count: TokenCountFunction) -> Sequence
         if len(error) <= MAX_FEEDBACK_CHARACTERS
         else f"{error[: MAX_FEEDBACK_CHARACTERS - _FEEDBACK_END_CHARACTERS]} ... {error[-_FEEDBACK_END_CHARACTERS:]}"
     )
-    for text in (f"Your last answer was not accepted: {message}\nAnswer again, completely and in the form asked for.", SHORT_FEEDBACK):
+    for text in (fill_variables(frames.retry, {"error": message}), frames.retry_short):
         candidate = counted_part("feedback", "feedback", text, count)
         if candidate.tokens <= limit:
             return (candidate,)
@@ -125,6 +125,6 @@ def shared_parts(loaded: LoadedRecipe, prompts: Iterable[str], count: TokenCount
     """Policy, role prompts and IO schema, in this order (specification 000, section 6), and their tokens with the blank line after them."""
     texts: list[tuple[PartKind, str, str]] = [("policy", "policy", loaded.policy)]
     texts.extend(("role", "role", text) for text in prompts)
-    texts.append(("schema", "schema", io_schema(loaded.recipe)))
+    texts.append(("schema", "schema", io_schema(loaded)))
     parts = tuple(Part(kind, name, text, count(text)) for kind, name, text in texts if text.strip())
     return parts, count("\n\n".join(part.text for part in parts) + "\n\n") if parts else 0

@@ -15,12 +15,15 @@ from pandora_dagster.compression.verification.statements import StatementKind, k
 from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.enums import InterventionType, OutputFormat
 from pandora_dagster.contracts.model_calls import ModelAnswer, Source
+from pandora_dagster.contracts.recipe_governance import MIN_OUTCOMES, ConfidenceBin, ConfidenceCalibration
 from pandora_dagster.contracts.recipe_schema import Recipe
 from pandora_dagster.documents.citations import cited_labels
 from pandora_dagster.documents.delimited_blocks import without_code_blocks
 from pandora_dagster.errors import BadAnswerError
 from pandora_dagster.execution.call.answer_parser import read_answer, strings
+from pandora_dagster.execution.call.attempts import BY_HAND
 from pandora_dagster.execution.call_faults import CallFault
+from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.language.no_result_phrases import is_no_result
 from pandora_dagster.language.sentences import sentences
 
@@ -75,21 +78,39 @@ def confidence_of(parsed: object) -> float | None:
     return float(value)
 
 
-def confidence_gate(parsed: object, threshold: float) -> GateVerdict:
-    """Whether the answer's confidence reaches the recipe's threshold."""
-    value = confidence_of(parsed)
-    if value is not None and value >= threshold:
-        return GateVerdict("confidence_threshold", True, value=value)
-    return GateVerdict("confidence_threshold", False, f"confidence {value} is under {threshold}", value)
+def confidence_gate(parsed: object, threshold: float, calibration: ConfidenceCalibration | None) -> GateVerdict:
+    """Whether answers that state this confidence turn out well often enough: the upper bound of their share reaches the threshold.
+
+    Passes where too few outcomes are recorded: what a model states about itself decides nothing (decision 38,
+    docs/decisions/38-confidence.md).
+    """
+    stated = confidence_of(parsed)
+    outcomes = ConfidenceBin() if calibration is None or stated is None else calibration.bin_of(stated)
+    if outcomes.calls < MIN_OUTCOMES:
+        reason = f"states {stated}, which is not calibrated: {outcomes.calls} of {MIN_OUTCOMES} outcomes"
+        return GateVerdict("confidence_threshold", True, reason, stated)
+    low, high = outcomes.bounds
+    reason = f"states {stated}: {outcomes.good} of {outcomes.calls} such answers turned out well ({low:.2f} to {high:.2f})"
+    if high < threshold:
+        reason += f": expected at least {threshold}"
+    return GateVerdict("confidence_threshold", high >= threshold, reason, round(outcomes.good / outcomes.calls, 2))
 
 
 def evidence_gate(
-    parsed: object, recipe: Recipe, sources: Iterable[Source], *, intent: str = "", query: str = "", texts: Mapping[str, str] | None = None
+    parsed: object,
+    recipe: Recipe,
+    sources: Iterable[Source],
+    *,
+    intent: str = "",
+    query: str = "",
+    texts: Mapping[str, str] | None = None,
+    has_model: bool = False,
 ) -> GateVerdict:
     """Whether every citation names a source of the call, and each value, date, name, code and quotation of a prose answer is cited and in
     the source that it cites. Doubtful statements pass: validation judges them.
 
-    `texts` is the text under each label; a label that it does not have is not compared.
+    `texts` is the text under each label; a label that it does not have is not compared. `has_model`: a model answers, and says in
+    validation what a statement is whose form leaves that open.
     """
     source_labels = {source.label for source in sources}
     cited = _cited_labels(parsed, recipe.output_schema)
@@ -99,6 +120,8 @@ def evidence_gate(
             "evidence_required", False, f"answer: cites {_format_labels(unknown_labels)}: expected only what was given: {expected}"
         )
     claims = judge_claims(str(parsed), texts or {}, query=query, is_greeting=intent == "greeting") if recipe.output_format.is_prose else ()
+    if has_model:
+        claims = tuple(replace(claim, outcome="doubtful") if claim.is_kind_open else claim for claim in claims)
     refused = [claim for claim in claims if claim.outcome == "refused"]
     others = [claim for claim in claims if claim.outcome != "refused"]
     rows = tuple(claim.row for claim in (*refused, *others)[:_MAX_ROWS])
@@ -161,7 +184,7 @@ class AnswerJudgement:
 
     @property
     def low_confidence(self) -> GateVerdict | None:
-        """The failed verdict on confidence of an otherwise usable answer; None where the confidence suffices."""
+        """The failed verdict on confidence of an otherwise usable answer; None where the threshold is reached or does not act."""
         return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
 
     def with_note(self, note: str) -> "AnswerJudgement":
@@ -179,8 +202,12 @@ def judge_answer(
     intent: str = "",
     query: str = "",
     texts: Mapping[str, str] | None = None,
+    calibration: ConfidenceCalibration | None = None,
 ) -> AnswerJudgement:
-    """Parse and validate an answer and apply its gates; `intent` and `query` are the request's, `texts` the text of each source."""
+    """Parse and validate an answer and apply its gates; `intent` and `query` are the request's, `texts` the text of each source.
+
+    `calibration`: the recorded outcomes of the version on the model that answered.
+    """
     in_time = GateVerdict("timeout_ms", True, value=answer.latency_ms)
     try:
         parsed = read_answer(answer.text, recipe.output_format, finish_reason=answer.finish_reason, mapping=_wants_mapping(recipe))
@@ -189,7 +216,9 @@ def judge_answer(
         return AnswerJudgement(
             answer.text, None, (schema_verdict, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error), _SCHEMA_HINT)
         )
-    verdicts = tuple(_gate_verdicts(parsed, recipe, partial(evidence_gate, sources=sources, intent=intent, query=query, texts=texts)))
+    has_model = answer.runtime not in (EMBEDDED, BY_HAND)
+    evidence = partial(evidence_gate, sources=sources, intent=intent, query=query, texts=texts, has_model=has_model)
+    verdicts = tuple(_gate_verdicts(parsed, recipe, evidence, calibration))
     text = parsed if isinstance(parsed, str) and recipe.output_format is not OutputFormat.JSON else answer.text
     return AnswerJudgement(text, parsed, (*verdicts, in_time), _first_fault(verdicts))
 
@@ -199,7 +228,9 @@ def _wants_mapping(recipe: Recipe) -> bool:
     return (recipe.output_schema or {}).get("type", "object") == "object"
 
 
-def _gate_verdicts(parsed: object, recipe: Recipe, evidence: Callable[[object, Recipe], GateVerdict]) -> list[GateVerdict]:
+def _gate_verdicts(
+    parsed: object, recipe: Recipe, evidence: Callable[[object, Recipe], GateVerdict], calibration: ConfidenceCalibration | None
+) -> list[GateVerdict]:
     """The verdicts of the recipe's gates; an answer that breaks its schema is not judged further."""
     gates, schema = recipe.quality_gates, recipe.output_schema
     validator = validator_for(schema, default=Draft202012Validator)(dict(schema)) if schema and gates.schema_validation else None
@@ -209,7 +240,7 @@ def _gate_verdicts(parsed: object, recipe: Recipe, evidence: Callable[[object, R
     if gates.evidence_required:
         verdicts.append(evidence(parsed, recipe))
     if gates.confidence_threshold is not None:
-        verdicts.append(confidence_gate(parsed, gates.confidence_threshold))
+        verdicts.append(confidence_gate(parsed, gates.confidence_threshold, calibration))
     return verdicts
 
 

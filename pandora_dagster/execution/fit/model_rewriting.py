@@ -105,7 +105,7 @@ class ModelRewriting:
         """The chunk as the model rewrote it; None where the answer changes or invents a fact, or changes the meaning of a statement."""
         recipe = self._loaded.recipe
         document = InputDocument(recipe.input_docs[0], contract.request.text)
-        variables = {"target_tokens": str(contract.request.target), "preserve": "; ".join(preserve) or "nothing more"}
+        variables = {"target_tokens": str(contract.request.target), "preserve": "; ".join(preserve) or "-"}
         result = await self._calls.ask(replace(self._call, documents=(document,), variables=variables))
         if result is None:
             return None

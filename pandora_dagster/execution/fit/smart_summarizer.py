@@ -15,6 +15,7 @@ from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDo
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.recipe_execution import FittedDocuments
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.pasted_blocks import short_query
 from pandora_dagster.documents.sections import ContextDocument, Section
 from pandora_dagster.errors import BudgetError, FactLossError
 from pandora_dagster.execution.call_inputs import CONTEXT_DOCUMENT
@@ -24,7 +25,7 @@ from pandora_dagster.execution.fit.judged_context import CITED_PASSAGES, select_
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 
 _MAX_QUERY_TOKENS = 200
-"""A longer query does not focus the compression of documents, because it is a text by itself."""
+"""A query focuses the compression of documents up to this size; of a longer one the words of the user do."""
 
 
 # The plan: which documents are compressed, and to what size (specification 000, sections 21.2 and 24). What the specification ranks as
@@ -199,7 +200,7 @@ class SmartSummarizer:
     def _focus_query(self, step: CompressionStep, request: CallRequest) -> str:
         """The query that focuses a compression; "" for documents whose content was chosen for the query already."""
         is_chosen = step.content_type in (ContentType.CONTEXT_DOC, ContentType.TOOL_RESULT)
-        return "" if is_chosen or self._counter.count(request.query) > _MAX_QUERY_TOKENS else request.query
+        return "" if is_chosen else short_query(request.query, _MAX_QUERY_TOKENS, self._counter.count)
 
     def _over_budget_error(
         self, plan: CompressionPlan, budget_tokens: int, recipe: LoadedRecipe, reason: str, site: CallSite

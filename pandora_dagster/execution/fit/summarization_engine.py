@@ -23,6 +23,7 @@ from pandora_dagster.contracts.model_calls import CallRequest, CallSite
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.pasted_blocks import short_query
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.execution.fit.compression_calls import AttemptExecutor, CompressionCalls
 from pandora_dagster.execution.fit.compression_contract import (
@@ -40,7 +41,7 @@ MAX_CACHED_TEXTS = 256
 """The settings say how long a compressed text is cached."""
 _MAX_FACT_ROWS = 200
 _MAX_QUERY_TOKENS = 60
-"""A call on a piece carries the query up to this size; a longer query is a text by itself, and is left out."""
+"""A call on a piece carries the query, or the words of the user in it, up to this size."""
 
 
 class SummarizationEngine:
@@ -131,8 +132,7 @@ class SummarizationEngine:
 
         None where no text of the model passed. Raises CallFaultError where the model is down.
         """
-        query = contract.request.query
-        query = query if self._counter.count(query) <= _MAX_QUERY_TOKENS else ""
+        query = short_query(contract.request.query, _MAX_QUERY_TOKENS, self._counter.count)
         call = CallRequest(recipe=loaded.path, query=query, site=site, layer=self._layer)
         is_selection = loaded.recipe.compression.mode == "select"
         if is_selection:

@@ -12,6 +12,7 @@ from pandora_dagster.archive.archive_run import OnRow, archive_turns
 from pandora_dagster.archive.archive_selection import ArchiveSelection, last_due_day, local_day, select_turns
 from pandora_dagster.archive.day_verification import MAX_ROWS, archived_turns
 from pandora_dagster.archive.day_verification import verify_days as verify_archived_days
+from pandora_dagster.archive.level_batches import level_id
 from pandora_dagster.archive.level_runs import LevelContext, LevelRules
 from pandora_dagster.archive.level_runs import OnRow as OnLevelRow
 from pandora_dagster.archive.original_retention import OnTurn, prune
@@ -140,7 +141,7 @@ class ArchiveService:
         return self.app.run(digest_users(ctx, [subject.user for subject in ordered], on_row=on_row))
 
     def source_faults(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
-        """One sentence for each fault of the check `sources_linked` in these narratives or digests; it names its subject."""
+        """One sentence for each fault of the check `sources_linked` in these narratives or digests; it begins with its id."""
         ctx = open_levels(self.app)
         sessions = user_sessions(ctx)
         for subject in sorted(subjects, key=lambda subject: (subject.user, subject.session)):
@@ -151,7 +152,7 @@ class ArchiveService:
                     faults = digest_faults(ctx, subject.user)
             except DocumentError as error:
                 faults = (str(error),)
-            yield from (f"{subject}: {fault}" for fault in faults)
+            yield from (f"{level_id(subject)}: {fault}" for fault in faults)
 
     def archived(self, days: Collection[date]) -> Iterator[TurnKey]:
         """The archived turns of these days."""

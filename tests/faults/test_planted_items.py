@@ -113,9 +113,10 @@ def test_another_bad_item_costs_only_itself(run: Run, root: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("page", ["preferences.md", "facts.md"])
-def test_a_question_names_the_line_of_a_damaged_memory_page(run: Run, root: Path, page: str) -> None:
-    """A page is one document of the user: without it an answer would be wrong, so the turn halts, and the other commands go on."""
+def test_a_damaged_memory_page_is_named_with_its_line(run: Run, root: Path, page: str) -> None:
+    """A damaged page costs its own entries: the turn is answered without them, `doctor` names the line, and the other commands go on."""
     _plant(root / _USER / page, b"# P\n\n```yaml\na: *b\n```\n")
-    asked = run("ask", "Which desk did we order?", "--user", "example", "--json")
-    assert asked.exit_code == 1 and f"{page}:4: a: an alias" in asked.output
+    assert run("ask", "Which desk did we order?", "--user", "example", "--json").exit_code == 0
+    health = run("doctor", "--json")
+    assert health.exit_code == 1 and f"{page}:4: a: an alias" in health.output
     assert run("show", "example:turn_000003").exit_code == run("search", "chair", "--user", "example").exit_code == 0

@@ -217,8 +217,8 @@ _RENAMED = {
 }
 """Names and wordings in answers that CHANGELOG lists as changed since."""
 _REWORDED = {
-    "pandora recipes show retrieval --json": ("aa4861f626a8", "f0b152daeaa6"),
-    "pandora recipes show synthesizer_chat --json": ("3a651255f613", "7d204d4902fa"),
+    "pandora recipes show retrieval --json": ("aa4861f626a8", "e1100ac2c4ca"),
+    "pandora recipes show synthesizer_chat --json": ("3a651255f613", "de06d302fe9d"),
 }
 """Recipes whose wording CHANGELOG lists as changed: the hash of the text before, and of the text now."""
 
@@ -270,13 +270,40 @@ def _migrated(value: Any) -> Any:
     return {**fields, "format_version": 3, "metadata": {}} if fields.get("format_version") == 2 else fields
 
 
+_ADDED = {"until": "", "key": "", "input_images": False}
+"""Fields that CHANGELOG lists as added since, with the value that they have in an older store."""
+_SESSIONS_OF_ITEM = re.compile(r"  \[session [^\]]+\]$")
+
+
+def _without_added(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_added(held) for held in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_added(held) for name, held in value.items() if name not in _ADDED or held != _ADDED[name]}
+
+
+def _without_sessions(lines: list[str]) -> list[str]:
+    """A digest's lines without the sessions that support each item, and with its state of affairs on the line of the heading, as it was."""
+    text = "\n".join(_SESSIONS_OF_ITEM.sub("", line) for line in lines)
+    return text.replace("So far:\n- ", "So far: ").split("\n")
+
+
 def _comparable(command: str, answer: Answer) -> Answer:
     """What has to be the same.
 
-    Of a search: which messages are found, with their texts; scores, order, and the day above the first message of a day are the ranking's.
+    Of a digest: its items; sessions behind them were added. Of memory and recipes: all but the fields added since; the calibration of a
+    recipe is that of its scores. Of a search: which messages are found, with their texts; scores, order, and the day above the first
+    message of a day are the ranking's.
     Of the list of recipes: mode and total of those that there were.
     """
     out = answer["out"]
+    if command.startswith("pandora digest "):
+        return answer | {"out": _without_sessions(out)}
+    if command.startswith("pandora memory list "):
+        return answer | {"out": _without_added(out)}
+    if command.startswith("pandora recipes show ") and isinstance(out, dict):
+        return answer | {"out": _without_added({name: held for name, held in out.items() if name != "calibration"})}
     if command.startswith("pandora search ") and isinstance(out, dict) and "results" in out:
         found = [(hit["turn_id"], hit["message_ids"], hit["created_at"], _DAY.sub("", hit["text"])) for hit in out["results"]]
         return answer | {"out": sorted(found)}

@@ -21,7 +21,7 @@ _MAX_TABLE_ROWS = 500
 _MAX_LISTED = 50
 """Faults, and links to lineage, in the metadata."""
 _COLUMNS = [
-    dg.TableColumn("of", "string", description="a session of a user, or a user"),
+    dg.TableColumn("of", "string", description="the document: a narrative of a session, or a digest of a user"),
     dg.TableColumn("outcome", "string"),
     dg.TableColumn("links", "int", description="turns of a narrative, narratives of a digest"),
     dg.TableColumn("added", "int"),
@@ -78,7 +78,7 @@ def level_metadata(
     """The table of a day's sessions or users, links to their lineage, and sums that the UI plots."""
     day_rows = [rows[subject] for subject in sorted(subjects, key=str) if subject in rows]
     pages = [
-        f"- [{row.subject}]({page})"
+        f"- [{level_id(row.subject)}]({page})"
         for row in day_rows[:_MAX_LISTED]
         if row.links and (page := service.lineage_page(level_id(row.subject)))
     ]
@@ -98,14 +98,14 @@ def level_metadata(
 def _table_row(row: LevelRow) -> dict[str, str | int | float | bool]:
     numbers = {name: getattr(row, name) for name in ("links", "added", "waiting", "tokens_before", "tokens", "ratio")}
     reason = f"{row.reason} (intervention {row.intervention})" if row.intervention else row.reason
-    return {"of": str(row.subject), "outcome": row.outcome.value, **numbers, "runtime": "+".join(row.runtimes), "reason": reason}
+    return {"of": level_id(row.subject), "outcome": row.outcome.value, **numbers, "runtime": "+".join(row.runtimes), "reason": reason}
 
 
 def level_check_result(
     name: str, days: list[date], subjects: Collection[LevelSubject], lost_links: list[str], report: LevelReport
 ) -> dg.AssetCheckResult:
     """The check that no link is lost; a level that failed to be written counts as lost until the next run writes it."""
-    failed = [f"{row.subject}: {row.reason} (intervention {row.intervention})" for row in report.failed]
+    failed = [f"{level_id(row.subject)}: {row.reason} (intervention {row.intervention})" for row in report.failed]
     faults = [*failed, *lost_links]
     span = str(days[0]) if len(days) == 1 else f"{days[0]} to {days[-1]}"
     listed = "\n".join(f"- {fault}" for fault in faults[:_MAX_LISTED])

@@ -97,7 +97,7 @@ def test_a_session_is_reported_once_its_last_day_is_over_though_that_turn_stays(
         path.unlink()  # as on an archival run on which the session was not at rest yet
         result = run(graph, instance, "2026-01-09")
         (made,) = result.asset_materializations_for_node(NARRATIVES)
-        assert {r.data["of"] for r in made.metadata["levels"].records} == {"ann, session first", "ben, session other"}
+        assert {r.data["of"] for r in made.metadata["levels"].records} == {"ann:session/first", "ben:session/other"}
         assert path.exists() and auckland.turns.manifest(last).state == "saved"
 
 

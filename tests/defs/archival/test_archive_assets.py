@@ -117,7 +117,7 @@ def test_sessions_and_users_follow_the_turns(graph, app, instance):
     ((first, last),) = tick(graph, instance, NIGHT)
     result = run(graph, instance, first, last)
     assert result.success and checks(result, NARRATIVES)["sources_linked"].passed and checks(result, DIGESTS)["sources_linked"].passed
-    for asset, wanted in ((NARRATIVES, lambda m: f"{m.user_id}, session {m.session_id}"), (DIGESTS, lambda m: m.user_id)):
+    for asset, wanted in ((NARRATIVES, lambda m: f"{m.user_id}:session/{m.session_id}"), (DIGESTS, lambda m: f"{m.user_id}:digest")):
         made = {m.partition: m.metadata for m in result.asset_materializations_for_node(asset)}
         for day, turns in days.items():
             rows = [r.data for r in made[day]["levels"].records]
@@ -128,7 +128,7 @@ def test_sessions_and_users_follow_the_turns(graph, app, instance):
     path.write_text(path.read_text().replace('"turn": ', '"turn": 9'))
     archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
     chair = LevelSubject(UserId("example"), "chair")
-    assert any("session chair" in fault for fault in archive.source_faults({chair}))
+    assert any("session/chair" in fault for fault in archive.source_faults({chair}))
     assert run(graph, instance, first, last).success and not list(archive.source_faults({chair}))
 
 

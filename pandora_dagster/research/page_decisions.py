@@ -24,6 +24,7 @@ from pandora_dagster.contracts.web.research_lines import ClaimLine, LinkLine, Pa
 from pandora_dagster.contracts.web.research_run import ChosenAddress, PageClaim, ResearchRun, Verdict, VisitRecord
 from pandora_dagster.language.requests.orders_to_models import addresses_model
 from pandora_dagster.language.terms import TermReader
+from pandora_dagster.language.word_forms import counted
 from pandora_dagster.research.addresses import page_key, pages_of_list
 from pandora_dagster.research.page_units import PageUnit, doubtful_zones, page_units
 from pandora_dagster.research.reading_steps import PageStep, recipe_of
@@ -90,7 +91,9 @@ class PageDecisions:
         documents = [plan_document(run), _page_document(page), claims_document([(visit, page)]), _units_document(units, run.question)]
         answer = await self.calls.ask(EXTRACTION_VALIDATOR, run.question, documents, ReadingJudgement)
         if answer.decision == "reject":
-            return visit.model_copy(update={"claims": (), "reason": f"{len(visit.claims)} claims refused: they do not answer"})
+            return visit.model_copy(
+                update={"claims": (), "reason": f"{counted(len(visit.claims), 'claim')} refused: no answer to the question"}
+            )
         return visit.model_copy(update={"look_for": answer.look_for if answer.decision == "retry" else None})
 
     async def extract_again(self, run: ResearchRun, visit: VisitRecord, page: PageDoc) -> VisitRecord:
@@ -127,7 +130,7 @@ class PageDecisions:
                     )
                 )
         refused = len(answer.claims) - len(claims)
-        reason = f"{refused} claims refused: the page does not have them" if refused else visit.reason
+        reason = f"{counted(refused, 'claim')} refused: not in the page" if refused else visit.reason
         return visit.model_copy(update={"claims": tuple(claims), "about_subject": answer.about_subject, "reason": reason})
 
     async def screen(self, run: ResearchRun, visit: VisitRecord, page: PageDoc) -> VisitRecord:
@@ -135,7 +138,7 @@ class PageDecisions:
         units = _chosen_units(page, run.question, visit.content_zones)
         answer = await self.calls.ask(INJECTION_SCREEN, run.question, [_units_document(units, run.question)], InjectionFlags)
         flagged = tuple(sorted({flag.unit for flag in answer.flagged} & units.keys()))
-        reason = f"{len(flagged)} units left out: they address a model" if flagged else visit.reason
+        reason = f"{counted(len(flagged), 'unit')} left out: addressed to a model" if flagged else visit.reason
         return visit.model_copy(update={"flagged": flagged, "reason": reason})
 
     async def verify(self, run: ResearchRun, visit: VisitRecord, page: PageDoc) -> VisitRecord:

@@ -24,6 +24,7 @@ from pandora_dagster.contracts.web.research_run import (
 from pandora_dagster.contracts.web.search import SearchProvider
 from pandora_dagster.errors import FetchError, FetchRefusedError, HaltError, PandoraError
 from pandora_dagster.language.detection import question_language
+from pandora_dagster.language.word_forms import counted
 from pandora_dagster.research.addresses import host_of
 from pandora_dagster.research.page_decisions import PageDecisions
 from pandora_dagster.research.reading_steps import STEPS_OF_DEPTH, PageStep, pending_step, recipe_of, speaks_to_models
@@ -190,7 +191,7 @@ class ResearchLoop:
         return _called(run, {"waiting": tuple(waiting), "hits": (), "is_weighed": False})
 
     async def _weigh(self, run: ResearchRun) -> ResearchRun:
-        self.report(f"weigh {len(run.waiting)} addresses")
+        self.report(f"weigh {_addresses(run)}")
         decision = self._decisions.weigh(run)
         return _called(run, {"is_weighed": True, **await self._optional(run, "waiting addresses", "waiting", decision)})
 
@@ -260,16 +261,16 @@ class ResearchLoop:
             return {"notices": (*run.notices, f"{where}: {halt}")}
 
     async def _mark_outdated(self, run: ResearchRun) -> ResearchRun:
-        self.report(f"{FRESHNESS_JUDGE}: {len(numbered_claims(run))} claims")
+        self.report(f"{FRESHNESS_JUDGE}: {counted(len(numbered_claims(run)), 'claim')}")
         changes = await self._optional(run, "dates of the claims", "visits", self._decisions.outdated(run))
         return _called(run, {"decided": (*run.decided, FRESHNESS_JUDGE), **changes})
 
     async def _merge(self, run: ResearchRun) -> ResearchRun:
-        self.report(f"{CLAIM_MERGER}: {len(numbered_claims(run))} claims")
+        self.report(f"{CLAIM_MERGER}: {counted(len(numbered_claims(run)), 'claim')}")
         return _called(run, {"answers": await self._decisions.merge(run)})
 
     async def _compare_answers(self, run: ResearchRun) -> ResearchRun:
-        self.report(f"{CONTRADICTION_FINDER}: {len(run.answers or ())} answers")
+        self.report(f"{CONTRADICTION_FINDER}: {counted(len(run.answers or ()), 'answer')}")
         disagrees = await self._decisions.disagrees(run)
         return _called(run, {"decided": (*run.decided, CONTRADICTION_FINDER), "disagrees": disagrees})
 
@@ -278,7 +279,7 @@ class ResearchLoop:
         notices = run.notices
         if run.waiting:
             why = "the pages read are enough" if run.is_enough else "the budget was spent"
-            notices = (*notices, f"{len(run.waiting)} addresses were not visited: {why}")
+            notices = (*notices, f"{_addresses(run)} not visited: {why}")
         outcome, claims = conclusion(run)
         if not claims and (pages := await self._decisions.pages_for_person(run)):
             outcome = ResearchOutcome.NEEDS_PERSON
@@ -341,3 +342,8 @@ def _search_provider(provider: SearchProvider, query: str, language: str) -> tup
 def _content(page: PageDoc) -> str:
     """What a page says, by its words: a print view and its page say the same."""
     return sha256(" ".join(page.text.split()).encode()).hexdigest() if page.text.strip() else page.final_url
+
+
+def _addresses(run: ResearchRun) -> str:
+    """How many addresses wait."""
+    return counted(len(run.waiting), "address", "addresses")

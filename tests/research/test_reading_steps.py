@@ -86,7 +86,7 @@ def test_a_doubtful_reading_is_rejected_or_repeated_once() -> None:
     weak: Script = {"product_reader": lambda _: claims(1, "£4.00", 0.3)}
     rejected = {**weak, "extraction_validator": lambda _: {"reason": "postage", "decision": "reject", "look_for": "anything"}}
     run, _ = walked([shop], rejected, question="What does the Vela 30 cost?")
-    assert (run.claims, run.visits[0].reason) == ((), "1 claims refused: they do not answer")
+    assert (run.claims, run.visits[0].reason) == ((), "1 claim refused: no answer to the question")
     missed: Script = {
         "product_reader": lambda _: {"about_subject": True, "claims": []},
         "extraction_validator": lambda _: {"reason": "unit 2", "decision": "retry", "look_for": "price"},

@@ -59,7 +59,7 @@ def test_doubles_of_an_address_and_of_a_text_count_once() -> None:
 
 def test_the_budget_ends_a_run_and_says_so() -> None:
     run = run_of(FakeSearch(hits(*PAGES)), visitor := FakeVisitor(PAGES), MemoryRuns(), pages=1)
-    assert len(visitor.visited) == 1 and "1 addresses were not visited" in run.notices[0]
+    assert len(visitor.visited) == 1 and "1 address not visited" in run.notices[0]
 
 
 def test_a_run_that_was_cut_off_after_any_step_repeats_no_visit_no_query_and_no_call() -> None:

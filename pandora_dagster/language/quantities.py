@@ -8,16 +8,22 @@ from pandora_dagster.language.stems import stem
 from pandora_dagster.language.stop_words import stop_words
 
 _CURRENCY_SIGNS = r"$€£¥₹₽₩₪₺฿₫₴"
+_CURRENCY_WORDS = "chf cad aud sek nok dkk pln zł kč inr cny rmb brl mxn hkd nzd sgd twd".split()
 _UNIT_WORDS = {
-    **{word: "$" for word in ("usd", "dollar", "dollars", "us$")},
+    **{word: "$" for word in ("usd", "dollar", "dollars")},
     **{word: "€" for word in ("eur", "euro", "euros", "euroa")},
     **{word: "%" for word in ("percent", "prozent", "procent", "pct")},
     **{word: "year" for word in ("year", "years")},
     **{word: "second" for word in ("second", "seconds", "sec", "secs")},
     **{word: "£" for word in ("gbp", "sterling")},
     **{word: "¥" for word in ("jpy", "yen", "円")},
-    **{word: word for word in ("chf", "cad", "aud", "sek", "nok", "dkk", "pln", "zł", "kč", "inr", "cny", "rmb", "brl", "mxn", "元", "원")},
+    **{word: word for word in (*_CURRENCY_WORDS, "元", "원")},
 }
+_CURRENCY_PREFIXES = {
+    **{"US$": "$", "A$": "aud", "AU$": "aud", "C$": "cad", "CA$": "cad", "HK$": "hkd", "MX$": "mxn", "NT$": "twd", "NZ$": "nzd", "R$": "brl"},
+    **{"S$": "sgd", "CN¥": "cny", "JP¥": "¥"},
+}
+"""Currency signs with the letters of their country."""
 _UNIT_SYMBOLS = """
 % ‰ ° °c °f k m mm cm km mi ft in yd m² m2 m³ m3 km² km2 ha l ml cl dl g mg µg μg kg t lb lbs oz s ms µs ns h min d hz khz mhz ghz w kw mw
 kwh wh v mv a ma mah ah j kj kcal cal pa kpa bar psi n nm b kb mb gb tb kib mib gib bit bps mbps gbps mph rpm rps qps db px pt am pm uhr x
@@ -28,19 +34,22 @@ _DIGITS = r"(?>\d{1,3}(?:[ \u00a0\u202f'’]\d{3}(?!\d))+|\d+)(?:[.,:]\d++)*+"
 _FRACTION = r"[½⅓⅔¼¾⅛⅜⅝⅞]"
 _WIDE_SCRIPTS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts without spaces between words: a number may begin behind any of their signs."""
-_CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CAD|AUD|SEK|NOK|DKK|PLN|INR|CNY|BRL|MXN"
+_CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CAD|AUD|SEK|NOK|DKK|PLN|INR|CNY|BRL|MXN|HKD|NZD|SGD|TWD"
 _WORD = rf"[^\W\d_{_WIDE_SCRIPTS}]{{1,40}}"
 _UNIT_AFTER = rf"[%‰{_CURRENCY_SIGNS}]|° ?[CF]?(?!\w)|[ap]\.m\.|{_WORD}[²³23]?(?:/{_WORD})?(?![^\W{_WIDE_SCRIPTS}])|[{_WIDE_SCRIPTS}]"
+_PREFIXED = f"(?-i:{'|'.join(map(re.escape, _CURRENCY_PREFIXES))})"
+_AMOUNT_START = rf"[{_CURRENCY_SIGNS}\d]|{_PREFIXED}"
 _NUMBER = re.compile(
-    rf"(?<![^\W{_WIDE_SCRIPTS}])(?<!\d[.,:])(?P<sign>[-−+±](?=[{_CURRENCY_SIGNS}\d])|[~≈<>≤≥]\s?(?=[{_CURRENCY_SIGNS}\d]))?"
-    rf"(?P<before>[{_CURRENCY_SIGNS}]\s?|(?:{_CURRENCY_CODES})[ \u00a0](?=\d))?"
+    rf"(?:(?<![^\W{_WIDE_SCRIPTS}])(?<!\d[.,:])(?P<sign>[-−+±](?={_AMOUNT_START})|[~≈<>≤≥]\s?(?={_AMOUNT_START}))?|(?=[{_CURRENCY_SIGNS}]))"
+    rf"(?P<before>{_PREFIXED}\s?|[{_CURRENCY_SIGNS}]\s?|(?:{_CURRENCY_CODES})[ \u00a0](?=\d))?"
     rf"(?P<number>(?:{_DIGITS}(?:\s?{_FRACTION})?|{_FRACTION})(?:\s?[-–—/×x]\s?(?=\d)(?:{_DIGITS}))*)"
     rf"(?:(?P<ordinal>st|nd|rd|th|er|ère|ème|º|ª)(?!\w)"
     rf"|(?(before)(?![ \u00a0\u202f]?[{_CURRENCY_SIGNS}])|(?![ \u00a0\u202f][{_CURRENCY_SIGNS}]\d))[ \u00a0\u202f]?(?P<after>{_UNIT_AFTER})"
     rf"|(?!{_WORD}))",
     re.IGNORECASE,
 )
-"""The unit may be any word; which ones are units is looked up. In `£92.00 £74.99` the second sign is of the second amount."""
+"""The unit may be any word; which ones are units is looked up. In `£92.00 £74.99` the second sign is of the second amount.
+A number begins at a word's begin, an amount with a sign before it at any place: `£92.00£74.99`, `Now£74.99`."""
 _THOUSANDS_GAPS = re.compile(r"(?<=\d)[  \u202f'’](?=\d{3}(?!\d))")
 _POINT_GROUPS, _COMMA_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"\d{1,3}(?:,\d{3})+")
 _COMMA_LANGUAGES = {"de", "fr", "es", "it", "nl", "pt", "pl", "da", "no", "sv", "fi", "cs", "ru", "uk", "ro", "tr", "hu", "id"}
@@ -75,8 +84,8 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
     stops = stop_words(language) | stop_words("en")
     for found in _NUMBER.finditer(text):
         number, end = _normalize_number(found["number"], language), found.end("number")
-        unit = (found["before"] or "").strip().lower()
-        unit = _UNIT_WORDS.get(unit, unit)
+        before = (found["before"] or "").strip()
+        unit = _CURRENCY_PREFIXES.get(before) or _UNIT_WORDS.get(before.lower(), before.lower())
         counted = ""
         after = (found["after"] or "").lower().replace(" ", "")
         if found["ordinal"]:
@@ -98,7 +107,7 @@ def quantities(text: str, language: str = "") -> Iterator[Quantity]:
 
 def spellings(unit: str) -> tuple[str, ...]:
     """The ways to write a currency or unit: its sign and its words."""
-    return (unit, *(word for word, symbol in _UNIT_WORDS.items() if symbol == unit))
+    return (unit, *(word.lower() for word, symbol in (_UNIT_WORDS | _CURRENCY_PREFIXES).items() if symbol == unit))
 
 
 def is_currency(unit: str) -> bool:
@@ -120,7 +129,7 @@ def _normalize_number(number: str, language: str) -> str:
 
 
 _TIME_UNITS = frozenset(("am", "pm", "uhr", "h", "年", "月", "日", "時"))
-_MONEY = re.compile(r"[$€£¥₹₩円元원]|\b(?:chf|zł|kč|sek|nok|dkk|pln|cad|aud|inr|cny|rmb|brl|mxn)\b", re.IGNORECASE)
+_MONEY = re.compile(rf"[$€£¥₹₩円元원]|\b(?:{'|'.join(_CURRENCY_WORDS)})\b", re.IGNORECASE)
 
 
 def is_time(quantity: Quantity) -> bool:

@@ -8,7 +8,26 @@ from pandora_dagster.language.stems import stem
 from pandora_dagster.language.stop_words import stop_words
 
 _CURRENCY_SIGNS = r"$€£¥₹₽₩₪₺฿₫₴"
-_CURRENCY_WORDS = "chf cad aud sek nok dkk pln zł kč inr cny rmb brl mxn hkd nzd sgd twd".split()
+_CURRENCY_WORDS = [
+    "chf",
+    "cad",
+    "aud",
+    "sek",
+    "nok",
+    "dkk",
+    "pln",
+    "zł",
+    "kč",
+    "inr",
+    "cny",
+    "rmb",
+    "brl",
+    "mxn",
+    "hkd",
+    "nzd",
+    "sgd",
+    "twd",
+]
 _UNIT_WORDS = {
     **{word: "$" for word in ("usd", "dollar", "dollars")},
     **{word: "€" for word in ("eur", "euro", "euros", "euroa")},
@@ -20,7 +39,18 @@ _UNIT_WORDS = {
     **{word: word for word in (*_CURRENCY_WORDS, "元", "원")},
 }
 _CURRENCY_PREFIXES = {
-    **{"US$": "$", "A$": "aud", "AU$": "aud", "C$": "cad", "CA$": "cad", "HK$": "hkd", "MX$": "mxn", "NT$": "twd", "NZ$": "nzd", "R$": "brl"},
+    **{
+        "US$": "$",
+        "A$": "aud",
+        "AU$": "aud",
+        "C$": "cad",
+        "CA$": "cad",
+        "HK$": "hkd",
+        "MX$": "mxn",
+        "NT$": "twd",
+        "NZ$": "nzd",
+        "R$": "brl",
+    },
     **{"S$": "sgd", "CN¥": "cny", "JP¥": "¥"},
 }
 """Currency signs with the letters of their country."""

@@ -128,11 +128,13 @@ def calls(
     by: Annotated[str, typer.Option(help="Group by layer, recipe, day, phase, model, user or turn.")] = "layer",
     user: OnlyUser = "",
     since: Annotated[str, typer.Option(help="Only from this day on, e.g. 2026-01-04.")] = "",
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="List the calls that began and have no end.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show totals of model calls: tokens, time, retries, cost.
 
-    Failed calls and every attempt of a call are included. Costs come from the prices in the runtime file.
+    Failed calls and every attempt of a call are included. Costs come from the prices in the runtime file. A call without end runs now, or
+    its process was killed.
 
     Example: pandora calls --by recipe --since 2026-01-04
     """
@@ -149,6 +151,11 @@ def calls(
     except ValueError:
         exit_with(EXIT_USAGE, f"--since {since}: expected a day such as 2026-01-04")
     with app_of(context) as app:
+        if unfinished:
+            left = [call for call in app.calls.unfinished(user_id(user) if user else None) if call.timestamp >= day]
+            columns = {"Began": "timestamp", "User": "user_id", "Turn": "turn_id", "Phase": "phase", "Recipe": "recipe", "Call": "call_id"}
+            print_rows(left, columns, as_json=as_json, empty="every call that began has an end")
+            return
         rows = app.calls.sums(groupings[by], user=user_id(user) if user else None, since=day)
     if as_json:
         print_json([{by: group, **asdict(totals)} for group, totals in rows])

@@ -62,6 +62,9 @@ class CallCapture:
     read_image: Callable[[str], bytes] = _refuse_image
     """Reads the images of recorded calls."""
 
+    def begin(self, record: CallRecord) -> None:
+        """Stores nothing: a dry run leaves no record."""
+
     def append(self, record: CallRecord) -> None:
         self.records[record.session_id] = record
 

@@ -64,6 +64,16 @@ def test_a_turn_s_calls_are_summed_by_revision_and_phase(calls):
     assert calls.usage(KEY, 1, phase="response").tokens == 0 and calls.index_turns([(KEY, 0)])
 
 
+def test_a_call_that_began_is_unfinished_until_its_record_is_appended(calls):
+    """A process that is killed in between leaves it; that of another user is not shown."""
+    began = call(call_id="a/../b", phase="response")
+    calls.begin(began)
+    assert calls.unfinished() == calls.unfinished(UserId("ann")) == (began,) and calls.unfinished(UserId("ben")) == ()
+    assert calls.of_turn(KEY, 0) == ()
+    calls.append(began)
+    assert calls.unfinished() == () and [r.call_id for r in calls.of_turn(KEY, 0)] == ["a/../b"]
+
+
 def test_a_text_is_read_by_its_reference(vault):
     """One text has one reference; credentials are not stored; another reference is an error."""
     ref = vault.keep("ann", "pack", f"a prompt with {SECRET}")

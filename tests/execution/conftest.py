@@ -88,6 +88,10 @@ class FakeStores:
     broken: bool = False
     images: dict[str, bytes] = field(default_factory=dict)
 
+    def begin(self, record: CallRecord) -> None:
+        if self.broken:
+            raise StoreError("calls: disk full")
+
     def append(self, record: CallRecord) -> None:
         if self.broken:
             raise StoreError("calls.jsonl: disk full")

@@ -26,8 +26,16 @@ class MemoryCallLog:
 
     records: list[CallRecord] = field(default_factory=list)
     indexed: list[tuple[TurnKey, int]] = field(default_factory=list)
+    started: dict[str, CallRecord] = field(default_factory=dict)
+
+    def begin(self, record: CallRecord) -> None:
+        self.started[record.call_id] = record
+
+    def unfinished(self, user: UserId | None = None) -> tuple[CallRecord, ...]:
+        return tuple(r for r in self.started.values() if user in (None, r.user_id))
 
     def append(self, record: CallRecord) -> None:
+        self.started.pop(record.call_id, None)
         self.records.append(record.model_copy(update={"error": redact(record.error)}))
 
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:

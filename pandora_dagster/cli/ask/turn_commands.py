@@ -123,9 +123,10 @@ def show(
     revision: Annotated[int | None, typer.Option(min=0, help="Revision number; default: the newest.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a turn's context.md and the totals of its calls.
+    """Show a turn's context.md, the totals of its calls, and its calls that have no end.
 
-    With --json: its manifest, its sections and the totals of its model calls (null if the call index cannot be read).
+    With --json: its manifest, its sections, the totals of its model calls (null if the call index cannot be read), and its calls without
+    end.
 
     Example: pandora show example:turn_000012 --section 5
     """
@@ -138,13 +139,23 @@ def show(
         document = ContextDocument.parse(loaded.context)
         folder = app.turns.path(key, revision=loaded.manifest.revision)
         totals = _call_totals(app, key, loaded.manifest.revision)
+        unfinished = [call for call in app.calls.unfinished(key.user) if call.turn_id == key.turn_id]
         tombstone = open_archive(app).cold.tombstone(loaded.manifest.archive) if loaded.manifest.archive else None
     numbers = [s.number for s in document.sections]
     if section is not None and section not in numbers:
         exit_with(EXIT_USAGE, f"{key}: section {section}: not there: expected one of {', '.join(map(str, numbers))}")
     sections = {str(n): document.query() if n == 0 else document.body(n) for n in numbers if section in (None, n)}
     if as_json:
-        print_json({"turn": str(key), "folder": folder, "manifest": loaded.manifest, "sections": sections, "calls": totals})
+        print_json(
+            {
+                "turn": str(key),
+                "folder": folder,
+                "manifest": loaded.manifest,
+                "sections": sections,
+                "calls": totals,
+                "unfinished_calls": unfinished,
+            }
+        )
     elif section is not None:
         print_markdown(sections[str(section)])
     else:
@@ -157,6 +168,10 @@ def show(
             print_note(f"archived {archive.archived_at}, documents compressed; {originals}")
         if totals:
             _print_call_totals(key, totals)
+        for call in unfinished:
+            print_note(
+                f"the call {call.recipe} of {call.phase} began at {call.timestamp} and has no end: it runs, or its process was killed"
+            )
 
 
 def _call_totals(app: "App", key: "TurnKey", revision: int) -> "CallTotals | None":

@@ -61,6 +61,10 @@ class CompressionTotals:
 class CallLog(Protocol):
     """Call records as JSON lines beside the turn they belong to; DuckDB is their index."""
 
+    def begin(self, record: CallRecord) -> None:
+        """Store the record of a call that begins, until `append` has the record of its end."""
+        ...
+
     def append(self, record: CallRecord) -> None: ...
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
         """Usage of the turn so far, and of its phases other than `phase`; zeros where the records cannot be read."""
@@ -78,6 +82,10 @@ class CallHistory(Protocol):
 
     def recorded(self, key: TurnKey, revision: int) -> Iterator[CallRecord]:
         """The calls of one revision of a turn, read from its lines; lines that are no record are left out."""
+        ...
+
+    def unfinished(self, user: UserId | None = None) -> tuple[CallRecord, ...]:
+        """Calls that began and have no end, oldest first: they run now, or their process was killed."""
         ...
 
     def of_turn(self, key: TurnKey, revision: int) -> tuple[CallRecord, ...]:

@@ -147,6 +147,7 @@ class Executor:
         request = replace(request, images=tuple(self._keep_image(request.site.user, image) for image in request.images))
         account = CallAccount(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
         account.request_ref = self._keep_text(account, "request", recorded_case_text(request))
+        self._log_start(account)
         stream = CallStream(request.listener, loaded.recipe.output_format)
         retry_budget = RetryBudget(account.call_id, loaded.recipe.quality_gates, timeout_factor=self._timeout_factor)
         return _Call(request, loaded, account, tools, retry_budget, stream)
@@ -326,6 +327,13 @@ class Executor:
         call.stream.finish(judged.text)
         record = call.account.record(self._clock(), success=True)
         return CallResult(judged.text, judged.parsed, self._log_record(record), judged.verdicts, call.account.compressions)
+
+    def _log_start(self, account: CallAccount) -> None:
+        """Store that the call began: a process that is killed in it leaves this record."""
+        try:
+            self._log.begin(account.record(account.started, success=False))
+        except StoreError as error:
+            _log.warning(f"call {account.call_id}: its start is not logged: {error}")
 
     def _log_record(self, record: CallRecord) -> CallRecord:
         try:

@@ -4,6 +4,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,8 +15,8 @@ from pandora_dagster.contracts.ports.record_storage import CallTotals, SumBy
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import DamagedIndexError, StoreError
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
-from pandora_dagster.stores.disk.files import disk_errors, path_inside
-from pandora_dagster.stores.disk.layout import CALLS, REVISIONS, Layout
+from pandora_dagster.stores.disk.files import disk_errors, path_inside, write_atomic
+from pandora_dagster.stores.disk.layout import CALLS, REVISIONS, STARTED_CALLS, Layout
 from pandora_dagster.stores.disk.turn_directory import turn_keys, user_ids
 
 
@@ -39,6 +40,22 @@ class CallFiles:
             except FileNotFoundError:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 return path, *_append(path, line)
+
+    def begin(self, record: CallRecord) -> None:
+        """Store a call that begins, in a file of its own until `end`; raises StoreError."""
+        write_atomic(self._start_path(record), record.model_dump_json().encode() + b"\n", durable=False)
+
+    def end(self, record: CallRecord) -> None:
+        """Delete what `begin` stored; raises StoreError."""
+        path = self._start_path(record)
+        with disk_errors(path, "cannot delete"):
+            path.unlink(missing_ok=True)
+
+    def unfinished(self, users: Iterable[UserId], *, report: Callable[[str], None]) -> Iterator[CallRecord]:
+        """Calls that began and have no end: they run now, or their process was killed. Raises StoreError."""
+        for user in users:
+            for path in self._paths_inside((self.layout.user(user) / STARTED_CALLS).glob("*.jsonl"), report):
+                yield from records_in(path, report)
 
     def path_of(self, key: TurnKey, revision: int) -> Path:
         """The file of one revision of a turn; it need not exist."""
@@ -79,6 +96,10 @@ class CallFiles:
                 yield path_inside(self.layout.root, path)
             except StoreError as error:
                 report(error.with_hint)
+
+    def _start_path(self, record: CallRecord) -> Path:
+        folder = self.layout.user(record.user_id) / STARTED_CALLS
+        return path_inside(self.layout.root, folder / f"{sha256(record.call_id.encode()).hexdigest()[:32]}.jsonl")
 
     def _record_path(self, record: CallRecord) -> Path:
         """The file that a record belongs to."""
@@ -159,10 +180,20 @@ class IndexedCallLog:
     unindexed_files: set[Path] = field(default_factory=set[Path])
     """Files that could not be indexed; they are retried with the next completed turn."""
 
+    def begin(self, record: CallRecord) -> None:
+        """Store the record of a call that begins; `append` replaces it. Raises StoreError."""
+        self.files.begin(record)
+
+    def unfinished(self, user: UserId | None = None) -> tuple[CallRecord, ...]:
+        """Calls that began and have no end, oldest first; raises StoreError."""
+        users = [user] if user else self.files.users()
+        return tuple(sorted(self.files.unfinished(users, report=self.report), key=lambda record: (record.timestamp, record.call_id)))
+
     def append(self, record: CallRecord) -> None:
         """Write a record and pass it to the listeners, also where writing fails; raises StoreError."""
         try:
             path, before, after = self.files.append(record)
+            self.files.end(record)
             cached_size, records = self.recent_files.get(path, (0, ()))
             if cached_size == before:
                 self._remember(path, after, (*records, record))

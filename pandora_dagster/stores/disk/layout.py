@@ -11,6 +11,8 @@ from pandora_dagster.errors import DocumentError, InputError
 CONTEXT = "context.md"
 MANIFEST = "turn.json"
 CALLS = "calls.jsonl"
+STARTED_CALLS = "calls/started"
+"""Folder in that of a user, with a file for each call that began and has no end."""
 HOLD = "hold.json"
 LOCK = ".lock"
 COLD = "cold"

@@ -111,9 +111,10 @@ def doctor(context: typer.Context, as_json: AsJson = False) -> None:
     Example: pandora doctor
     """
     from pandora_dagster.app.web.browser_health import browser_findings
+    from pandora_dagster.defs.missing_records import missing_record_findings
 
     with app_of(context) as app:
-        findings = (*app.run(app.health.check()), *browser_findings(app.settings))
+        findings = (*app.run(app.health.check()), *browser_findings(app.settings), *missing_record_findings(app))
     if as_json:
         print_json([{"part": f.part, "ok": f.ok, "says": f.says, "remedy": f.remedy} for f in findings])
     else:
@@ -182,22 +183,26 @@ def rebuild(context: typer.Context) -> None:
     """Rebuild the indexes from documents and records.
 
     Turns and their lineage are read from the documents, calls, research and visits from their records. A damaged index file is kept under
-    another name, and Dagster gets partitions for turns of which it has none. A turn whose documents cannot be read is reported, the others
-    are indexed, and the exit code is 1.
+    another name. Dagster gets partitions and runs for turns and archived days of which it has none. A turn whose documents cannot be read
+    is reported, the others are indexed, and the exit code is 1.
 
     Example: pandora index rebuild
     """
     from pandora_dagster.app.index_service import CALLS, LINEAGE, SOURCES, VECTORS
+    from pandora_dagster.defs.missing_records import record_missing
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
     with app_of_existing_store(context) as app:
         report = app.indexes.rebuild(progress=lambda done: print_note(counted(done, "turn")) if done % _PROGRESS_STEP == 0 else None)
         add_partitions(app, app.turns.keys())
+        recorded = record_missing(app)
     rows = report.rows
     documents = f"{counted(report.turns, 'turn')}, {counted(rows[CALLS], 'call')} and {counted(rows[SOURCES], 'source')}"
     print_line(f"{documents} indexed; {counted(rows[LINEAGE], 'link')} of lineage")
     if rows.get(VECTORS):
         print_line(f"{counted(rows[VECTORS], 'vector')} of messages")
+    if recorded:
+        print_line(f"{recorded} recorded in Dagster")
     for damaged_file in report.damaged_files:
         print_note(f"the damaged index is kept as {damaged_file}")
     for fault in (*report.faults, *report.broken_lines):

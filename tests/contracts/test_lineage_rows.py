@@ -77,6 +77,17 @@ def test_rows_take_the_place_of_those_of_their_children_and_owners(index: Index)
     assert index.owners() == (("ann", "ann:session/s1"), ("ben", "ben:turn_000002"))
 
 
+def test_rows_are_found_by_the_run_that_made_them(index: Index) -> None:
+    """Of all users; rows without a run belong to none."""
+    ran = {"run_id": "run-1", "relation": Relation.COMPRESSED}
+    ours = edge("turn_000001/context.md", "turn_000001/cold/context.md", **ran)
+    theirs = edge("turn_000001/context.md", "turn_000001/cold/context.md", user="ben", **{**ran, "at": "2026-02-04T00:00:00Z"})
+    older = edge("turn_000003/context.md", "turn_000003/cold/context.md", **{**ran, "run_id": "run-0"})
+    index.put([ANSWER, ours, theirs, older])
+    assert index.runs() == (("run-0", "2026-01-04T00:00:00Z"), ("run-1", "2026-02-04T00:00:00Z"))
+    assert index.rows_of_run("run-1") == (ours, theirs) and index.rows_of_run("run-2") == ()
+
+
 def test_an_index_is_complete_once_that_was_said(index: Index) -> None:
     """Rows alone do not say it."""
     index.put([ANSWER])
@@ -88,7 +99,7 @@ def test_an_index_is_complete_once_that_was_said(index: Index) -> None:
 def test_reading_makes_no_file(index: Index) -> None:
     """Nor does writing nothing; an index that was never written has no rows."""
     index.put([])
-    assert index.owners() == index.parents("ann", ["ann:digest"]) == index.rows_of("ann", ["ann:digest"]) == ()
+    assert index.owners() == index.parents("ann", ["ann:digest"]) == index.rows_of("ann", ["ann:digest"]) == index.runs() == ()
     assert not index.is_complete() and not index.file.exists() and index.file.fault() is None
 
 

@@ -60,6 +60,18 @@ class MemoryLineageIndex:
         self.file.check()
         return tuple(sorted({(row.user_id, _owner(row)) for row in self.rows}))
 
+    def runs(self) -> tuple[tuple[str, str], ...]:
+        self.file.check()
+        newest: dict[str, str] = {}
+        for row in self.rows:
+            if row.run_id:
+                newest[row.run_id] = max(newest.get(row.run_id, ""), row.at)
+        return tuple(sorted(newest.items(), key=lambda run: (run[1], run[0])))
+
+    def rows_of_run(self, run_id: str) -> tuple[LineageEdge, ...]:
+        self.file.check()
+        return tuple(row for row in self.rows if row.run_id == run_id)
+
     def is_complete(self) -> bool:
         self.file.check()
         return self._complete

@@ -325,6 +325,14 @@ class LineageIndex(Protocol):
         """User and owner of all rows, each once, in order."""
         ...
 
+    def runs(self) -> tuple[tuple[str, str], ...]:
+        """The run ids that rows name, each with the newest time of its rows, oldest first."""
+        ...
+
+    def rows_of_run(self, run_id: str) -> tuple[LineageEdge, ...]:
+        """The rows that name this run, of all users."""
+        ...
+
     def is_complete(self) -> bool:
         """Whether the rows were once built from the whole store."""
         ...

@@ -2,13 +2,15 @@
 """Archival runs outside Dagster (`pandora archive`), recorded as runs of the job `archival`, with the materializations and checks that
 an executed run has; nothing is archived again.
 
-The record comes last. What a killed archival archived without a record, the next one records.
+The record comes last. What a killed archival archived without a record, the next one records: the days, and the run that their documents
+name.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, timedelta
 from uuid import uuid4
 
 import dagster as dg
@@ -16,6 +18,7 @@ import dagster as dg
 from pandora_dagster.app import App
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.contracts.archive_records import ArchivedTurn, ArchiveReport, DayCheck
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject
 from pandora_dagster.defs.archival.archival_schedule import ARCHIVAL_JOB, active_days, partition_ranges, range_tags, unmaterialized_days
 from pandora_dagster.defs.archival.archive_assets import ASSET, archive_asset, day_check_result, day_metadata, stop_failure
@@ -24,6 +27,7 @@ from pandora_dagster.defs.imported_turns import ASSET as IMPORTED_TURNS
 from pandora_dagster.defs.imported_turns import imported_turns_asset
 from pandora_dagster.defs.instance import add_archival_days, open_instance, remove_turn_partitions
 from pandora_dagster.defs.run_events import RunEvents, begin_recorded_run, check_evaluation, version_tags
+from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow.phase_spec import PhaseRole
 from pandora_dagster.phases.flow.phase_table import phase_in_role
 
@@ -31,6 +35,10 @@ _LEVELS = {NARRATIVES: ASSET, DIGESTS: NARRATIVES}
 """The asset of each summary level -> the one before it, which it needs."""
 _CODE_VERSION = "1"
 """That of these assets: `checked_asset`."""
+_RELATIONS = {Relation.COMPRESSED: ASSET, Relation.SUMMARIZED: NARRATIVES, Relation.DIGESTED: DIGESTS}
+"""What the rows of a run in the lineage index say -> the asset whose step made them."""
+_SETTLED = timedelta(hours=1)
+"""A run whose newest row is this old is not about to be recorded by its own process: a text that takes ten minutes stays whole."""
 
 
 @dataclass(slots=True)
@@ -50,6 +58,15 @@ class ArchivalRecord:
 
     def __post_init__(self) -> None:
         self.times.append(self.clock())
+
+    @classmethod
+    def idle(cls) -> "ArchivalRecord":
+        """The record of a run for which nothing was due."""
+        record = cls()
+        record.finish(ASSET, ArchiveReport())
+        for level in _LEVELS:
+            record.finish(level, LevelReport())
+        return record
 
     def add_turn(self, row: ArchivedTurn) -> None:
         """Add the row of a turn."""
@@ -74,23 +91,61 @@ class ArchivalRecord:
 def report_archival(app: App, record: ArchivalRecord) -> str:
     """Delete the partitions of archived turns, then record the run and return its id; "" where there is nothing to record.
 
-    The days of the run are those of its turns, and archived days that no run materialized. A day that an active run of Dagster works on
-    is left to it.
+    The days of the run are those of its turns, archived days that no run materialized, and those of killed runs, which are recorded with
+    it. A day that an active run of Dagster works on is left to it.
     """
     service = ArchiveService(app)
     with open_instance(app.settings, captures_output=False) as instance:
         remove_turn_partitions(instance, (turn.key for turn in app.turn_index.activities(archived=True)))
         archived = {day for day, _ in service.by_day()}
-        days = (record.days | unmaterialized_days(archived, instance)) - active_days(instance, app.settings)
+        days = record.days | unmaterialized_days(archived, instance)
+        for run_id in unrecorded_archivals(app, instance):
+            days |= _record_killed_run(app, instance, service, run_id)
+        days -= active_days(instance, app.settings)
         if not days and record.is_empty:
             return ""
         return _record_run(instance, service, record, sorted(days))
 
 
+def unrecorded_archivals(app: App, instance: dg.DagsterInstance) -> list[str]:
+    """The runs that archived documents name and Dagster does not know, oldest first: their processes were killed, or its records are gone.
+
+    A run older than PANDORA_RUNS_KEEP_DAYS may have been deleted.
+    """
+    now, keep_days = app.dependencies.clock(), app.settings.runs_keep_days
+    runs = ((run_id, now - datetime.fromisoformat(newest)) for run_id, newest in app.lineage.index.runs())
+    settled = (run_id for run_id, age in runs if age > _SETTLED and not (keep_days and age.days >= keep_days))
+    return [run_id for run_id in settled if not instance.has_run(run_id)]
+
+
+def _record_killed_run(app: App, instance: dg.DagsterInstance, service: ArchiveService, run_id: str) -> set[date]:
+    """Record a run by what it made, as it is now; return the days of its turns."""
+    rows = app.lineage.index.rows_of_run(run_id)
+    made_at = sorted(datetime.fromisoformat(row.at).timestamp() for row in rows)
+    record = ArchivalRecord(clock=iter([made_at[0], *[made_at[-1]] * len(_RELATIONS)]).__next__, run_id=run_id)
+    made = {row.relation for row in rows}
+    for relation, asset in _RELATIONS.items():
+        if relation in made:
+            record.finish(asset, ArchiveReport() if asset == ASSET else LevelReport())
+    days = set(_days_of(app, rows))
+    _record_run(instance, service, record, sorted(days))
+    return days
+
+
+def _days_of(app: App, rows: Iterable[LineageEdge]) -> Iterator[date]:
+    """The days of the turns that these rows name; a turn that cannot be read is left out: `doctor` names it."""
+    ends = (DocumentId.parse(end).turn for row in rows for end in (row.child, row.parent))
+    for key in {turn.key for turn in ends if turn}:
+        with suppress(PandoraError):
+            record = app.turns.manifest(key).archive
+            if record:
+                yield date.fromisoformat(record.day)
+
+
 def _record_run(instance: dg.DagsterInstance, service: ArchiveService, record: ArchivalRecord, days: list[date]) -> str:
     ranges = partition_ranges(add_archival_days(instance, days), days)
     tags = range_tags(*ranges[0]) if len(ranges) == 1 else {}
-    events = begin_recorded_run(instance, _recorded_job(), record.times[0], tags=tags, run_id=record.run_id)
+    events = begin_recorded_run(instance, _recorded_job(), record.times[0], tags=tags, assets=record.reports, run_id=record.run_id)
     spans = zip(record.times, record.times[1:], strict=False)
     for (asset, report), (begin, end) in zip(record.reports.items(), spans, strict=True):
         events.begin_step(asset, begin)

@@ -11,10 +11,13 @@ import dagster as dg
 from pandora_dagster.app import App
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.defs.instance import TURNS
 from pandora_dagster.defs.turn.recorded_run import record_run
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_report import PhaseReport, TimedReports
+from pandora_dagster.phases.flow import phase_table
+from pandora_dagster.phases.flow.phase_spec import PhaseRole
 from pandora_dagster.phases.flow.stored_reports import stored_reports
 
 _MAX_RECENT_TURNS = 50
@@ -52,14 +55,38 @@ def record_recent_turns(app: App, instance: dg.DagsterInstance, user: str) -> li
     return record_stored_turns(app, instance, [key for key in keys if not instance.has_dynamic_partition(str(TURNS.name), str(key))])
 
 
+def unrecorded_turns(app: App, instance: dg.DagsterInstance) -> list[TurnKey]:
+    """The turns of the store that ended a while ago and have no record: saved without a summary, others without any phase or run.
+
+    The run of a halted turn may have been deleted after PANDORA_RUNS_KEEP_DAYS; the newest one of every other turn stays.
+    """
+    materialized = {spec.name: instance.get_materialized_partitions(dg.AssetKey(spec.name)) for spec in phase_table.PHASES}
+    recorded, saved = set[str]().union(*materialized.values()), materialized[phase_table.phase_in_role(PhaseRole.SUMMARY)]
+    now, keep_days = app.dependencies.clock(), app.settings.runs_keep_days
+
+    def is_missing(row: TurnRow) -> bool:
+        key, age = TurnKey.parse(f"{row.user_id}:{row.turn_id}"), now - datetime.fromisoformat(row.last_activity)
+        if row.recorded or row.state not in _ENDED_STATES or age <= _SETTLED:
+            return False
+        if row.state == TurnState.SAVED:
+            return str(key) not in saved
+        is_kept = row.state != TurnState.HALTED or not keep_days or age.days < keep_days
+        return str(key) not in recorded and is_kept and not _has_run(instance, key)
+
+    return [TurnKey.parse(f"{row.user_id}:{row.turn_id}") for row in app.dependencies.index.rows() if is_missing(row)]
+
+
+def _has_run(instance: dg.DagsterInstance, key: TurnKey) -> bool:
+    return instance.get_runs_count(dg.RunsFilter(tags={"pandora/user": key.user, "pandora/turn": key.turn_id})) > 0
+
+
 def _unrecorded(instance: dg.DagsterInstance, reports: TimedReports) -> TimedReports:
     """The reports that Dagster lacks: of phases without a materialization, and of a halt where the turn has no run."""
 
     def is_unrecorded(report: PhaseReport) -> bool:
         partition = str(report.key)
         if report.halt:
-            runs = dg.RunsFilter(tags={"pandora/user": report.key.user, "pandora/turn": report.key.turn_id})
-            return instance.get_runs_count(runs) == 0
+            return not _has_run(instance, report.key)
         wanted = dg.AssetRecordsFilter(dg.AssetKey(report.phase), asset_partitions=[partition])
         return not instance.fetch_materializations(wanted, limit=1).records
 

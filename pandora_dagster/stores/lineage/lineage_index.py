@@ -70,6 +70,20 @@ class DuckLineageIndex:
             rows = db.execute("SELECT DISTINCT user_id, owner FROM lineage ORDER BY ALL")
             return tuple((str(user), str(owner)) for user, owner in rows.fetchall())
 
+    def runs(self) -> tuple[tuple[str, str], ...]:
+        """The run ids that rows name, each with the newest time of its rows, oldest first."""
+        if not self.file.path.exists():
+            return ()
+        with self.file.reading() as db:
+            rows = db.execute(
+                "SELECT run_id, max(made_at) AS newest FROM lineage WHERE run_id <> '' GROUP BY run_id ORDER BY newest, run_id"
+            )
+            return tuple((str(run_id), str(newest)) for run_id, newest in rows.fetchall())
+
+    def rows_of_run(self, run_id: str) -> tuple[LineageEdge, ...]:
+        """The rows that name this run, of all users."""
+        return self._rows("run_id = ?", [run_id])
+
     def is_complete(self) -> bool:
         """Whether the index was once built from the whole store; its rows alone do not show whether older turns are missing."""
         if not self.file.path.exists():

@@ -230,8 +230,8 @@ def open_app(
         rate_limit=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if is_rate_limited else None,
     )
     web_tools = open_web_tools(settings, stores, utc_now, execution, report=print_notice)
-    further = (*web_tools, *open_named_tools(settings, report=print_notice))
-    dependencies = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority, further)
+    named_tools = open_named_tools(settings, report=print_notice)
+    dependencies = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority, web_tools, named_tools)
     return App(
         settings=settings,
         dependencies=replace(dependencies, summarizer=compression.sections) if settings.compression_enabled else dependencies,
@@ -265,10 +265,12 @@ def _phase_dependencies(
     lineage: LineageService,
     runtime: str,
     priority: Priority,
-    further_tools: tuple[Tool, ...],
+    web_tools: tuple[Tool, ...],
+    named_tools: tuple[Tool, ...],
 ) -> PhaseDependencies:
     """The ports that phases work with, tools included."""
     scores = TermOverlap(stores.index.reader).scores
+    further_tools = (*web_tools, *named_tools)
     tools = build_tools(stores.turns, stores.index, stores.memory, counter, scores, utc_now, *further_tools)
     return PhaseDependencies(
         recipes,
@@ -295,6 +297,7 @@ def _phase_dependencies(
         vectors=stores.vectors,
         priority=priority,
         tool_permissions=STORE_PERMISSIONS.union(*(tool.spec.permissions for tool in further_tools)),
+        named_tools=tuple(tool.spec.name for tool in named_tools),
         lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, phases=phase_effects(), report=print_notice),
     )
 

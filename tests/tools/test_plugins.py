@@ -5,16 +5,21 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from pandora_dagster.app import open_app
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.model_calls import Source
 from pandora_dagster.contracts.ports.tool import ToolRun
+from pandora_dagster.settings import load_settings
 from pandora_dagster.tools.plugins import open_plugin_provider, open_plugin_tools
 from tests.cli.conftest import Pandora
 from tests.cli.conftest import pandora as pandora  # a fixture
+from tests.phases.rig import COMPLETE, Rig, command, plan, scripted_runtime, tool
+from tests.phases.vocabulary import vocabulary
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "add-a-tool.md"
 
@@ -115,3 +120,23 @@ def test_a_search_provider_answers_by_its_name(site: Path, tmp_path: Path) -> No
 def test_research_refuses_an_unknown_provider(pandora: Pandora, tmp_path: Path) -> None:
     told = pandora("research", "run", "Which?", "--provider", "nothing=x", env={"PANDORA_ROOT": str(tmp_path / "s"), "PANDORA_WEB": "on"})
     assert told.returncode == 2 and "'nothing=x': expected searxng=URL, folder=DIR, recorded=FILE, or an installed provider" in told.stderr
+
+
+def test_a_turn_of_a_model_calls_a_named_tool(site: Path, tmp_path: Path) -> None:
+    """The Planner reads its description, the Coordinator calls it, section 4 has its result, and the answer cites its source."""
+    settings = load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_TOOLS": "rooms"})
+    runtime = scripted_runtime()
+    rig = Rig(open_app(settings, runtime=runtime, counter=vocabulary()), runtime)
+    rig.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("office.rooms", room="Oak"))
+    with closing(rig.app):
+        key = rig.ask("How many people fit into the room Oak?")
+        assert "Oak holds 12 people. [1]" in rig.section(key, 4) and "[1]" in rig.section(key, 5)
+        offered = {pack.role: pack.document("tools") for pack in rig.runtime.packs if pack.document("tools")}
+        assert all("How many people a meeting room holds" in offered[role] for role in ("planner", "executor", "coordinator"))
+        assert rig.turn(key).manifest.state == "saved"
+
+
+def test_the_embedded_runtime_calls_no_named_tool(pandora: Pandora, site: Path, tmp_path: Path) -> None:
+    env = {"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_TOOLS": "rooms"}
+    assert pandora("ask", "How many people fit into the room Oak?", env=env).returncode == 0
+    assert "office.rooms" not in pandora("show", "1", "--section", "4", env=env).stdout

@@ -54,6 +54,8 @@ class PhaseDependencies:
     """Stores what documents were made from when turns are completed."""
     tool_permissions: frozenset[ToolPermission] = STORE_PERMISSIONS
     """What tools may do; a tool that needs more is refused."""
+    named_tools: tuple[str, ...] = ()
+    """Tools of other packages, which settings name and recipes cannot: each recipe that offers tools offers these too."""
     listener: AnswerListener | None = None
     """Receives the turn's answer while it is written; None for no listener."""
 

@@ -48,9 +48,11 @@ def section2_meta(section2: str) -> dict[str, Any]:
 
 
 def offered_tools(ctx: PhaseContext, stem: str) -> tuple[Tool, ...]:
-    """The recipe's tools that exist and whose permissions are granted: decision 23 (docs/decisions/23-tools-that-do-not-exist.md)."""
-    named = ctx.deps.recipes.get(stem, ctx.mode).recipe.tools_available
-    existing = (ctx.deps.tools[name] for name in named if name in ctx.deps.tools)
+    """The tools of the recipe and of the settings that exist and whose permissions are granted: decision 23
+    (docs/decisions/23-tools-that-do-not-exist.md)."""
+    listed = ctx.deps.recipes.get(stem, ctx.mode).recipe.tools_available
+    names = (*listed, *(name for name in ctx.deps.named_tools if name not in listed)) if listed else ()
+    existing = (ctx.deps.tools[name] for name in names if name in ctx.deps.tools)
     return tuple(tool for tool in existing if tool.spec.permissions <= ctx.deps.tool_permissions)
 
 

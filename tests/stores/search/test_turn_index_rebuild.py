@@ -1,10 +1,12 @@
 """The turn index made again from the documents."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.documents.sections import new_context
@@ -149,3 +151,15 @@ def test_a_turn_that_cannot_be_read_is_named_once(index: DuckTurnIndex) -> None:
         "ann:turn_000002: context.md: sha256 differs",
         "ann:turn_000003: in the index, but no document: expected no row",
     )
+
+
+def test_the_row_of_an_open_turn_may_be_older_than_its_documents(index: DuckTurnIndex) -> None:
+    """A turn that runs has its row written once it has ended, so no difference is reported; a row of another session is one."""
+    saved = _turn(1, "laptop")
+    begun = replace(saved, manifest=saved.manifest.model_copy(update={"state": TurnState.OPEN}))
+    _put(index, begun)
+    further = begun.manifest.model_copy(update={"last_activity": "2026-01-04T14:31:00Z", "context_sha": "f", "runtime": "sglang"})
+    assert verify_turns(_Documents(replace(begun, manifest=further)), index) == ()
+    (moved,) = verify_turns(_Documents(replace(begun, manifest=further.model_copy(update={"session_id": "s2"}))), index)
+    assert "session_id" in moved
+    assert len(verify_turns(_Documents(saved), index)) == 1

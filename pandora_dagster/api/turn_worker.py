@@ -159,6 +159,7 @@ class TurnWorker:
                 self._sessions.offer_again(request, key, chosen)
             if key is not None and reports:
                 self._report_to_dagster(report_turn, self._app, key, reports, stopped)
+                self._delete_expired()
 
     async def _run_phases(self, key: TurnKey, session: SessionId, reports: TimedReports, emit: EventCallback) -> None:
         """Run every phase; emit the answer as soon as it is saved, before the phases that follow it: decision 16
@@ -192,6 +193,13 @@ class TurnWorker:
         report = app.transfer.import_conversations([json.dumps(conversation).encode()], where="messages")
         if report.faults:
             raise ApiError(400, report.faults[0].replace("messages:1: ", "messages: ", 1), param="messages")
+
+    def _delete_expired(self) -> None:
+        """Delete expired records after the answer, at most once a day; a failure is logged and does not affect the turn."""
+        try:
+            self._app.delete_expired()
+        except PandoraError as error:
+            _log.warning("%s", error.with_hint)
 
     def _report_to_dagster(self, report: Callable[..., object], *arguments: object) -> None:
         """Report in a thread of its own, one report after the other; a failure is logged and does not affect the turn."""

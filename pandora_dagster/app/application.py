@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -183,11 +184,15 @@ class App:
         return replace(self, dependencies=deps), executor
 
     def delete_expired(self) -> None:
-        """Delete prompt packs and raw answers after their retention, at most once a day; those of open interventions stay.
+        """Delete prompt packs, raw answers and unclaimed continuations after their retention, at most once a day; packs and answers of
+        open interventions stay.
 
         Raises StoreError, and DocumentError for a damaged intervention: then nothing is deleted."""
         spared = partial(pending_vault_refs, self.interventions, self.calls)
-        self.vault.sweep_daily(self.dependencies.clock(), days=self.settings.keep_packs_days, spared=spared)
+        now, days = self.dependencies.clock(), self.settings.keep_packs_days
+        if self.vault.sweep_daily(now, days=days, spared=spared) is not None:
+            for user in self.turns.users():
+                self.continuations.expire(user, now - timedelta(days=days))
 
     def new_session(self) -> str:
         """The session of turns that name none: one a day, in the configured time zone."""

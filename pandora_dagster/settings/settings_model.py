@@ -125,7 +125,10 @@ class Settings(BaseModel):
         True, description="Whether prompt packs and raw answers are stored, credentials redacted."
     )
     keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
-        Field(90, description="Days after which stored packs and raw answers are deleted; each `ask` checks it.")
+        Field(
+            90,
+            description="Days after which stored packs, raw answers and places where a chat could go on are deleted; each turn checks it.",
+        )
     )
     embeddings: Annotated[Literal["off", "local", "runtime"], Variable("PANDORA_EMBEDDINGS", "off, local or runtime")] = Field(
         "off",

@@ -1,6 +1,7 @@
 """Turns behind the door, with a runtime that says what a test tells it to say."""
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -18,6 +19,7 @@ from pandora_dagster.api.chat_format import ChatEvents
 from pandora_dagster.api.turn_request import ChatAnswer, TurnRequest
 from pandora_dagster.api.turn_worker import AnswerText, DraftWithdrawal, Event, TurnStart, TurnWorker
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
+from pandora_dagster.contracts.user.conversations import Continuation
 from pandora_dagster.defs.instance import open_instance
 from tests.phases.rig import APPROVE, CLARIFY, Rig, command, open_rig, plan, tool, verdict
 
@@ -51,6 +53,21 @@ class Heard:
     def wait(self) -> Event:
         assert self._ended.wait(30), self.events
         return next(event for event in self.events if isinstance(event, LAST))
+
+
+def test_a_turn_deletes_the_places_that_no_chat_went_on_from(rig: Rig) -> None:
+    """Those older than PANDORA_KEEP_PACKS_DAYS, once a day; the place of this turn stays."""
+    user, place = user_id("anna"), Continuation(session_id="s0", turn_id="turn_000001")
+    for conversation in ("aa" * 32, "bb" * 32):
+        rig.app.continuations.offer(user, conversation, place)
+    (old,) = (rig.app.settings.root / "users" / "anna" / "continuations" / "aa").iterdir()
+    os.utime(old, times=(time.time() - 91 * 86_400,) * 2)
+    rig.say(synthesizer=["The answer"], validator=[APPROVE])
+    running, heard = TurnWorker(rig.app), Heard()
+    running.begin(asked(), heard.send)
+    heard.wait()
+    running.close()
+    assert not old.exists() and list(rig.app.continuations.claim(user, "bb" * 32)) == [place]
 
 
 def test_a_replaced_draft_is_reported_in_order(rig: Rig) -> None:

@@ -1,5 +1,6 @@
 """What every store of continuations must do, asked of one on the disk and of one in memory."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,15 @@ def test_two_chats_of_the_same_words_have_a_place_each(continuations: Continuati
     continuations.offer(ANN, CONVERSATION, SECOND)
     first = next(iter(continuations.claim(ANN, CONVERSATION)))
     assert [first, *continuations.claim(ANN, CONVERSATION)] == [PLACE, SECOND]
+
+
+def test_a_place_that_nobody_claims_is_deleted_after_its_retention(continuations: Continuations) -> None:
+    """Of this user alone; a younger one stays."""
+    continuations.offer(ANN, CONVERSATION, PLACE)
+    continuations.offer(BEN, CONVERSATION, PLACE)
+    assert continuations.expire(ANN, datetime.now(UTC) - timedelta(days=1)) == 0
+    assert continuations.expire(ANN, datetime.now(UTC) + timedelta(days=1)) == 1
+    assert list(continuations.claim(ANN, CONVERSATION)) == [] and list(continuations.claim(BEN, CONVERSATION)) == [PLACE]
 
 
 def test_a_damaged_place_is_dropped(tmp_path: Path) -> None:

@@ -131,9 +131,9 @@ class MemoryExpiringVault(MemoryVault):
     def keep_image(self, user: str, data: bytes) -> str:
         return self._dated(super().keep_image(user, data))
 
-    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int:
+    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int | None:
         if self.swept_at and now - self.swept_at < timedelta(days=1):
-            return 0
+            return None
         stays, self.swept_at = spared(), now
         expired = [ref for ref, at in self.stored_at.items() if at < now - timedelta(days=days) and ref not in stays]
         for ref in expired:

@@ -144,8 +144,10 @@ class Vault(Protocol):
 class ExpiringVault(Vault, Protocol):
     """A vault whose entries have a retention."""
 
-    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = ...) -> int:
-        """Delete entries stored over `days` days ago, at most once in 24 hours; returns their number. References in `spared` stay.
+    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = ...) -> int | None:
+        """Delete entries stored over `days` days ago, at most once in 24 hours; returns their number, None where that is not over.
+
+        References in `spared` stay.
 
         Raises StoreError."""
         ...

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from sqlite3 import Connection
 from typing import Protocol, TypeVar
 
@@ -160,6 +161,10 @@ class Continuations(Protocol):
 
     def claim(self, user: UserId, conversation_hash: str) -> Iterator[Continuation]:
         """The places that were offered. Each is given once, also where several processes claim; a damaged one is dropped."""
+        ...
+
+    def expire(self, user: UserId, before: datetime) -> int:
+        """Delete the user's places offered before this time, which no request claimed; returns their number. Raises StoreError."""
         ...
 
 

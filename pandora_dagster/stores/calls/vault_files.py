@@ -84,15 +84,15 @@ class VaultFiles:
             raise DocumentError(f"{path}: changed since it was kept: expected sha256 {match.group(3)[:12]}")
         return data
 
-    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int:
-        """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files.
+    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int | None:
+        """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files, None if not due.
 
         `spared` returns the references that stay, however old; it is called only when a sweep is due.
         """
         mark = self._layout.root / _SWEEP_MARK
         with disk_errors(mark):
             if mark.exists() and now.timestamp() - mark.stat().st_mtime < _DAY_S:
-                return 0
+                return None
         spared_references = spared()
         with disk_errors(mark):
             mark.parent.mkdir(parents=True, exist_ok=True)

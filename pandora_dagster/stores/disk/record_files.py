@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from pandora_dagster.contracts.ids import user_id
-from pandora_dagster.contracts.ports.object_storage import Lease, Storage
+from pandora_dagster.contracts.ports.object_storage import BlobInfo, Lease, Storage
 from pandora_dagster.errors import BadIdError, DocumentError
 from pandora_dagster.stores.disk.file_blobs import disk_storage
 from pandora_dagster.stores.disk.files import decode_text, encode_text
@@ -86,8 +87,7 @@ class RecordFiles(Generic[M]):
 
     def list_keys(self, *start: str) -> Iterator[tuple[str, ...]]:
         """The keys that begin with `start`, in the order of the paths; no record is read."""
-        prefix = self._fill(self._pattern, start, as_prefix=True)
-        for blob in self._blobs.list(prefix):
+        for blob in self._list(start):
             if match := self._path_expression.fullmatch(blob.key):
                 yield match.groups()
 
@@ -106,6 +106,10 @@ class RecordFiles(Generic[M]):
                 continue
             if record:
                 yield record
+
+    def delete_older(self, before: datetime, *start: str) -> int:
+        """Delete the records whose keys begin with `start` and that were last written before this time; returns their number."""
+        return sum(self._blobs.delete(blob.key) for blob in list(self._list(start)) if blob.modified_at < before)
 
     def erase(self, user: str) -> int:
         """Delete every record of a user, also damaged ones; returns their number. For patterns whose first field is `{user}`."""
@@ -128,6 +132,10 @@ class RecordFiles(Generic[M]):
     def locate(self, *key: str) -> str:
         """The path of a record, for messages."""
         return self._blobs.locate(self._fill(self._pattern, key))
+
+    def _list(self, start: tuple[str, ...]) -> Iterator[BlobInfo]:
+        blobs = self._blobs.list(self._fill(self._pattern, start, as_prefix=True))
+        return (blob for blob in blobs if self._path_expression.fullmatch(blob.key))
 
     def _fill(self, pattern: str, key: tuple[str, ...], *, as_prefix: bool = False) -> str:
         """`pattern` with the values of `key`; `as_prefix`: the key may be shorter; the result ends before the first field without value.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from hashlib import sha256
 from typing import Annotated
 
@@ -88,6 +89,10 @@ class ContinuationFiles:
                 continuation = None
             if self._files.delete(*key) and continuation:
                 yield continuation
+
+    def expire(self, user: UserId, before: datetime) -> int:
+        """Delete the places offered before this time, which no request claimed; returns their number. Raises StoreError."""
+        return self._files.delete_older(before, user)
 
 
 class ConversationSummaryFiles:

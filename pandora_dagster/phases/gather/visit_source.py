@@ -48,6 +48,8 @@ VERIFY_HOURS = 6.0
 """Section 2 recommends to verify price and stock on a visited page that is older."""
 _MIN_FIELD_TOKENS, _FIELD_FRAME_TOKENS = 50, 20
 """Least tokens that a field is compressed to, and tokens of its name and quotes."""
+_SMALL_SHARE = 0.1
+"""Share of the tokens of a visit that a field may take to be small."""
 _REFERENCE_SCORE = 2.0
 """Added to a page that the query refers to: more than any page gets for shared words, which is at most 1."""
 
@@ -110,7 +112,7 @@ class VisitSource(ContextSource[Visit]):
         return age_hours(record.visited_at, now)
 
     async def read(self, query: SourceQuery, record: Visit, label: str, rank: int) -> SourcePassage:
-        """Whole extracted fields within the limit, nothing of the raw page (specification 004, section 7.3)."""
+        """Extracted fields and zones within the limit, nothing of the raw page (specification 004, section 7.3)."""
         values = {
             "label": label,
             "visit_id": record.visit_id,
@@ -178,19 +180,31 @@ class VisitSource(ContextSource[Visit]):
 
 
 async def _fields_within_limit(query: SourceQuery, visit: Visit, budget_tokens: int) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The whole fields that match the query best within `budget_tokens` tokens; the only field is compressed where it is larger."""
+    """The fields that match the query best within `budget_tokens` tokens, whole, and the first that is too large compressed to the rest.
+
+    Small fields, such as values and short zones, come first, in at most half of the tokens: a large zone would crowd out a price.
+    """
     count, data = query.counter.count, visit.extracted_data
     if count(json_line(data)) <= budget_tokens:
         return data, ()
     field_texts = {name: "; ".join(f"{path}: {value}" for path, value in flat_fields(value, name)) for name, value in data.items()}
     scores = dict(zip(field_texts, query.scores(passage_text(query), list(field_texts.values())), strict=True))
+    ranked = sorted(field_texts, key=lambda name: (name != "title", -scores[name]))
     chosen: dict[str, Any] = {}
-    for name in sorted(field_texts, key=lambda name: (name != "title", -scores[name])):
+    for name in ranked:
+        is_small = count(field_texts[name]) <= _SMALL_SHARE * budget_tokens
+        if is_small and count(json_line({**chosen, name: data[name]})) <= budget_tokens // 2:
+            chosen[name] = data[name]
+    has_compressed = False
+    for name in ranked:
+        if name in chosen:
+            continue
+        remaining = budget_tokens - count(json_line(chosen)) - _FIELD_FRAME_TOKENS
         if count(json_line({**chosen, name: data[name]})) <= budget_tokens:
             chosen[name] = data[name]
-        elif not chosen or (len(chosen) == 1 and "title" in chosen and count(field_texts[name]) > budget_tokens):
-            target = max(_MIN_FIELD_TOKENS, budget_tokens - count(json_line(chosen)) - _FIELD_FRAME_TOKENS)
-            text = await compress_text(query, field_texts[name], visit.logical_id, ContentType.PAGE_DOC, target)
+        elif not has_compressed and remaining >= _MIN_FIELD_TOKENS:
+            has_compressed = True
+            text = await compress_text(query, field_texts[name], visit.logical_id, ContentType.PAGE_DOC, remaining)
             if count(json_line({**chosen, name: text})) <= budget_tokens:
                 chosen[name] = text
     left_out = tuple(f"visit {visit.visit_id}: {name}" for name in data if name not in chosen)

@@ -114,6 +114,8 @@ class RecipeTest(CallInput):
         return self
 
 
+MAX_CALL_TOKENS = 12_000
+"""Tokens that one call may take in all (specification 000, section 19); a document that needs more is compressed."""
 Tokens = Annotated[int, Field(ge=0, le=1_000_000, strict=True)]
 SectionMark = Annotated[str, Field(pattern=r"^§[0-6]$")]
 PromptPath = Annotated[str, Field(pattern=r"^prompts/([a-z0-9_]+/)+[a-z0-9_]+\.md$")]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import PartKind, frame_text
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe, Recipe
+from pandora_dagster.contracts.recipe_schema import MAX_CALL_TOKENS, LoadedRecipe, Recipe
 from pandora_dagster.documents.delimited_blocks import block_body, fenced_spans, without_code_blocks
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.documents.plain_yaml import SourceFault, read_yaml_mapping
@@ -171,6 +171,8 @@ def _budget_faults(loaded: LoadedRecipe, counter: TokenMeasure) -> Iterator[str]
     tokens, budget = prefix_tokens(loaded, counter), loaded.recipe.token_budget.prompt
     if tokens > budget:
         yield f"token_budget.prompt: policy, prompt and IO schema take {tokens} tokens: expected at most {budget}"
+    if (total := loaded.recipe.token_budget.total) > MAX_CALL_TOKENS:
+        yield f"token_budget.total: {total}: expected at most {MAX_CALL_TOKENS}, the limit of one call (specification 000, section 19)"
 
 
 def _query_faults(loaded: LoadedRecipe) -> Iterator[str]:

@@ -42,6 +42,7 @@ def test_a_sound_recipe_has_no_fault(loader: RecipeLoader, counter: TokenCounter
     ("name", "old", "new", "fault"),
     [
         (GATE, "  prompt: 600", "  prompt: 60", "token_budget.prompt: policy, prompt and IO schema take"),
+        (GATE, "  total: 2200", "  total: 12001", "token_budget.total: 12001: expected at most 12000, the limit of one call"),
         (GATE, '  - "§0"', '  - "§1"', "input_sections: §0 is missing"),
         (GATE, "output_format: json", "variables: {a: '{{b}}'}\noutput_format: json", "variables: {{b}} is not declared"),
         (

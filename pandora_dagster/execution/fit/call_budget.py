@@ -14,7 +14,7 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.images import image_tokens
 from pandora_dagster.contracts.model_calls import InputDocument, PromptPack, frame_text
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
-from pandora_dagster.contracts.recipe_schema import TokenBudget
+from pandora_dagster.contracts.recipe_schema import MAX_CALL_TOKENS, TokenBudget
 from pandora_dagster.errors import DocumentError, StoreError
 
 TokenCountFunction = Callable[[str], int]
@@ -82,7 +82,7 @@ def can_be_served(budget: TokenBudget, served: int) -> bool:
 class CallLimit:
     """The budget of a call that a larger layer takes because of its size (specification 000, "Configuration")."""
 
-    total: int = 12_000
+    total: int = MAX_CALL_TOKENS
     reserve: int = 2_000
 
     def larger_budget(self, recipe_budget: TokenBudget) -> TokenBudget | None:

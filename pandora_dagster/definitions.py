@@ -12,7 +12,8 @@ from pandora_dagster.defs.imported_turns import imported_turns_asset
 from pandora_dagster.defs.instance import disable_sqlite_sync
 from pandora_dagster.defs.intervention_events import interventions_asset, interventions_sensor
 from pandora_dagster.defs.prompt_scores import SCORES_JOB, prompt_assets, scores_schedule
-from pandora_dagster.defs.resources import ArchiveResource, BatchResource, InterventionResource, ScoreResource
+from pandora_dagster.defs.resources import ArchiveResource, BatchResource, InterventionResource, ResearchResource, ScoreResource
+from pandora_dagster.defs.topic_assets import REFRESH_JOB, refresh_schedule, topics_asset
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.phase_runner import TurnResource
 from pandora_dagster.defs.turn.recorded_run import turn_job
@@ -35,16 +36,18 @@ defs = dg.Definitions(
         *prompt_assets(_SETTINGS),
         interventions_asset(),
         imported_turns_asset(),
+        topics_asset(),
     ],
     asset_checks=[missed_archival_check(_SETTINGS)],
-    jobs=[turn_job(_TURN_ASSETS), new_turn_job(_RECIPES), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB],
-    schedules=[archival_schedule(_SETTINGS), runs_schedule(_SETTINGS), scores_schedule(_SETTINGS)],
+    jobs=[turn_job(_TURN_ASSETS), new_turn_job(_RECIPES), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB, REFRESH_JOB],
+    schedules=[archival_schedule(_SETTINGS), runs_schedule(_SETTINGS), scores_schedule(_SETTINGS), refresh_schedule(_SETTINGS)],
     sensors=[inbox_sensor(), missed_archival_sensor(_SETTINGS), interventions_sensor()],
     resources={
         "pandora": TurnResource(root="", runtime=""),
         "batches": BatchResource(root="", runtime=""),
         "archive": ArchiveResource(root="", runtime=""),
         "retention": ArchiveResource(root="", runtime=""),
+        "research": ResearchResource(root="", runtime=""),
         "scores": ScoreResource(root=""),
         "interventions": InterventionResource(root=""),
     },

@@ -20,7 +20,7 @@ def test_the_whole_graph_is_as_drawn(snapshot):
 def test_the_jobs_are_turns_batches_and_archival_runs():
     """What a user finds under Jobs, and what ticks by itself."""
     jobs = {j.name for j in defs.resolve_all_job_defs()} - {"__ASSET_JOB"}
-    assert jobs == {"turn", "new_turn", "batch", "archival", "prune_cold", "clear_runs", "prompt_scores"}
+    assert jobs == {"turn", "new_turn", "batch", "archival", "prune_cold", "clear_runs", "prompt_scores", "research_refresh"}
     sensor = defs.resolve_sensor_def("inbox_files")
     assert (sensor.job_name, sensor.default_status) == ("batch", dg.DefaultSensorStatus.RUNNING)
     assert defs.resolve_sensor_def("missed_archival_runs").default_status is dg.DefaultSensorStatus.RUNNING

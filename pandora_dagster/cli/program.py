@@ -56,7 +56,13 @@ _TOOLS = CommandGroup("tools", "List what a turn may call.", (tool_commands.list
 _RESEARCH = CommandGroup(
     "research",
     "Find out on the web; add, list and show cached research.",
-    (research_commands.run_research, source_commands.add_research, source_commands.list_research, source_commands.show_research),
+    (
+        research_commands.run_research,
+        research_commands.topics_research,
+        source_commands.add_research,
+        source_commands.list_research,
+        source_commands.show_research,
+    ),
 )
 _VISIT = CommandGroup(
     "visit",

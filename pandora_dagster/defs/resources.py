@@ -4,6 +4,7 @@ Assets call `resource.open()` and then the service; a test replaces the resource
 """
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
@@ -16,6 +17,9 @@ from pandora_dagster.app.store_adapters import open_inbox
 from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.ports.record_storage import Interventions, QueryFiles
 from pandora_dagster.settings import Settings, load_settings, process_environment
+
+if TYPE_CHECKING:
+    from pandora_dagster.app.web.topic_service import TopicService
 
 
 @cache
@@ -81,6 +85,15 @@ class ArchiveResource(AppResource):
 
     def open(self) -> ArchiveService:
         return ArchiveService(self.app(Priority.BATCH))
+
+
+class ResearchResource(AppResource):
+    """The store whose cached research of PANDORA_USER is listed and refreshed. Empty fields take the values of the settings."""
+
+    def open(self) -> "TopicService":
+        from pandora_dagster.app.web.topic_service import TopicService
+
+        return TopicService(self.app(Priority.BATCH), self.settings.user)
 
 
 class ScoreResource(StoreResource):

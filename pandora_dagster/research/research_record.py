@@ -1,10 +1,12 @@
 """A run as a record of cached research (specification 004, section 3.5): what it found, and until when that may be used."""
 
 import re
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from pandora_dagster.contracts.user.sources import Claim, Provenance, Research
-from pandora_dagster.contracts.web.research_run import ResearchOutcome, ResearchRun, VisitStatus
+from pandora_dagster.contracts.user.sources import Claim, ClaimEvidence, Provenance, Research
+from pandora_dagster.contracts.web.research_run import EvidenceClaim, ResearchOutcome, ResearchRun, VisitStatus
+from pandora_dagster.documents.visits.visit_record import visit_id_of
 from pandora_dagster.documents.webpages.fields.availability import written_availability
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.language.word_forms import unaccented
@@ -17,8 +19,11 @@ _MAX_LINE, _MAX_SUMMARY = 2_000, 20_000
 """Characters that the fields of a record hold. What is longer is left out whole and counted; a claim is never cut."""
 
 
-def record_of(run: ResearchRun, now: datetime, provenance: Provenance) -> Research | None:
-    """The record of a run that found something; None for another one: nothing found is not remembered."""
+def record_of(run: ResearchRun, now: datetime, provenance: Provenance, visit_ids: Mapping[str, str], *, topic: str = "") -> Research | None:
+    """The record of a run that found something; None for another one: nothing found is not remembered.
+
+    `visit_ids`: the stored visits of the run by the addresses of their pages. `topic`: of a record that this one renews.
+    """
     if run.outcome not in (ResearchOutcome.ANSWERED, ResearchOutcome.CONTRADICTION):
         return None
     states = any(written_availability(claim.quote) for claim in run.claims)
@@ -26,20 +31,39 @@ def record_of(run: ResearchRun, now: datetime, provenance: Provenance) -> Resear
     subject = run.plan.subject if run.plan else ""
     slug = re.sub(r"[^a-z0-9]+", "_", unaccented(subject or run.question).lower()).strip("_")[:_MAX_SLUG].strip("_")
     claims = tuple(
-        Claim(claim=line, source=host_of(claim.url) or _line(claim.url.rpartition("/")[2]), confidence=claim.confidence)
+        Claim(
+            claim=line,
+            source=host_of(claim.url) or _line(claim.url.rpartition("/")[2]),
+            confidence=claim.confidence,
+            evidence=_evidence(claim, visit_ids),
+        )
         for claim in run.claims
         if len(line := _line(f"{claim.claim} ({claim.url})")) <= _MAX_LINE
     )
     return Research(
-        topic=f"web.{slug or 'question'}",
+        topic=topic or f"web.{slug or 'question'}",
         cache_key=_line(run.question)[:_MAX_LINE],
         created_at=format_timestamp(now),
         expires_at=format_timestamp(now + fresh_for),
         quality_score=round(sum(claim.confidence for claim in run.claims) / len(run.claims), 3),
         summary=_summary(run),
         claims=claims,
+        webpage_cache=tuple(dict.fromkeys(visit_ids[claim.url] for claim in run.claims if claim.url in visit_ids)),
         provenance=provenance,
     )
+
+
+def stored_visits(run: ResearchRun, stored: Collection[str]) -> dict[str, str]:
+    """Address of a page that the run read -> the id of its visit, where that is among the `stored` ones."""
+    pages = (visit.page for visit in run.visits if visit.page)
+    visits = ((page.final_url, visit_id_of(page.url, page.retrieved_at)) for page in pages)
+    return {url: visit_id for url, visit_id in visits if visit_id in stored}
+
+
+def _evidence(claim: EvidenceClaim, visit_ids: Mapping[str, str]) -> ClaimEvidence | None:
+    """The words of a stored page; None where the page is not stored, such as an error page."""
+    visit_id = visit_ids.get(claim.url)
+    return ClaimEvidence(value=claim.value, quote=claim.quote, url=claim.url, visit_id=visit_id) if visit_id else None
 
 
 def _summary(run: ResearchRun) -> str:

@@ -148,6 +148,17 @@ class Settings(BaseModel):
         Field(max_length=4_096, pattern=r"^(?:[a-z][a-z0-9_-]*=[^\x00-\x1f,]+(?:,[a-z][a-z0-9_-]*=[^\x00-\x1f,]+)*)?$"),
         Variable("PANDORA_SEARCH", "search providers such as searxng=URL, folder=DIR or recorded=FILE, separated by commas", "none"),
     ] = Field("", description="The search providers of turns; with PANDORA_WEB=on, or a folder, a turn may find things out.")
+    research_refresh: Annotated[
+        str,
+        Field(max_length=4_096, pattern=r"^(?:off|all|[a-z0-9_.-]+(?:,[a-z0-9_.-]+)*)$"),
+        Variable("PANDORA_RESEARCH_REFRESH", "off, all, or topics of `pandora research topics`, separated by commas"),
+    ] = Field(
+        "off",
+        description="Which topics of PANDORA_USER's cached research the nightly schedule researches again before they expire; off, none.",
+    )
+    research_refresh_pages: Annotated[
+        int, Field(ge=8, le=10_000), Variable("PANDORA_RESEARCH_REFRESH_PAGES", "a whole number, 8 to 10000")
+    ] = Field(24, description="Requests for pages that one refresh may send; a topic reads up to 8 pages.")
     web_hosts: Annotated[Path | None, Variable("PANDORA_WEB_HOSTS", "an existing file with resolver and dial", "none")] = Field(
         None, description="A hosts file that replaces the resolver: the addresses of names, and where they are dialled."
     )

@@ -20,21 +20,21 @@ CLAIM = EvidenceClaim(claim="Vela: 142 g", value="142 g", url="http://a.test/vel
 )
 def test_a_record_expires_by_its_plan(holds_for: HoldsFor, expires: str) -> None:
     plan = ResearchPlan(subject="Vela 30", needs=("?",), holds_for=holds_for)
-    record = record_of(ResearchRun(question="Vela?", plan=plan, outcome=ResearchOutcome.ANSWERED, claims=(CLAIM,)), NOW, BY)
+    record = record_of(ResearchRun(question="Vela?", plan=plan, outcome=ResearchOutcome.ANSWERED, claims=(CLAIM,)), NOW, BY, {})
     assert record and (record.topic, record.expires_at, record.quality_score) == ("web.vela_30", expires, 0.8)
     assert '"Weight 142 g" (http://a.test/vela)' in record.summary and record.claims[0].source == "a.test"
 
 
 @pytest.mark.parametrize("outcome", [ResearchOutcome.NOT_FOUND, ResearchOutcome.NEEDS_PERSON])
 def test_nothing_found_is_not_remembered(outcome: ResearchOutcome) -> None:
-    assert record_of(ResearchRun(question="Why?", outcome=outcome), NOW, BY) is None
+    assert record_of(ResearchRun(question="Why?", outcome=outcome), NOW, BY, {}) is None
 
 
 def test_what_is_in_stock_expires_within_hours() -> None:
     claim = CLAIM.model_copy(update={"quote": "142 g, only 3 left in stock"})
     plan = ResearchPlan(subject="Vela 30", needs=("How heavy is the Vela 30?",), holds_for="months")
     run = ResearchRun(question="How heavy is the Vela 30?", plan=plan, outcome=ResearchOutcome.ANSWERED, claims=(claim,))
-    record = record_of(run, NOW, BY)
+    record = record_of(run, NOW, BY, {})
     assert record and record.expires_at == "2026-11-24T18:00:00Z"
 
 
@@ -42,7 +42,7 @@ def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
     """A claim was cut after 2,000 characters and lost its address; a summary after 20,000."""
     long = CLAIM.model_copy(update={"claim": "x" * 1_990, "quote": "x" * 19_900})
     run = ResearchRun(question="Vela?" * 2_000, outcome=ResearchOutcome.ANSWERED, claims=(long, CLAIM))
-    record = record_of(run, NOW, BY)
+    record = record_of(run, NOW, BY, {})
     assert record and [claim.claim for claim in record.claims] == ["Vela: 142 g (http://a.test/vela)"]
     assert '"Weight 142 g" (http://a.test/vela)' in record.summary and record.summary.endswith("1 more claims are left out.")
     assert "xx" not in record.summary

@@ -26,7 +26,7 @@ from pandora_dagster.errors import ConfigurationError, FetchFailedError, FetchRe
 from pandora_dagster.research.addresses import page_key
 from pandora_dagster.research.recipe_calls import RecipeCalls
 from pandora_dagster.research.research_loop import PAGES_OF_DEPTH, ResearchLoop, RunLimits, RunStore
-from pandora_dagster.research.research_record import record_of
+from pandora_dagster.research.research_record import record_of, stored_visits
 from pandora_dagster.settings import Settings
 from pandora_dagster.tools.search.folder import RULE, FolderDocuments, is_file_address, open_folder
 
@@ -156,10 +156,18 @@ class Researcher:
 
         Raises HaltError where a recipe call fails for good; the checkpoint stays, and the next run goes on from it.
         """
+        fetcher = open_places(self.settings, self.hosts_file, self.providers)
+        return await self.research_topic(question, "", report, fetcher)
+
+    async def research_topic(self, question: str, topic: str, report: Callable[[str], None], fetcher: PlacesFetcher) -> ResearchRun:
+        """The ended run within the budget of `fetcher`; its record is stored under `topic`, "" for a name after its subject."""
         store = open_research_run_store(self.settings, self.user, self._run_id(question))
-        run = await self.run(question, report, open_places(self.settings, self.hosts_file, self.providers), store)
-        if self.visits and (record := record_of(run, self.clock(), self.visits.provenance)):
-            self.visits.sources.put(self.user, record)
+        run = await self.run(question, report, fetcher, store)
+        if self.visits:
+            sources = self.visits.sources
+            visit_ids = stored_visits(run, {row.visit_id for row in sources.visit_rows(self.user)})
+            if record := record_of(run, self.clock(), self.visits.provenance, visit_ids, topic=topic):
+                sources.put(self.user, record)
         store.delete()
         return run
 

@@ -8,20 +8,18 @@ from urllib.parse import urlsplit
 
 from pandora_dagster.app.store_adapters import open_host_records, open_page_store, open_turn_runs
 from pandora_dagster.app.web.research_service import PlacesFetcher, Researcher, checked_question, open_places, open_providers
+from pandora_dagster.app.web.turn_privacy import UserStores, query_privacy
 from pandora_dagster.app.web.web_service import PageReading, PageRequest, VisitStore
-from pandora_dagster.contracts.ids import TurnKey, session_id
+from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.recipe_execution import RecipeExecutor
-from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
-from pandora_dagster.contracts.ports.user_storage import FactStore, MemoryStore, SourceStore
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
 from pandora_dagster.contracts.web.fetched import FetchedPage, RobotsAnswer
 from pandora_dagster.contracts.web.page_doc import PageType
 from pandora_dagster.contracts.web.research_run import ResearchOutcome, ResearchRun, VisitRecord, VisitStatus
 from pandora_dagster.contracts.web.search import SearchProvider
 from pandora_dagster.contracts.web.turn_research import TurnFindings, TurnQuestion
-from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.visits.visit_record import is_usable, visit_id_of
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.language.timestamps import format_timestamp
@@ -31,27 +29,14 @@ from pandora_dagster.retrieval.freshness import is_expired
 from pandora_dagster.settings import Settings
 from pandora_dagster.tools.internet_research import INTERNET_RESEARCH, InternetResearch
 from pandora_dagster.tools.research_checks import GIVEN
-from pandora_dagster.tools.search.query_privacy import PrivateProvider, QueryPrivacy, private_terms
+from pandora_dagster.tools.search.query_privacy import PrivateProvider
 from pandora_dagster.tools.search.visited_pages import VisitedPages
 
 _MAX_TURNS = 32
 """Turns of which the way out is kept; a process runs few at a time."""
-_MAX_EARLIER_TURNS = 10
-"""Earlier turns in which the words of a query are looked for."""
 _PHASE = "tool_results"
 _RECORD_WAIT_S = 60.0
 _FOR_A_PERSON = frozenset({PageType.LOGIN, PageType.CAPTCHA})
-
-
-@dataclass(frozen=True, slots=True)
-class UserStores:
-    """What is stored of users that research reads and writes."""
-
-    turns: TurnStore
-    index: TurnIndex
-    memory: MemoryStore
-    facts: FactStore
-    sources: SourceStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,34 +116,12 @@ class WebResearcher:
     def _providers(self, asked: TurnQuestion, visited: Sequence[Visit]) -> tuple[SearchProvider, ...]:
         if visited:
             return (VisitedPages(visited),)
-        privacy = self._privacy(asked)
+        privacy = query_privacy(self.stores, asked.turn)
         return tuple(PrivateProvider(provider, privacy) for provider in self._opened())
 
     def _opened(self) -> tuple[SearchProvider, ...]:
         """The providers of the settings that may be used."""
         return open_providers(self.settings, self.searches, self.settings.web_hosts, self.clock)
-
-    def _privacy(self, asked: TurnQuestion) -> QueryPrivacy:
-        """The rule for the queries of this turn: consent is what the user's own words of the turn say."""
-        user, turn = asked.turn.user, self.stores.turns.load(asked.turn, only=())
-        profile = self.stores.facts.profile(user)
-        session = self.stores.facts.session(user, session_id(turn.manifest.session_id))
-        texts = [str(entry.value) for stored in self.stores.memory.entries(user) for entry in (stored, *stored.earlier)]
-        texts += [fact.fact for ledger in (session, profile) if ledger for fact in ledger.facts]
-        titles = " ".join(row.title for row in self.stores.sources.visit_rows(user))
-        return QueryPrivacy(
-            private_terms(ContextDocument.parse(turn.context).query()),
-            frozenset(term for text in texts for term in private_terms(text)),
-            lambda words: self._words_said(asked.turn, words),
-            private_terms(titles),
-        )
-
-    def _words_said(self, turn: TurnKey, words: str) -> Iterator[str]:
-        """The user's words in the earlier turns that match `words`."""
-        found = self.stores.index.candidates(turn.user, words, limit=_MAX_EARLIER_TURNS, before=turn.number)
-        for candidate in found:
-            context = self.stores.turns.load(TurnKey(turn.user, candidate.row.number), only=()).context
-            yield ContextDocument.parse(context).query()
 
     def _fresh_research(self, asked: TurnQuestion) -> Research | None:
         """The stored research on the same question, where it has not expired."""
@@ -218,12 +181,10 @@ class WebResearcher:
             if older := next((row for row in rows if row.url == visit.url and row.visited_at < visit.visited_at), None):
                 earlier.append(self.stores.sources.visit(user, older.visit_id))
         person_at = _person_at(run) if run.outcome is ResearchOutcome.NEEDS_PERSON else ""
-        research = record_of(run, self.clock(), provenance)
+        research = record_of(run, self.clock(), provenance, {visit.url: visit.visit_id for visit in visits})
         if research:
             quotes = "\n".join(f'- {claim.value}: "{claim.quote}" ({claim.url})' for claim in run.claims)
-            research = research.model_copy(
-                update={"summary": f"{run.summary}\n{quotes}".strip(), "webpage_cache": tuple(visit.visit_id for visit in visits)}
-            )
+            research = research.model_copy(update={"summary": f"{run.summary}\n{quotes}".strip()})
         return TurnFindings(run, tuple(visits), research, tuple(earlier), "" if person_at in asked.given else person_at)
 
 

@@ -9,6 +9,12 @@ from pandora_dagster.contracts.ports.tool import Tool
 from pandora_dagster.settings import Settings
 
 
+def usable_searches(settings: Settings) -> tuple[str, ...]:
+    """The search providers of PANDORA_SEARCH that may be used: where the web is off, folders of documents."""
+    named = (part for part in settings.search.split(",") if part)
+    return tuple(part for part in named if settings.web == "on" or part.startswith("folder="))
+
+
 def open_web_tools(
     settings: Settings, stores: StoreAdapters, clock: Clock, execution: RecipeExecutor, *, report: Callable[[str], None]
 ) -> tuple[Tool, ...]:
@@ -16,12 +22,11 @@ def open_web_tools(
 
     `report` receives a sentence where the extra is missing.
     """
-    named = (part for part in settings.search.split(",") if part)
-    searches = tuple(part for part in named if settings.web == "on" or part.startswith("folder="))
-    if not searches:
+    if not (searches := usable_searches(settings)):
         return ()
     try:
-        from pandora_dagster.app.web.web_researcher import UserStores, open_research_tool
+        from pandora_dagster.app.web.turn_privacy import UserStores
+        from pandora_dagster.app.web.web_researcher import open_research_tool
     except ImportError as error:
         report(f"{error.name}: not installed: turns find nothing out on the web: expected the extra web")
         return ()

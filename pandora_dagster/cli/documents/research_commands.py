@@ -1,13 +1,22 @@
-"""The command `research run`: a question to claims with verbatim quotes of pages."""
+"""The commands `research run` and `research topics`: a question to claims with verbatim quotes, and what is stored by topic."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import AsJson, User, app_of, settings_of
+from pandora_dagster.cli.app_context import AsJson, User, app_of, app_of_existing_store, settings_of
 from pandora_dagster.cli.documents.text_input import read_bytes
 from pandora_dagster.cli.documents.visit_commands import HostsFile
-from pandora_dagster.cli.output import EXIT_FAILED, EXIT_USAGE, exit_with, print_json, print_json_line, print_markdown, print_note
+from pandora_dagster.cli.output import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    exit_with,
+    print_json,
+    print_json_line,
+    print_markdown,
+    print_note,
+    print_rows,
+)
 from pandora_dagster.contracts.web.research_depth import Depth
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ def run_research(
     from pandora_dagster.app.web.research_service import Researcher, checked_question, open_providers
     from pandora_dagster.app.web.web_service import open_visit_store
     from pandora_dagster.research.research_report import research_report, run_fields
+    from pandora_dagster.research.research_topics import RUN_COMMAND
 
     if bool(question) == bool(jsonl):
         exit_with(EXIT_USAGE, "research run: expected either QUESTION or --jsonl")
@@ -53,7 +63,7 @@ def run_research(
     with app_of(context) as app:
         owner, deps = app.owner(user), app.dependencies
         providers = open_providers(settings, provider or (), hosts, deps.clock)
-        visits = open_visit_store(app, owner, by="pandora research run")
+        visits = open_visit_store(app, owner, by=RUN_COMMAND)
         researcher = Researcher(settings, owner, providers, hosts, visits, depth, budget_pages, deps.clock, deps.execution)
         if jsonl:
             _answer_lines(researcher, app, jsonl)
@@ -63,6 +73,31 @@ def run_research(
         print_json(run_fields(run))
     else:
         print_markdown(research_report(run))
+
+
+def topics_research(context: typer.Context, user: User = "", as_json: AsJson = False) -> None:
+    """List the topics of cached research, and what a refresh would do.
+
+    Shows the newest record of each topic: its question, its claims and how many of them have the words of a stored page, when it expires.
+
+    The schedule `nightly_research_refresh` of Dagster researches topics of PANDORA_USER again that expire within 24 hours. It is off unless
+    PANDORA_RESEARCH_REFRESH is `all` or names topics; PANDORA_RESEARCH_REFRESH_PAGES bounds the pages of a night.
+
+    Example: pandora research topics --user example
+    """
+    from pandora_dagster.app.web.topic_service import TopicService
+    from pandora_dagster.language.word_forms import counted
+    from pandora_dagster.research.research_topics import due_topics, topic_fields
+
+    with app_of_existing_store(context) as app:
+        service = TopicService(app, app.owner(user))
+        refusal, topics = service.refusal, service.topics()
+    rows = [topic_fields(row, refusal) for row in topics]
+    columns = {"Topic": "topic", "Question": "question", "Records": "records", "Claims": "claims", "Quotes": "quotes"}
+    columns |= {"Quality": "quality_score", "Freshness": "freshness_score", "Expires": "expires_at", "Refresh": "refresh"}
+    print_rows(rows, columns, as_json=as_json, empty="no research is cached")
+    pages = service.app.settings.research_refresh_pages
+    print_note(refusal or f"the next refresh researches {counted(len(due_topics(topics)), 'topic')} again, with at most {pages} pages")
 
 
 def _answer_lines(researcher: "Researcher", app: "App", jsonl: str) -> None:

@@ -67,12 +67,29 @@ class Provenance(StrictModel):
     source_turn: Annotated[int, Field(gt=0)] | None = None
 
 
+PageAddress = Annotated[
+    str, Field(max_length=2_000, description="an http or https address, or file:/// and a path"), AfterValidator(_require_url)
+]
+
+
+class ClaimEvidence(StrictModel):
+    """Where a claim is written: verbatim words of a page that was read."""
+
+    value: Annotated[str, Field(max_length=2_000)]
+    """What was asked, as `quote` has it."""
+    quote: Annotated[str, Field(min_length=1, max_length=2_000)]
+    url: PageAddress
+    visit_id: VisitId
+    """The stored visit of the page."""
+
+
 class Claim(StrictModel):
     """One finding of a research, with the site it comes from."""
 
     claim: Annotated[Line, Field(description='one line, such as "Lenovo LOQ 15 @ $697"')]
     source: Annotated[Line, Field(description='the site it comes from, such as "bestbuy.com"')]
     confidence: Annotated[Share, Field(description="a number from 0 to 1, such as 0.92")]
+    evidence: Annotated[ClaimEvidence | None, Field(description="an object with value, quote, url and visit_id")] = None
 
 
 class Research(StrictModel):
@@ -117,9 +134,7 @@ class Visit(StrictModel):
     descriptions say what is expected in a user's record."""
 
     visit_id: Annotated[VisitId, Field(description='visit_ and small letters or digits, such as "visit_abc123"')]
-    url: Annotated[
-        str, Field(max_length=2_000, description="an http or https address, or file:/// and a path"), AfterValidator(_require_url)
-    ]
+    url: PageAddress
     visited_at: Annotated[Time, Field(description='a time such as "2026-01-04T13:20:00Z"')]
     page_type: Annotated[Line, Field(description='one line, such as "product"')]
     extracted_data: Annotated[Mapping[str, Any], Field(description='an object with what was read, such as {"price": "$697.00"}')]

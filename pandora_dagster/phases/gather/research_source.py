@@ -143,7 +143,7 @@ class ResearchSource(ContextSource[Research]):
         } | ({"stale": True} if is_expired(record.expires_at, now) else {})
 
         def line(claims: Sequence[Claim]) -> str:
-            return json_line({**values, "summary": summary, "top_results": [c.model_dump() for c in claims]})
+            return json_line({**values, "summary": summary, "top_results": [c.model_dump(exclude={"evidence"}) for c in claims]})
 
         while chosen and count(line(chosen)) > RESEARCH_TOKENS and count(line(())) <= RESEARCH_TOKENS:
             least = min(chosen, key=lambda c: c.confidence)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.web.topic_store import research, serve_price, web_settings
 from tests.cli.conftest import Pandora
 from tests.tools.egress.conftest import NAMES, Web, serving
 
@@ -72,3 +73,25 @@ def test_lines_are_answered_in_order_and_cost_only_themselves(pandora: Pandora, 
 def test_a_wrong_provider_is_named(pandora: Pandora, options: tuple[str, ...], provider: str) -> None:
     told = pandora("research", "run", QUESTION, *options[:2], *(("--provider", provider) if provider else ()))
     assert told.returncode == 2 and told.stdout == "" and ("--provider" in told.stderr or "none.json" in told.stderr)
+
+
+def test_topics_show_what_a_refresh_would_do(pandora: Pandora, web: Web, tmp_path: Path) -> None:
+    """Off by default; on, a topic whose price expires within the day is due. Nothing is sent, and no topic of another user is listed."""
+    env = web_settings(web, tmp_path)
+    serve_price(web, "43.00")
+    research(pandora, env)
+    asked = len(web.begun)
+    told = pandora("research", "topics", "--json", env=env)
+    (topic,) = json.loads(told.stdout)
+    assert (topic["topic"], topic["records"], topic["claims"], topic["quotes"], topic["refresh"]) == ("web.vela", 1, 1, 1, "due")
+    assert "researches 1 topic again, with at most 24 pages" in told.stderr
+    off = pandora("research", "topics", env={**env, "PANDORA_RESEARCH_REFRESH": "off"})
+    assert "web.vela" in off.stdout and off.stderr.startswith("PANDORA_RESEARCH_REFRESH: off: no topic is refreshed")
+    of_ben = pandora("research", "topics", "--user", "ben", env=env)
+    assert of_ben.stdout == "" and "no research is cached" in of_ben.stderr and len(web.begun) == asked
+
+
+@pytest.mark.parametrize("value", ["yes, all", "Web.Vela", "web.vela,"])
+def test_a_wrong_setting_of_the_refresh_is_named(pandora: Pandora, web: Web, tmp_path: Path, value: str) -> None:
+    told = pandora("research", "topics", env=web_settings(web, tmp_path, PANDORA_RESEARCH_REFRESH=value))
+    assert told.returncode == 2 and "PANDORA_RESEARCH_REFRESH" in told.stderr and "expected off, all, or topics" in told.stderr

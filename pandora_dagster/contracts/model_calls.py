@@ -162,8 +162,6 @@ class PromptPack:
     temperature: float | None
     max_output_tokens: int
     parts: tuple[Part, ...]
-    thinking_tokens: int = 0
-    """Part of `max_output_tokens` for thinking; 0 where the recipe states no budget for it."""
     sources: tuple[Source, ...] = ()
     tools: tuple[str, ...] = ()
     priority: Priority = Priority.INTERACTIVE

@@ -129,21 +129,13 @@ class TokenBudget(StrictModel):
     input: Annotated[Tokens, Field(description="Documents, sections, variables and the original query.")]
     output: Annotated[int, Field(gt=0, le=1_000_000, strict=True, description="What the model may write.")]
     response_reserve: Annotated[Tokens, Field(description="Kept free for the response's overhead; absent = 0.")] = 0
-    thinking: Annotated[
-        Tokens,
-        Field(
-            description="Of `output`: what the model may spend on thinking before it answers, where its layer may think.",
-            exclude_if=lambda tokens: tokens == 0,
-        ),
-    ] = 0
+    _removed = removed_fields(thinking=0)
 
     @model_validator(mode="after")
     def _require_fitting_parts(self) -> "TokenBudget":
         parts = self.prompt + self.input + self.output + self.response_reserve
         if parts > self.total:
             raise ValueError(f"{self.prompt} + {self.input} + {self.output} + {self.response_reserve} = {parts} is over total {self.total}")
-        if self.thinking >= self.output:
-            raise ValueError(f"thinking {self.thinking} of output {self.output}: expected less, so that an answer fits")
         return self
 
 

@@ -158,7 +158,15 @@ def _fault_text(detail: ErrorDetails) -> str:
     return f"{_quote_value(detail['input'])}: expected {message[0].lower() + message[1:]}"
 
 
+_REMOVED_FIELDS = {
+    "token_budget.thinking": "models answer without thinking",
+}
+"""Field of earlier recipes -> why it is none any more."""
+
+
 def _unknown_field_text(path: tuple[int | str, ...]) -> str:
+    if reason := _REMOVED_FIELDS.get(".".join(part for part in path if isinstance(part, str))):
+        return f"no longer a field: {reason}: expected no such line"
     if path[0] != "tests":
         return "unknown field: expected a field of the recipe schema"
     if "expect" in path[:-1]:

@@ -35,7 +35,11 @@ def edited(recipe: str, old: str, new: str) -> str:
         ("output_format: json\n", "", [":1: output_format: missing"]),
         ("  total: 2200\n", "", [":4: token_budget.total: missing"]),
         ("  output: 400", "  output: 900", [":4: token_budget: 600 + 1200 + 900 + 0 = 2700 is over total 2200"]),
-        ("  output: 400", "  output: 400\n  thinking: 400", [":4: token_budget: thinking 400 of output 400: expected less"]),
+        (
+            "  output: 400",
+            "  output: 400\n  thinking: 40",
+            [":9: token_budget.thinking: no longer a field: models answer without thinking"],
+        ),
         ("  output: 400", "  output: 400\n  response_reserve: 1", [":4: token_budget: 600 + 1200 + 400 + 1 = 2201 is over total 2200"]),
         ("model_layer: REFLEX", "model_layer: BRAIN", [":3: model_layer: \"BRAIN\": expected 'REFLEX', 'NERVES'"]),
         ("  total: 2200", '  total: "2200"', [':5: token_budget.total: "2200": expected a valid integer']),

@@ -89,17 +89,10 @@ def test_a_schema_holds(server: RealSglang, streamed: bool) -> None:
     assert not streamed or "".join(words) == answer.text
 
 
-def test_a_thinking_layer_answers_json_without_thinking(server: RealSglang) -> None:
-    """Under a grammar nothing is thought even where the layer may think: the answer is all there is."""
-    answer = usable(server, message={"layers": {"MIND": {"thinking": True}}}, max_output_tokens=400)
+def test_a_model_answers_json_without_thinking(server: RealSglang) -> None:
+    """The answer is all there is."""
+    answer = usable(server, max_output_tokens=400)
     assert set(json.loads(answer.text)) == {"answer"}
-
-
-def test_a_layer_that_may_think_thinks_in_free_text(server: RealSglang) -> None:
-    """A model that only thinks, and never answers, is reported so with the remedy; a random one never ends its thoughts."""
-    with pytest.raises(BadAnswerError, match="only thoughts and no answer") as caught:
-        usable(server, message={"layers": {"MIND": {"thinking": True}}}, **FREE)
-    assert caught.value.hint == "Set thinking: false for this layer in runtime.yaml."
 
 
 def test_the_shared_prefix_comes_from_the_cache(server: RealSglang) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pandora_dagster.app.composition import open_counter, open_runtime
-from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
+from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import ModelAnswer
 from pandora_dagster.errors import BadAnswerError
 from pandora_dagster.runtime.token_counter import TokenCounter
@@ -84,7 +84,7 @@ def _group(pid: int) -> list[int]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """`tiny` for every layer but EYES, whose server is cold; MIND may think."""
+    """`tiny` for every layer but EYES, whose server is cold."""
     if not (MODEL / ".made").exists():
         pytest.fail(f"{MODEL.relative_to(ENVIRONMENT.parent)} is missing: make test-sglang builds it", pytrace=False)
     root = tmp_path_factory.mktemp("served")
@@ -106,7 +106,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     }
     layers: dict[str, Any] = {layer.value: {"server": "tiny", "temperature": 1.0} for layer in ModelLayer}
     layers["EYES"]["server"] = "eyes"
-    layers["MIND"]["thinking"] = True
     (root / "runtime.yaml").write_text(json.dumps({"preset": "p", "presets": {"p": {"servers": servers, "layers": layers}}}))
     one = Served(root)
     try:
@@ -168,27 +167,10 @@ def test_doctor_finds_all_well(served: Served) -> None:
     assert time.monotonic() - began < 60  # with the interpreter's own start on a busy machine; doctor itself asks for 6 s at most
     assert found["serving"]["says"] == "tiny ready, eyes asleep"
     able = found["server tiny"]["says"]
-    for what in ("chat template", "structured output", "prefix cache", "metrics", "thinking within its budget"):
+    for what in ("chat template", "structured output", "prefix cache", "metrics"):
         assert what in able
     assert f"context {CONTEXT}" in found["layer REFLEX"]["says"] and "against 100 ms" in found["layer REFLEX"]["says"]
     assert "asleep; the first call starts it" in found["layer EYES"]["says"]
-
-
-@pytest.mark.parametrize("budget", [8, 60])
-def test_thinking_has_its_budget_before_json(served: Served, budget: int) -> None:
-    """A random model never ends its thoughts: the server ends them at the budget, and the answer after them fits the schema."""
-    schema = {"enum": ["yes", "no"]}
-    answer = usable(served, ModelLayer.MIND, output_schema=schema, thinking_tokens=budget)
-    assert json.loads(answer.text) in ("yes", "no") and answer.finish_reason == "stop"
-    assert budget <= answer.usage.output <= budget + 12, "its thoughts, their end, and a word"
-    without = usable(served, ModelLayer.VOICE, output_schema=schema, thinking_tokens=budget)
-    assert without.usage.output < 8, "VOICE may not think"
-
-
-def test_thinking_has_its_budget_before_free_text(served: Served) -> None:
-    """Thoughts are held and kept apart from the words."""
-    answer = usable(served, ModelLayer.MIND, output_format=OutputFormat.MARKDOWN, output_schema=None, thinking_tokens=20)
-    assert answer.text.strip() and "</think>" not in answer.text and answer.usage.output >= 20
 
 
 def test_a_killed_server_comes_back(served: Served) -> None:

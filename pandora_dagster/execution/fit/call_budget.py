@@ -49,14 +49,14 @@ class MessageBudget:
 
 def served_budget(budget: TokenBudget, served: int | None) -> TokenBudget:
     """`budget` on a model that takes `served` tokens: under the recipe's total, the answer keeps its share of them, at least half of its
-    tokens, and so do its reserve and its thinking.
+    tokens, and so does its reserve.
 
     Otherwise a recipe with a long answer would leave no tokens for its prompt on a small model. The input shrinks in `message_budget`.
     """
     if served is None or served >= budget.total:
         return budget
     share = max(_MIN_ANSWER_SHARE, served / budget.total)
-    names = ("output", "response_reserve", "thinking")
+    names = ("output", "response_reserve")
     return budget.model_copy(update={name: math.ceil(getattr(budget, name) * share) for name in names})
 
 

@@ -1,7 +1,7 @@
 """The command and the environment that start a server of `runtime.yaml` with SGLang; nothing is started here.
 
 Measured on SGLang 0.5.23: without --constrained-json-disable-any-whitespace a weak model fills its answer with white space, without
---enable-cache-report `usage` reports no cached tokens, and a thinking budget holds under --enable-strict-thinking alone.
+--enable-cache-report `usage` reports no cached tokens.
 """
 
 from collections.abc import Mapping
@@ -51,8 +51,7 @@ def services(
 def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, program: tuple[str, ...], first_gpu: int) -> Service:
     layer_endpoints = endpoints.layers_of(name)
     is_embedding = not layer_endpoints and endpoints.embeddings is not None and endpoints.embeddings.server == server
-    may_think = any(endpoint.thinking for endpoint in layer_endpoints)
-    purpose_options = ("--is-embedding",) if is_embedding else (*_GENERATION_OPTIONS, *_thinking_options(launch, may_think))
+    purpose_options = ("--is-embedding",) if is_embedding else _GENERATION_OPTIONS
     command = (
         *_program_words(launch, program),
         f"--model-path={_expand_home(launch.model_path or server.model)}",
@@ -73,14 +72,6 @@ def _program_words(launch: Launch, program: tuple[str, ...]) -> tuple[str, ...]:
     if launch.command is not None:
         return tuple(_expand_home(word) for word in launch.command)
     return (_expand_home(launch.python or program[0]), *program[1:])
-
-
-def _thinking_options(launch: Launch, may_think: bool) -> tuple[str, ...]:
-    """The options that separate thoughts from the answer and bound them; without a named parser SGLang finds the model's."""
-    if not may_think:
-        return ()
-    has_parser = any(word.partition("=")[0] == "--reasoning-parser" for word in launch.options)
-    return ("--enable-strict-thinking", *(() if has_parser else ("--reasoning-parser=auto",)))
 
 
 def _gpu_variables(launch: Launch) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Probes what a server supports by a few small requests, for `pandora doctor`. Changes nothing.
 
-Measured on SGLang 0.5.23: without a chat template `/v1/tokenize` refuses messages with 400; a thinking budget is ignored silently
-where the server was not started with --enable-strict-thinking; cached tokens are not reported without --enable-cache-report.
+Measured on SGLang 0.5.23: without a chat template `/v1/tokenize` refuses messages with 400; cached tokens are not reported
+without --enable-cache-report.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from pandora_dagster.contracts.enums import ModelLayer
-from pandora_dagster.documents.plain_json import PlainDataError, parse_json, parse_json_object
+from pandora_dagster.documents.plain_json import PlainDataError, parse_json
 from pandora_dagster.errors import ModelError, ModelRejectedError
 from pandora_dagster.runtime.sglang.completion_replies import Completion, WireUsage
 from pandora_dagster.runtime.sglang.connections import Connections
@@ -76,7 +76,6 @@ async def _probe_server(endpoints: tuple[Endpoint, ...], connections: Connection
             probes += await _probe_template(probed)
             probes += await _probe_small_calls(probed, outcomes)
             probes += await _probe_metrics(probed)
-            probes += await _probe_thinking(probed, [served.layer for served in endpoints if served.thinking])
     except TimeoutError:
         error = timeout_error(endpoint, timeout_s)
         probes.append(Probe("small calls", False, f"no answers to a few small calls within {timeout_s:g} s", error.hint))
@@ -181,17 +180,3 @@ async def _probe_metrics(probed: _ProbedServer) -> Sequence[Probe]:
     if is_enabled:
         return [Probe("metrics", True, "metrics")]
     return [Probe("metrics", False, "/metrics has no figures of SGLang", "Start the server with --enable-metrics.")]
-
-
-async def _probe_thinking(probed: _ProbedServer, layers: Sequence[ModelLayer]) -> Sequence[Probe]:
-    """Whether the server keeps a thinking budget, for layers that may think; no probe where it does not report its arguments."""
-    if not layers:
-        return []
-    try:
-        arguments = parse_json_object(await probed.get(f"{probed.endpoint.server.url}/server_info"))
-    except (ModelRejectedError, PlainDataError):
-        return []
-    if arguments.get("enable_strict_thinking") and arguments.get("reasoning_parser"):
-        return [Probe("thinking", True, "thinking within its budget")]
-    fault = f"{', '.join(layers)} may think, and the server keeps no thinking budget"
-    return [Probe("thinking", False, fault, "Start the server with --enable-strict-thinking and its model's --reasoning-parser.")]

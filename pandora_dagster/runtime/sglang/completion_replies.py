@@ -165,7 +165,8 @@ def _fault(text: str, reason: str | None, *, has_thoughts: bool, endpoint: Endpo
         return None
     if has_thoughts:
         return BadAnswerError(
-            f"{endpoint}: only thoughts and no answer: expected text", hint="Set thinking: false for this layer in runtime.yaml."
+            f"{endpoint}: only thoughts and no answer: expected text",
+            hint="Serve a model whose chat template can turn thinking off (enable_thinking: false).",
         )
     return BadAnswerError(
         f"{endpoint}: an empty answer: expected text",

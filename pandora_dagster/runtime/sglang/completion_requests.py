@@ -72,9 +72,9 @@ def completion_request(
             "temperature": endpoint.temperature if pack.temperature is None else pack.temperature,
             "max_tokens": pack.max_output_tokens,
             **_response_format(pack),
-            **_template_arguments(pack, endpoint),
+            **_template_arguments(endpoint),
             **_stop_strings(endpoint),
-            **(_sglang_fields(pack, endpoint, attempt) if has_sglang_fields else _no_thinking_effort(pack, endpoint)),
+            **(_sglang_fields(pack, endpoint, attempt) if has_sglang_fields else _no_thinking_effort(endpoint)),
             **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
         },
         images=pack.images,
@@ -100,7 +100,7 @@ def tokenize_request(pack: PromptPack, endpoint: Endpoint) -> Mapping[str, objec
     request = completion_request(replace(pack, images=()), endpoint, attempt=0)
     if not request.chat:
         return {"model": request.model, "prompt": request.prompt}
-    template = _template_arguments(pack, endpoint)
+    template = _template_arguments(endpoint)
     return {"model": request.model, "messages": request.messages, "content": f"{request.system}\n\n{request.user}", **template}
 
 
@@ -124,31 +124,18 @@ def _response_format(pack: PromptPack) -> dict[str, object]:
 def _sglang_fields(pack: PromptPack, endpoint: Endpoint, attempt: int) -> dict[str, object]:
     """The fields that only SGLang has."""
     priority = {"priority": pack.priority.value} if endpoint.server.priorities else {}
-    return {"rid": request_id(pack.call_id, attempt), **_thinking_budget(pack, endpoint), **priority}
+    return {"rid": request_id(pack.call_id, attempt), **priority}
 
 
-def _no_thinking_effort(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
+def _no_thinking_effort(endpoint: Endpoint) -> dict[str, object]:
     """What keeps a model from thinking on servers that do not pass arguments to its template, such as Ollama."""
-    return {} if not endpoint.server.chat or _is_thinking(pack, endpoint) else {"reasoning_effort": "none"}
+    return {"reasoning_effort": "none"} if endpoint.server.chat else {}
 
 
 def _stop_strings(endpoint: Endpoint) -> dict[str, object]:
     return {} if endpoint.server.chat else {"stop": list(_STOP_STRINGS)}
 
 
-def _template_arguments(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
-    """The arguments of the chat template; a base model has no template."""
-    return {"chat_template_kwargs": {"enable_thinking": _is_thinking(pack, endpoint)}} if endpoint.server.chat else {}
-
-
-def _thinking_budget(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
-    """The token limit of thinking, which SGLang keeps with --enable-strict-thinking and ignores without it."""
-    if not pack.thinking_tokens or not _is_thinking(pack, endpoint):
-        return {}
-    return {"custom_params": {"thinking_budget": pack.thinking_tokens}}
-
-
-def _is_thinking(pack: PromptPack, endpoint: Endpoint) -> bool:
-    """Whether the model may think. For JSON only with a budget: otherwise it can spend all its tokens before the first character."""
-    is_bounded = pack.thinking_tokens > 0 or pack.output_format is not OutputFormat.JSON
-    return endpoint.server.chat and endpoint.thinking and is_bounded
+def _template_arguments(endpoint: Endpoint) -> dict[str, object]:
+    """The arguments of the chat template, which keep a model from thinking; a base model has no template."""
+    return {"chat_template_kwargs": {"enable_thinking": False}} if endpoint.server.chat else {}

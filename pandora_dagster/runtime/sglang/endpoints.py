@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import Price
+from pandora_dagster.contracts.strict_model import removed_fields
 from pandora_dagster.execution.call.layer_routing import Routing
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
@@ -172,13 +173,13 @@ class Layer(BaseModel):
     model_config = _STRICT
     server: str
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
-    thinking: Annotated[bool, Field(strict=True)] = False
     max_at_once: Annotated[int, Field(ge=1, le=1_024, strict=True)] | None = None
     """Calls of this layer under way at once; beside the server's own `max_connections`."""
     per_minute: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
     """Calls of this layer begun within any 60 seconds."""
     price: Price | None = None
     """Price of a million tokens, for the costs in call records."""
+    _removed = removed_fields(thinking=False)
 
 
 _TEMPERATURES = {ModelLayer.REFLEX: 0.0, ModelLayer.NERVES: 0.3, ModelLayer.MIND: 0.5, ModelLayer.VOICE: 0.7, ModelLayer.EYES: 0.2}
@@ -257,7 +258,6 @@ class Endpoint:
     layer: ModelLayer
     server: Server
     temperature: float
-    thinking: bool
     name: str = ""
     """The server's name in `runtime.yaml`."""
     max_at_once: int | None = None
@@ -328,7 +328,6 @@ def select_endpoints(file: RuntimeFile, *, source: str) -> Endpoints:
             layer,
             preset.servers[settings.server],
             settings.temperature,
-            settings.thinking,
             settings.server,
             settings.max_at_once,
             settings.per_minute,

@@ -1,7 +1,6 @@
 """The seven steps of a call, from the recipe to the record."""
 
 import json
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -12,7 +11,7 @@ from pandora_dagster.contracts.model_calls import InputDocument, Source, frame_t
 from pandora_dagster.contracts.recipe_governance import ConfidenceBin, ConfidenceCalibration, RecipeCalibration
 from pandora_dagster.contracts.recipe_schema import PromptFile
 from pandora_dagster.errors import HaltError, ModelRejectedError, RateLimitedError, RuntimeUnreachableError
-from pandora_dagster.execution.call.prompt_packs import MAX_FEEDBACK_CHARACTERS, pack_text
+from pandora_dagster.execution.call.prompt_packs import MAX_FEEDBACK_CHARACTERS
 from tests.fakes.model_runtimes import SequenceRuntime
 from tests.fakes.recipe_stores import MemoryRecipeVersions
 from tests.processor_time import in_units_of_work
@@ -66,18 +65,6 @@ def test_the_pack_says_what_is_shared_first_and_the_query_last(rig: Any) -> None
     assert "which flight?" in pack.document("context.md") and "HAT136" in pack.document("context.md")
     assert "Task Plan" not in pack.document("context.md")
     assert pack.query == "which </query> flight?" and pack.user.count("</query>") == 1
-
-
-def test_a_thinking_budget_reaches_the_pack(rig: Any, make_recipe: Any) -> None:
-    """It is a part of the output's budget, and stands in the pack that is kept; a recipe without one is as it was."""
-    plain = make_recipe().recipe
-    budget = plain.token_budget.model_dump()
-    assert "thinking" not in budget
-    made = rig(GOOD, recipe=make_recipe(token_budget={**budget, "thinking": 50}))
-    made.call()
-    pack = made.runtime.packs[0]
-    assert (pack.thinking_tokens, pack.max_output_tokens) == (50, plain.token_budget.output)
-    assert '"thinking_tokens": 50' in pack_text(pack) and "thinking" not in pack_text(replace(pack, thinking_tokens=0))
 
 
 def test_quoted_text_cannot_close_its_frame(rig: Any) -> None:
@@ -310,7 +297,8 @@ def test_stores_that_refuse_do_not_lose_the_answer(rig: Any, caplog: pytest.LogC
     """A full disk costs record and copies, not the answer; it is reported in the log and in the result."""
     result = rig(GOOD, broken=True).call()
     assert result.parsed["next_step"] == "synthesis" and "not logged" in result.record.error
-    assert [r.message.split(": ")[1] for r in caplog.records] == ["request not kept", "pack not kept", "answer not kept", "not logged"]
+    reported = ["request not kept", "its start is not logged", "pack not kept", "answer not kept", "not logged"]
+    assert [r.message.split(": ")[1] for r in caplog.records] == reported
 
 
 def test_markdown_must_cite_where_sources_are_given(rig: Any, make_recipe: Any) -> None:

@@ -224,7 +224,7 @@ def test_thoughts_alone() -> None:
 
 
 def test_a_model_is_kept_from_thinking() -> None:
-    """By the argument of its template, and by the effort that Ollama reads; where its layer may think, by neither."""
+    """By the argument of its template, and by the effort that Ollama reads."""
     server = FakeOpenAI()
     answer_of(server)
     sent = server.asked[0]

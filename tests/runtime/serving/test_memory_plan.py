@@ -25,13 +25,13 @@ from pandora_dagster.shipped import shipped_folder
 LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 
 
-def endpoints(servers: dict[str, dict[str, Any]], *, thinking: str = "", embeddings: str | None = None) -> Endpoints:
+def endpoints(servers: dict[str, dict[str, Any]], *, embeddings: str | None = None) -> Endpoints:
     """Servers by name, each `launch` block with what else is reported of the server; every layer on the first."""
     fields = {
         name: {"base_url": f"http://127.0.0.1:{30_000 + n}/v1", "model": name, "context_length": 4_096, **server}
         for n, (name, server) in enumerate(servers.items())
     }
-    use = {layer: {"server": next(iter(servers)), "temperature": 0, "thinking": layer == thinking} for layer in LAYERS}
+    use = {layer: {"server": next(iter(servers)), "temperature": 0} for layer in LAYERS}
     preset = {"servers": fields, "layers": use, **({"embeddings": embeddings} if embeddings else {})}
     return select_endpoints(RuntimeFile.model_validate({"preset": "p", "presets": {"p": preset}}), source="runtime.yaml")
 
@@ -62,12 +62,8 @@ def test_what_a_launch_block_changes() -> None:
     assert services(endpoints({"one": {"launch": {}}}), python="p", first_gpu=5)[0].gpus == (5,)
 
 
-def test_thinking_and_embeddings() -> None:
-    """A layer that may think has its thoughts held by the server; an embedding server is reported what it is."""
-    one = services(endpoints({"one": {"launch": {}}}, thinking="MIND"), python="p")[0]
-    assert one.command[-2:] == ("--enable-strict-thinking", "--reasoning-parser=auto")
-    own = services(endpoints({"one": {"launch": {"options": ["--reasoning-parser=qwen3"]}}}, thinking="MIND"), python="p")[0]
-    assert own.command[-2:] == ("--enable-strict-thinking", "--reasoning-parser=qwen3")
+def test_embeddings() -> None:
+    """An embedding server is reported what it is."""
     both = services(endpoints({"one": {"launch": {}}, "vectors": {"launch": {}}}, embeddings="vectors"), python="p")
     assert both[1].layers == ("embeddings",) and both[1].command[-1] == "--is-embedding"
     assert [s.name for s in services(endpoints({"one": {}, "two": {"launch": {}}}), python="p")] == ["two"]

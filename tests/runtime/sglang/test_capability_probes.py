@@ -45,13 +45,6 @@ LACKS: dict[str, tuple[FakeSglang, dict[str, Any], str, str, str]] = {
     "cache report": (able(reports_cache=False), {}, "prefix cache", "does not report", "--enable-cache-report"),
     "cache": (able(caches=False), {}, "prefix cache", "0 of ", "--disable-radix-cache"),
     "metrics": (able(has_metrics=False), {}, "metrics", "no figures of SGLang", "--enable-metrics"),
-    "thinking": (
-        able(info={"enable_strict_thinking": False, "reasoning_parser": "qwen3"}),
-        {"layers": {"VOICE": {"thinking": True}}},
-        "thinking",
-        "VOICE may think",
-        "--enable-strict-thinking",
-    ),
     "an answer": (able(takes_s=3), {"timeout_s": 0.5}, "small calls", "within 0.5 s", "load"),
     "room": (able(max_running=0, max_queued=0), {}, "small calls", "status 503", "fewer concurrent calls"),
 }
@@ -65,12 +58,3 @@ def test_what_a_server_lacks(case: str) -> None:
     (found,) = probed(server, **options)
     (lacking,) = [p for p in found.probes if not p.ok]
     assert lacking.what == what and says in lacking.says and remedy in lacking.remedy
-
-
-def test_thinking_within_its_budget() -> None:
-    """A server that was started for it holds the budget of a layer that may think; one that does not say so is not judged."""
-    options = {"layers": {"MIND": {"thinking": True}}}
-    (found,) = probed(able(info={"enable_strict_thinking": True, "reasoning_parser": "qwen3"}), **options)
-    assert found.probes[-1].what == "thinking" and found.probes[-1].ok
-    (silent,) = probed(able(), **options)
-    assert "thinking" not in [p.what for p in silent.probes]

@@ -79,29 +79,11 @@ def test_only_json_is_constrained(form: OutputFormat, schema: Any, sent: Any) ->
     assert server.requests[0].get("response_format") == sent
 
 
-@pytest.mark.parametrize(
-    ("thinking", "form", "budget", "sent"),
-    [
-        (True, OutputFormat.MARKDOWN, 0, True),
-        (True, OutputFormat.JSON, 0, False),
-        (True, OutputFormat.JSON, 20, True),
-        (False, OutputFormat.JSON, 20, False),
-        (False, OutputFormat.MARKDOWN, 0, False),
-    ],
-)
-def test_thinking_before_json_has_a_budget(thinking: bool, form: OutputFormat, budget: int, sent: bool) -> None:
-    """A layer that may think does so in free text, and before JSON with the recipe's budget; the server is reported the budget."""
-    server = FakeSglang()
-    exchange(server, pack(output_format=form, thinking_tokens=budget), layers={"MIND": {"thinking": thinking}})
-    assert server.requests[0]["chat_template_kwargs"] == {"enable_thinking": sent}
-    assert server.requests[0].get("custom_params") == ({"thinking_budget": budget} if sent and budget else None)
-
-
 def test_a_base_model_never_thinks() -> None:
     """Plain text has no template that could ask for it."""
     server = FakeSglang()
-    exchange(server, pack(thinking_tokens=20), layers={"MIND": {"thinking": True}}, chat=False)
-    assert not {"chat_template_kwargs", "custom_params"} & set(server.requests[0])
+    exchange(server, pack(), chat=False)
+    assert "chat_template_kwargs" not in server.requests[0]
 
 
 def test_a_recipes_temperature_wins() -> None:

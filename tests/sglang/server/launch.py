@@ -7,7 +7,6 @@ import os
 import sys
 
 import on_a_cpu  # noqa: F401 - first, see there
-import thought_masks  # noqa: F401
 
 if __name__ == "__main__":
     from sglang.launch_server import run_server

@@ -63,14 +63,15 @@ class UserTraces:
 
 def _id_pattern(user: str, *, is_distinctive: bool) -> bytes:
     """A pattern of the id where it names the user: before a turn, in a path of the store, as a key's value; a distinctive id as any
-    word."""
+    word. `level`: the tables of narratives and digests, and their links, as earlier versions recorded them in Dagster."""
     name = re.escape(user)
     start = f"(?<![{_ID_CHARACTERS}]){name}"
     end = f"(?![{_ID_CHARACTERS}])" if not user.endswith(".") else ""
+    level = rf"{_QUOTE}of{_QUOTE}\s*:\s*{_QUOTE}(?={name}(?:{_QUOTE}|, session ))|\[(?={name}(?:, session [^\]\n]*)?\]\(http)"
     forms = [
         rf"{start}:turn_[0-9]+",
         rf"{start}:(?:session/|digest\b)",
-        rf"(?P<before>(?:users|cold)(?:/|\\{{1,4}}/)|{_QUOTE}{_USER_KEYS}{_QUOTE}\s*:\s*{_QUOTE}){name}{end}",
+        rf"(?P<before>(?:users|cold)(?:/|\\{{1,4}}/)|{_QUOTE}{_USER_KEYS}{_QUOTE}\s*:\s*{_QUOTE}|{level}){name}{end}",
     ]
     return "|".join([*forms, *([start + end] if is_distinctive else [])]).encode()
 

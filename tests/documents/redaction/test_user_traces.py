@@ -21,6 +21,10 @@ from pandora_dagster.documents.redaction.user_traces import UserTraces, encoded_
         '{"user_id": "ben"}',
         '{"user":"ben"}',
         json.dumps(json.dumps({"pandora/user": "ben"})),
+        json.dumps(json.dumps({"of": "ben", "outcome": "made"})),
+        json.dumps({"of": "ben, session wall"}),
+        "- [ben](http://127.0.0.1:8401/lineage/erased)",
+        "- [ben, session wall](http://127.0.0.1:8401/lineage/erased)",
     ],
 )
 def test_an_id_is_found_where_it_stands_for_the_person(text):
@@ -31,7 +35,17 @@ def test_an_id_is_found_where_it_stands_for_the_person(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["ruben:turn_000004", "ben.b:turn_000001", "users/benny/turns", "users/ruben", '{"user_id": "ben2"}', "a word like ben, or Ben's"],
+    [
+        "ruben:turn_000004",
+        "ben.b:turn_000001",
+        "users/benny/turns",
+        "users/ruben",
+        '{"user_id": "ben2"}',
+        "a word like ben, or Ben's",
+        '{"of": "ben was here"}',
+        "[ben] (http",
+        "[ben, or not](http",
+    ],
 )
 def test_no_other_id_and_no_word_is_a_trace_of_a_short_one(text):
     traces = UserTraces("ben")

@@ -1,7 +1,8 @@
 """The private parts of Dagster that this package uses, all imported here; `tests/defs/test_dagster_internals.py` names one that moved.
 
 Dagster 1.13 has no public way to record a run that it did not execute (its events and origin), to open an instance with overrides
-of its configuration, or to name the tags of a data version. The web page and `dagster-graphql` use the same names.
+of its configuration, to name the tags of a data version, or to change the stored configuration of a run. The web page and
+`dagster-graphql` use the same names.
 """
 
 from dagster._core.definitions.data_version import (
@@ -17,6 +18,9 @@ from dagster._core.events import AssetMaterializationPlannedData, JobFailureData
 from dagster._core.execution.plan.objects import StepFailureData, StepSuccessData, UserFailureData
 from dagster._core.instance import InstanceRef
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.runs import SqlRunStorage
+from dagster._core.storage.runs.schema import RunsTable
+from dagster._record import copy  # pyright: ignore[reportUnknownVariableType]
 from dagster._utils.error import SerializableErrorInfo  # pyright: ignore[reportPrivateImportUsage] - of dagster_shared, no dependency of ours
 
 ErrorInfo = SerializableErrorInfo
@@ -42,9 +46,12 @@ __all__ = [
     "RemoteJobOrigin",
     "RemoteRepositoryOrigin",
     "RunFailureReason",
+    "RunsTable",
+    "SqlRunStorage",
     "StepFailureData",
     "StepMaterializationData",
     "StepSuccessData",
     "UnresolvedAssetJobDefinition",
     "UserFailureData",
+    "copy",
 ]

@@ -18,7 +18,9 @@ from pandora_dagster.app.store_adapters import open_record_folder
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.user_storage import Eraser, RecordFolder, TraceScrubber
 from pandora_dagster.contracts.retention import SearchedObject
+from pandora_dagster.defs.dagster_internals import RunsTable, SqlRunStorage, copy  # pyright: ignore[reportUnknownVariableType]
 from pandora_dagster.defs.instance import TURNS, open_instance
+from pandora_dagster.documents.redaction.credentials import redact_values
 from pandora_dagster.documents.redaction.user_traces import ERASED
 from pandora_dagster.errors import BadIdError
 from pandora_dagster.settings import Settings
@@ -82,6 +84,16 @@ def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
     for folder in (storage / "compute_logs", storage):
         with suppress(OSError):
             folder.rmdir()
+
+
+def redact_run_config(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    """Replace the credentials in the stored configuration of a run, which Dagster otherwise keeps as it was typed, by `[redacted]`."""
+    config, storage = redact_values(run.run_config), instance.run_storage
+    if config == run.run_config or not isinstance(storage, SqlRunStorage):
+        return
+    with storage.connect() as connection:
+        body = dg.serialize_value(copy(run, run_config=config))
+        connection.execute(RunsTable.update().where(RunsTable.c.run_id == run.run_id).values(run_body=body))
 
 
 def _runs(instance: dg.DagsterInstance, run_filter: dg.RunsFilter | None = None) -> Iterator[dg.DagsterRun]:

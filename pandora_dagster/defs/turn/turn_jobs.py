@@ -14,6 +14,7 @@ from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.defs.checked_asset import failure
 from pandora_dagster.defs.instance import add_turn_partitions
 from pandora_dagster.defs.run_events import RunEvents, check_evaluation
+from pandora_dagster.defs.run_records import redact_run_config
 from pandora_dagster.defs.turn.phase_assets import halt_failure, materialization_event, phase_summary, run_phase, run_tags
 from pandora_dagster.defs.turn.phase_checks import check_names, judged_results, phase_recipes
 from pandora_dagster.defs.turn.phase_runner import TurnStarter
@@ -69,6 +70,7 @@ def _ask_op() -> dg.OpDefinition:
         with pandora.open(key) as turn:
             add_turn_partitions(context.instance, [key])
             context.instance.add_run_tags(context.run_id, run_tags(key, turn.session))
+            redact_run_config(context.instance, _stored_run(context))
             context.add_output_metadata({"turn": str(key), "path": dg.PathMetadataValue(turn.folder(0))})
         context.log.info(f"{key}: each phase is a step of this run; the assets of the group turn show their results for {key}")
 
@@ -104,10 +106,15 @@ def _phase_op(spec: PhaseSpec, recipes: RecipeCatalog) -> dg.OpDefinition:
 
 def _turn_key(context: dg.OpExecutionContext) -> TurnKey:
     """The turn of the run, from its tags: a run that is executed again from a failed step has those of the run before it."""
+    tags = _stored_run(context).tags
+    return TurnKey.parse(f"{tags['pandora/user']}:{tags['pandora/turn']}")
+
+
+def _stored_run(context: dg.OpExecutionContext) -> dg.DagsterRun:
     run = context.instance.get_run_by_id(context.run_id)
     if run is None:
         raise dg.Failure(f"{context.run_id}: the run was deleted", allow_retries=False)
-    return TurnKey.parse(f"{run.tags['pandora/user']}:{run.tags['pandora/turn']}")
+    return run
 
 
 def _answer_metadata(report: PhaseReport) -> dict[str, Any]:

@@ -158,6 +158,7 @@ _RULES = (
         reach=8,
     ),
 )
+_ESCAPED_BREAK = re.compile(r"\\[nrt]")
 _HINTS = frozenset(hint for rule in _RULES for hint in rule.hints)
 _ATTEMPT_CHARACTERS = 6
 """Characters that a search passes in the time of one match attempt at a position."""
@@ -215,7 +216,8 @@ def redact_values(value: Any) -> Any:
 
 
 def _scan(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of all matches, in any order; they may overlap."""
+    """The spans of all matches, in any order; they may overlap. A line may begin after an escaped line break, as in stored JSON."""
+    text = _ESCAPED_BREAK.sub("\n ", text) if "\\" in text else text
     lowered = text.lower()
     if not lowered.isascii():  # a case-insensitive pattern matches these as i and s
         lowered = lowered.replace("ı", "i").replace("ſ", "s")

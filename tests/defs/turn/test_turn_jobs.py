@@ -39,6 +39,15 @@ def test_a_new_turn_gets_its_partition_and_one_run_with_a_step_for_each_phase(gr
     assert any(line.startswith("response: 1 call, 500 tokens") for line in logged)
 
 
+def test_a_credential_in_the_question_leaves_the_configuration_of_the_run(graph, ask):
+    """The turn gets the question as it was typed; Dagster keeps it without the credential."""
+    assert ask(query="The password: Tr0ub4dor&3xyz is whose?").success
+    assert graph.phases.started[0][0] == "The password: Tr0ub4dor&3xyz is whose?"
+    (run,) = graph.instance.get_runs()
+    assert run.run_config["ops"]["ask"]["config"] == {**ASKED, "query": "The password: [redacted] is whose?"}
+    assert run.tags["pandora/turn"] == "turn_000001" and run.status == dg.DagsterRunStatus.SUCCESS
+
+
 def test_a_halt_fails_the_step_of_its_phase(graph, ask, halt):
     """The run that the user looks at says which intervention stopped it; the partition of the phase is failed."""
     graph.phases.halts = {"response": halt}

@@ -1,5 +1,6 @@
 """Credentials are taken out by their shape; what only looks random stays."""
 
+import json
 import time
 
 import pytest
@@ -209,3 +210,10 @@ def test_taking_out_twice_changes_nothing_more(case):
 def test_secrets_are_found_among_other_lines(lines):
     """Wherever they stand in a longer text."""
     assert LONG[:20] not in redact("\n".join(lines))
+
+
+def test_a_line_begins_after_an_escaped_line_break():
+    """Prompt packs and call records are JSON: the word before the credential has the letter of the escape in front of it."""
+    text = json.dumps({"user": "Who asks?\npassword: Tr0ub4dor&3xyz is mine\n\tpasswd=hunter22"})
+    assert json.loads(redact(text)) == {"user": "Who asks?\npassword: [redacted] is mine\n\tpasswd=[redacted]"}
+    assert redact(redact(text)) == redact(text)

@@ -205,3 +205,21 @@ def test_a_member_that_claims_more_than_its_tar_is_refused(tmp_path, kind):
     path.write_bytes(zstandard.ZstdCompressor().compress(sparse_tar(kind)))
     with pytest.raises(DocumentError, match=r"plain file|no tar inside"):
         tar_files(read_tar(path), path)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_a_link_in_a_pack_is_refused(tmp_path, kind):
+    """It would bring back the text of another member or, unpacked, of any file of the machine, under the name of a document."""
+    path, target = tmp_path / "cold.tar.zst", tmp_path / "secret.md"
+    target.write_text("secret")
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        member = tarfile.TarInfo("turn.json")
+        member.size = 3
+        tar.addfile(member, io.BytesIO(b"{}\n"))
+        link = tarfile.TarInfo("context.md")
+        link.type, link.linkname = kind, str(target) if kind == tarfile.SYMTYPE else "turn.json"
+        tar.addfile(link)
+    path.write_bytes(zstandard.ZstdCompressor().compress(packed.getvalue()))
+    with pytest.raises(DocumentError, match=r"cold\.tar\.zst: 'context\.md': not a plain file of at most .* bytes: expected those only"):
+        tar_files(read_tar(path), path)

@@ -14,7 +14,7 @@ from pandora_dagster.app.index_service import IndexService
 from pandora_dagster.app.lineage_service import LineageService
 from pandora_dagster.app.search_service import SearchService
 from pandora_dagster.app.transfer_service import TransferService
-from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
+from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, turn_number, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.contracts.ports.archive_storage import ColdStorage, Holds, TurnArchive
@@ -24,6 +24,7 @@ from pandora_dagster.contracts.ports.record_storage import (
     Batches,
     CallHistory,
     Corrections,
+    ExpiringRuns,
     ExpiringVault,
     Interventions,
     QueryFiles,
@@ -93,6 +94,7 @@ class App:
     dependencies: PhaseDependencies
     runtime: ModelRuntime
     vault: ExpiringVault
+    research_runs: ExpiringRuns
     sessions: Sessions
     continuations: Continuations
     turn_index: SearchIndex
@@ -184,13 +186,15 @@ class App:
         return replace(self, dependencies=deps), executor
 
     def delete_expired(self) -> None:
-        """Delete prompt packs, raw answers and unclaimed continuations after their retention, at most once a day; packs and answers of
-        open interventions stay.
+        """Delete prompt packs, raw answers, checkpoints of research and unclaimed continuations after their retention, at most once a day;
+        those of open interventions stay.
 
         Raises StoreError, and DocumentError for a damaged intervention: then nothing is deleted."""
-        spared = partial(pending_vault_refs, self.interventions, self.calls)
         now, days = self.dependencies.clock(), self.settings.keep_packs_days
-        if self.vault.sweep_daily(now, days=days, spared=spared) is not None:
+        if self.vault.sweep_daily(now, days=days, spared=partial(pending_vault_refs, self.interventions, self.calls)) is not None:
+            waiting = [record for record in self.interventions.list(state="open") if record.turn_id]
+            spared = [TurnKey(user_id(record.user_id), turn_number(record.turn_id)) for record in waiting]
+            self.research_runs.sweep(before=(now - timedelta(days=days)).timestamp(), spared=spared)
             for user in self.turns.users():
                 self.continuations.expire(user, now - timedelta(days=days))
 

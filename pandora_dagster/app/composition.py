@@ -17,6 +17,7 @@ from pandora_dagster.app.store_adapters import (
     StoreAdapters,
     open_index_service,
     open_lineage_service,
+    open_research_run_sweep,
     open_store_adapters,
     open_transfer_service,
 )
@@ -237,6 +238,7 @@ def open_app(
         dependencies=replace(dependencies, summarizer=compression.sections) if settings.compression_enabled else dependencies,
         runtime=runtime,
         vault=stores.vault,
+        research_runs=open_research_run_sweep(settings),
         sessions=stores.sessions,
         continuations=stores.continuations,
         turn_index=stores.index,

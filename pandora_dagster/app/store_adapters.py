@@ -18,7 +18,7 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
-from pandora_dagster.contracts.ports.record_storage import QueryFiles, RecipeTestStore, RecordedAnswerStore, Vault
+from pandora_dagster.contracts.ports.record_storage import ExpiringRuns, QueryFiles, RecipeTestStore, RecordedAnswerStore, Vault
 from pandora_dagster.contracts.ports.user_storage import Eraser, RecordFolder
 from pandora_dagster.contracts.turns import RebuildReport
 from pandora_dagster.contracts.user.sources import Research, Visit
@@ -64,7 +64,7 @@ from pandora_dagster.stores.user.memory_files import MemoryFiles
 from pandora_dagster.stores.user.note_files import NoteFiles
 from pandora_dagster.stores.user.note_index import NOTE_SCHEMA, DuckNoteIndex
 from pandora_dagster.stores.user.page_files import PageFiles
-from pandora_dagster.stores.user.research_run_files import ResearchRunFile, TurnRunFiles, user_run
+from pandora_dagster.stores.user.research_run_files import ResearchRunFile, ResearchRunSweep, TurnRunFiles, user_run
 from pandora_dagster.stores.user.session_files import ContinuationFiles, ConversationSummaryFiles, SessionFiles
 from pandora_dagster.stores.user.source_files import (
     MAX_RECORD_BYTES,
@@ -287,6 +287,11 @@ def open_page_store(settings: Settings) -> PageStore:
 def open_research_run_store(settings: Settings, user: UserId, run_id: str) -> ResearchRunFile:
     """The checkpoint of one run of research."""
     return user_run(settings.root, user, run_id)
+
+
+def open_research_run_sweep(settings: Settings) -> ExpiringRuns:
+    """The sweep of the checkpoints of all users."""
+    return ResearchRunSweep(settings.root)
 
 
 def open_turn_runs(settings: Settings, turn: TurnKey) -> TurnRunFiles:

@@ -127,7 +127,8 @@ class Settings(BaseModel):
     keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
         Field(
             90,
-            description="Days after which stored packs, raw answers and places where a chat could go on are deleted; each turn checks it.",
+            description="Days after which prompt packs, raw answers, checkpoints of research and places where a chat could go on are "
+            "deleted.",
         )
     )
     embeddings: Annotated[Literal["off", "local", "runtime"], Variable("PANDORA_EMBEDDINGS", "off, local or runtime")] = Field(

@@ -162,13 +162,14 @@ class Researcher:
     async def research_topic(self, question: str, topic: str, report: Callable[[str], None], fetcher: PlacesFetcher) -> ResearchRun:
         """The ended run within the budget of `fetcher`; its record is stored under `topic`, "" for a name after its subject."""
         store = open_research_run_store(self.settings, self.user, self._run_id(question))
-        run = await self.run(question, report, fetcher, store)
-        if self.visits:
-            sources = self.visits.sources
-            visit_ids = stored_visits(run, {row.visit_id for row in sources.visit_rows(self.user)})
-            if record := record_of(run, self.clock(), self.visits.provenance, visit_ids, topic=topic):
-                sources.put(self.user, record)
-        store.delete()
+        with store.held():
+            run = await self.run(question, report, fetcher, store)
+            if self.visits:
+                sources = self.visits.sources
+                visit_ids = stored_visits(run, {row.visit_id for row in sources.visit_rows(self.user)})
+                if record := record_of(run, self.clock(), self.visits.provenance, visit_ids, topic=topic):
+                    sources.put(self.user, record)
+            store.delete()
         return run
 
     async def run(self, question: str, report: Callable[[str], None], fetcher: PlacesFetcher, store: RunStore) -> ResearchRun:

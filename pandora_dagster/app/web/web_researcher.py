@@ -86,9 +86,10 @@ class WebResearcher:
             read,
         )
         store = runs.file(_run_id(asked, [provider.name for provider in researcher.providers]))
-        if (stored := store.load()) and (given := self._with_given(stored, asked, visits)) is not stored:
-            store.save(given)
-        run = await researcher.run(asked.question, report, self._fetcher(asked.turn), store)
+        with store.held():
+            if (stored := store.load()) and (given := self._with_given(stored, asked, visits)) is not stored:
+                store.save(given)
+            run = await researcher.run(asked.question, report, self._fetcher(asked.turn), store)
         return self._findings(asked, run, provenance)
 
     def release(self, turn: TurnKey) -> None:

@@ -145,11 +145,20 @@ class ExpiringVault(Vault, Protocol):
     """A vault whose entries have a retention."""
 
     def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = ...) -> int | None:
-        """Delete entries stored over `days` days ago, at most once in 24 hours; returns their number, None where that is not over.
+        """Delete entries stored over `days` days ago, at most once in 24 hours; returns their number, None where no sweep is due.
 
         References in `spared` stay.
 
         Raises StoreError."""
+        ...
+
+
+class ExpiringRuns(Protocol):
+    """The checkpoints of research, which have a retention."""
+
+    def sweep(self, *, before: float, spared: Collection[TurnKey]) -> int:
+        """Delete the runs stored last before the Unix time `before`; returns their number. A run that goes on stays, and so do those of
+        `spared` turns. Raises StoreError."""
         ...
 
 

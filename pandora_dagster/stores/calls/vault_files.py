@@ -85,7 +85,8 @@ class VaultFiles:
         return data
 
     def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int | None:
-        """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files, None if not due.
+        """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files, None where no
+        sweep is due.
 
         `spared` returns the references that stay, however old; it is called only when a sweep is due.
         """

@@ -1,6 +1,8 @@
 """The checkpoints of research: one file a run, written whole after each step; the runs of a turn have a folder of their own."""
 
 import shutil
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,8 +10,14 @@ from pydantic import ValidationError
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.web.research_run import ResearchRun
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, path_inside, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
+from pandora_dagster.stores.disk.turn_directory import user_ids
+
+_HELD_WAIT_S = 1.0
+"""A run takes minutes: it makes no sense to wait for its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,12 @@ class ResearchRunFile:
     def _path(self) -> Path:
         return path_inside(self.root, self.folder / f"{self.run_id}.json")
 
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Hold the run while it goes on: no other process takes it up, and no sweep deletes it. Raises StoreError."""
+        with file_lock(self._path.with_suffix(".lock"), what="the same research", seconds=_HELD_WAIT_S):
+            yield
+
     def load(self) -> ResearchRun | None:
         """The run as it was stored last; None where there is none, or none that can be read: it starts again."""
         try:
@@ -35,7 +49,9 @@ class ResearchRunFile:
         write_atomic(self._path, run.model_dump_json().encode())
 
     def delete(self) -> None:
+        """Delete the run; its holder calls this."""
         self._path.unlink(missing_ok=True)
+        self._path.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def user_run(root: Path, user: UserId, run_id: str) -> ResearchRunFile:
@@ -67,6 +83,51 @@ class TurnRunFiles:
         with disk_errors(self._folder, "cannot delete"):
             if self._folder.is_dir():
                 shutil.rmtree(self._folder)
+
+
+@dataclass(frozen=True, slots=True)
+class ResearchRunSweep:
+    """Deletes the checkpoints of runs that were cut off and that nothing has taken up since."""
+
+    root: Path
+
+    def sweep(self, *, before: float, spared: Collection[TurnKey]) -> int:
+        """Delete the runs stored last before the Unix time `before`; returns their number.
+
+        A run that goes on is held and stays, and so do the runs of `spared` turns.
+        """
+        folders = (folder for user in user_ids(Layout(self.root)) for folder in self._folders(user, spared))
+        return sum(_delete_old_runs(folder, before) for folder in folders)
+
+    def _folders(self, user: UserId, spared: Collection[TurnKey]) -> Iterator[Path]:
+        """The folders of a user's runs: those of turns, and the one of commands."""
+        runs = path_inside(self.root, _runs_folder(self.root, user))
+        spared_names = {key.turn_id for key in spared if key.user == user}
+        with disk_errors(runs, "cannot list"):
+            folders = [path for path in runs.iterdir() if path.is_dir() and not path.is_symlink()] if runs.is_dir() else []
+        yield from (folder for folder in folders if folder.name not in spared_names)
+        yield runs
+
+
+def _delete_old_runs(folder: Path, before: float) -> int:
+    """Delete the old runs of a folder with their locks, and then the folder of a turn where nothing is left in it."""
+    deleted = 0
+    for run in sorted({path.with_suffix(".json") for path in folder.glob("*.*") if path.suffix in (".json", ".lock")}):
+        lock = run.with_suffix(".lock")
+        if (_changed_at(run) or _changed_at(lock)) >= before:  # each attempt to lock changes the lock
+            continue
+        with suppress(StoreError), file_lock(lock, what="an old run", seconds=0):
+            if _changed_at(run) < before:
+                deleted += run.exists()
+                run.unlink(missing_ok=True)
+                lock.unlink(missing_ok=True)
+    with suppress(OSError):  # not empty, or not there
+        folder.rmdir()
+    return deleted
+
+
+def _changed_at(path: Path) -> float:
+    return path.stat().st_mtime if path.exists() else 0.0
 
 
 def _runs_folder(root: Path, user: UserId) -> Path:

@@ -1,40 +1,52 @@
-"""Checkpoints of runs: stored whole, of one user, and a damaged one is none."""
+"""Checkpoints of research: who holds a run, and which old runs a sweep deletes."""
 
+import os
 from pathlib import Path
+
+import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.web.research_run import ResearchRun
-from pandora_dagster.stores.user.research_run_files import TurnRunFiles, user_run
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.user.research_run_files import ResearchRunFile, ResearchRunSweep, TurnRunFiles, user_run
+
+ANNA, OLD_S, BEFORE_S = user_id("anna"), 1_000.0, 2_000.0
+ONE, TWO = TurnKey.parse("anna:turn_000001"), TurnKey.parse("anna:turn_000002")
 
 
-def test_a_run_is_found_again_until_it_is_deleted(tmp_path: Path) -> None:
-    runs, other = (user_run(tmp_path, user_id(name), "r1") for name in ("ann", "ben"))
-    assert runs.load() is None
-    runs.save(ResearchRun(question="Why?"))
-    assert runs.load() == ResearchRun(question="Why?") and other.load() is None
-    runs.delete()
-    runs.delete()
-    assert runs.load() is None
+def cut_off(file: ResearchRunFile) -> ResearchRunFile:
+    """A run that was stored long ago, and whose process was killed: its lock file is left."""
+    with file.held():
+        file.save(ResearchRun(question="What?"))
+    for path in file.folder.glob(f"{file.run_id}.*"):
+        os.utime(path, (OLD_S, OLD_S))
+    return file
 
 
-def test_a_damaged_checkpoint_is_none(tmp_path: Path) -> None:
-    runs = user_run(tmp_path, user_id("ann"), "r1")
-    runs.save(ResearchRun(question="Why?"))
-    (path,) = tmp_path.rglob("r1.json")
-    path.write_text('{"question": ')
-    assert runs.load() is None
+def test_old_runs_are_deleted_with_their_locks_and_folders(tmp_path: Path) -> None:
+    command, of_turn = cut_off(user_run(tmp_path, ANNA, "a1")), cut_off(TurnRunFiles(tmp_path, ONE).file("b1"))
+    of_waiting_turn, young = cut_off(TurnRunFiles(tmp_path, TWO).file("c1")), user_run(tmp_path, ANNA, "d1")
+    young.save(ResearchRun(question="What?"))
+    assert ResearchRunSweep(tmp_path).sweep(before=BEFORE_S, spared=[TWO]) == 2
+    assert (command.load(), of_turn.load()) == (None, None) and of_waiting_turn.load() and young.load()
+    left = {path.name for path in (tmp_path / "users" / "anna" / "research_runs").rglob("*")}
+    assert left == {"turn_000002", "c1.json", "c1.lock", "d1.json"}
 
 
-def test_the_runs_of_a_turn_are_deleted_together(tmp_path: Path) -> None:
-    """Those of another turn, and of commands, stay."""
-    ann = user_id("ann")
-    turns = [TurnRunFiles(tmp_path, TurnKey(ann, number)) for number in (1, 2)]
-    assert turns[0].runs() == ()
-    for turn in turns:
-        turn.file("r1").save(ResearchRun(question="Why?"))
-    turns[0].file("r2").save(ResearchRun(question="How?"))
-    user_run(tmp_path, ann, "r1").save(ResearchRun(question="When?"))
-    assert [run.question for run in turns[0].runs()] == ["Why?", "How?"]
-    turns[0].delete()
-    turns[0].delete()
-    assert turns[0].runs() == () and len(turns[1].runs()) == 1 and user_run(tmp_path, ann, "r1").load()
+def test_a_run_that_goes_on_is_never_deleted_and_has_one_holder(tmp_path: Path) -> None:
+    file = cut_off(user_run(tmp_path, ANNA, "a1"))
+    with file.held():
+        os.utime(tmp_path / "users" / "anna" / "research_runs" / "a1.lock", (OLD_S, OLD_S))
+        assert ResearchRunSweep(tmp_path).sweep(before=BEFORE_S, spared=()) == 0
+        with pytest.raises(StoreError, match="another process works on the same research"), file.held():
+            pass
+    assert file.load()
+    assert ResearchRunSweep(tmp_path).sweep(before=BEFORE_S, spared=()) == 1
+
+
+def test_an_ended_run_leaves_nothing(tmp_path: Path) -> None:
+    file = user_run(tmp_path, ANNA, "a1")
+    with file.held():
+        file.save(ResearchRun(question="What?"))
+        file.delete()
+    assert list((tmp_path / "users" / "anna" / "research_runs").iterdir()) == []

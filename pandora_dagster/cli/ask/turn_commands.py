@@ -123,10 +123,10 @@ def show(
     revision: Annotated[int | None, typer.Option(min=0, help="Revision number; default: the newest.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a turn's context.md, the totals of its calls, and its calls that have no end.
+    """Show a turn's context.md and the totals of its calls.
 
-    With --json: its manifest, its sections, the totals of its model calls (null if the call index cannot be read), and its calls without
-    end.
+    Calls that began and have no end are named. With --json: its manifest, its sections, the totals of its model calls (null if the call
+    index cannot be read), and its calls without end.
 
     Example: pandora show example:turn_000012 --section 5
     """

@@ -23,7 +23,7 @@ import trafilatura
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.page_doc import MIN_CONFIDENCE, ZoneKind
-from pandora_dagster.documents.webpages import read_page
+from pandora_dagster.documents.webpages.page_reader import read_page
 
 WORDS = 4
 ARTICLE = frozenset({ZoneKind.MAIN_TEXT, ZoneKind.LIST, ZoneKind.TABLE, ZoneKind.PRODUCT_INFO, ZoneKind.PRICING})

@@ -46,9 +46,6 @@ from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, wi
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
 from pandora_dagster.phases.steps.manual_pages import decide_page
 from pandora_dagster.phases.steps.write_approval import decide_call
-from pandora_dagster.runtime.offline_runtime import OfflineRuntime
-from pandora_dagster.runtime.sglang.endpoints import Endpoints
-from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings
 
 T = TypeVar("T")
@@ -223,8 +220,3 @@ class App:
         self.loop.run(self.runtime.aclose())
         self.loop.close()
         self.on_close()
-
-
-def served_endpoints(runtime: ModelRuntime) -> Endpoints | None:
-    """The endpoints of the runtime file that a runtime calls; None for the embedded runtime."""
-    return runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None

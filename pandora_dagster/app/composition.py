@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
-from pandora_dagster.app.application import App, CompressionStack, served_endpoints
-from pandora_dagster.app.health import HealthService, ServerHealth
+from pandora_dagster.app.application import App, CompressionStack
+from pandora_dagster.app.health import HealthService, ServerChecks
 from pandora_dagster.app.index_service import IndexService
 from pandora_dagster.app.lineage_service import LineageService
 from pandora_dagster.app.search_service import SearchService
@@ -46,17 +47,9 @@ from pandora_dagster.phases.gather.research_source import ResearchSource
 from pandora_dagster.phases.gather.visit_source import VisitSource
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, RecipeOverride
 from pandora_dagster.retrieval.term_overlap import TermOverlap
-from pandora_dagster.runtime.embedders import LocalEmbedder, ServerEmbedder
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
-from pandora_dagster.runtime.offline_runtime import OfflineRuntime
-from pandora_dagster.runtime.openai.openai_runtime import OpenAIRuntime
-from pandora_dagster.runtime.serving.on_demand_start import OnDemandStart
-from pandora_dagster.runtime.serving.serving_folder import ServingFolder
-from pandora_dagster.runtime.sglang.endpoints import Endpoints
-from pandora_dagster.runtime.sglang.runtime_file import load_endpoints, single_server_endpoints
-from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.runtime.token_counter import TokenCounter
-from pandora_dagster.settings import Settings, process_environment, set_process_variables
+from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.calls.metrics_file import MetricsFile
 from pandora_dagster.stores.calls.token_ratio_file import TokenRatioFile
@@ -67,20 +60,17 @@ from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFil
 from pandora_dagster.stores.user.session_files import LimiterFiles
 from pandora_dagster.tools.tool_registry import TOOL_NAMES, build_tools
 
+if TYPE_CHECKING:
+    from pandora_dagster.runtime.sglang.endpoints import Endpoints
+
 
 def open_embedder(settings: Settings) -> EmbeddingModel | None:
     """The embedding model; None where embeddings are off. Raises ConfigurationError for a runtime file without an embeddings server."""
-    if settings.embeddings == "local":
-        return LocalEmbedder(set_process_variables)
     if settings.embeddings == "off":
         return None
-    endpoints = load_endpoints(settings.runtime_file)
-    if endpoints.embeddings is None:
-        raise ConfigurationError(
-            f"{settings.runtime_file}: preset {endpoints.preset}: embeddings is missing: expected a server's name",
-            hint="Name the server that makes vectors, or set PANDORA_EMBEDDINGS to local or off.",
-        )
-    return ServerEmbedder(endpoints.embeddings, keys=process_environment())
+    from pandora_dagster.app.served_models import open_embeddings
+
+    return open_embeddings(settings)
 
 
 def utc_now() -> datetime:
@@ -115,28 +105,20 @@ def open_counter() -> TokenCounter:
 
 def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | None = None) -> ModelRuntime:
     """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
-    if settings.runtime == "sglang":
-        starter = OnDemandStart(ServingFolder(settings.root))
-        return SglangRuntime(load_endpoints(settings.runtime_file), keys=process_environment(), starter=starter, meters=meters)
-    if settings.runtime == "openai":
-        return OpenAIRuntime(_openai_endpoints(settings), keys=process_environment(), meters=meters)
-    if settings.runtime == "sglang-offline":
-        return OfflineRuntime(load_endpoints(settings.runtime_file), python=settings.sglang_python, environ=process_environment())
-    return ExtractiveRuntime(counter, utc_now)
+    if settings.runtime == EMBEDDED:
+        return ExtractiveRuntime(counter, utc_now)
+    from pandora_dagster.app.served_models import open_served_runtime
+
+    return open_served_runtime(settings, meters)
 
 
-def _openai_endpoints(settings: Settings) -> Endpoints:
-    """The one server that the settings name, or those of a runtime file of the user's own; raises ConfigurationError."""
-    if settings.openai_base_url:
-        return single_server_endpoints(
-            settings.openai_base_url, settings.openai_model, api_key_env=settings.openai_api_key_env, context=settings.openai_context
-        )
-    if settings.runtime_file == shipped_folder() / "data" / "runtime.yaml":  # its servers are SGLang's
-        raise ConfigurationError(
-            f"PANDORA_RUNTIME: openai: no server is named: expected PANDORA_OPENAI_BASE_URL or {settings.root / 'runtime.yaml'}",
-            hint="For Ollama set PANDORA_OPENAI_BASE_URL=http://127.0.0.1:11434/v1 and PANDORA_OPENAI_MODEL to a name of `ollama list`.",
-        )
-    return load_endpoints(settings.runtime_file)
+def _served_endpoints(runtime: ModelRuntime) -> "Endpoints | None":
+    """The endpoints of the runtime file that a runtime calls; None for a runtime without servers."""
+    if runtime.name == EMBEDDED:
+        return None
+    from pandora_dagster.app.served_models import served_endpoints
+
+    return served_endpoints(runtime)
 
 
 def open_executor(
@@ -156,7 +138,7 @@ def open_executor(
     rate_limit: SessionRateLimit | None = None,
 ) -> tuple[Executor, CompressionStack]:
     """The executor of recipe calls and the compression over it, which compresses the documents of its calls unless it is switched off."""
-    served = served_endpoints(runtime)
+    served = _served_endpoints(runtime)
     execution = Executor(
         recipes=recipes,
         runtime=runtime,
@@ -313,7 +295,6 @@ def _open_health(
     indexes: IndexService,
 ) -> HealthService:
     """The health checks of the store and, for the runtimes `sglang` and `openai`, of their servers."""
-    is_served = isinstance(runtime, SglangRuntime)
     return HealthService(
         settings=settings,
         runtime=runtime,
@@ -324,14 +305,22 @@ def _open_health(
         notes=stores.notes,
         memory=stores.memory,
         users=partial(user_ids, Layout(settings.root)),
-        servers=ServerHealth(runtime, TokenRatioFile(settings.root), ServingFolder(settings.root)) if is_served else None,
+        servers=_open_server_checks(settings, runtime),
         vectors=stores.vectors,
     )
 
 
+def _open_server_checks(settings: Settings, runtime: ModelRuntime) -> ServerChecks | None:
+    if runtime.name == EMBEDDED:
+        return None
+    from pandora_dagster.app.served_models import open_server_checks
+
+    return open_server_checks(settings, runtime, TokenRatioFile(settings.root))
+
+
 def _checked_routing(runtime: ModelRuntime, recipes: RecipeLoader) -> Routing | None:
     """The routing policy; raises ConfigurationError where it names an unknown recipe."""
-    served = served_endpoints(runtime)
+    served = _served_endpoints(runtime)
     routing = served.routing if served else None
     if served and routing and (unknown := [name for name in routing.recipes if name not in recipes.names()]):
         raise ConfigurationError(

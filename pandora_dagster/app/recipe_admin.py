@@ -39,7 +39,7 @@ from pandora_dagster.recipes.generated_files import write_registry, write_schema
 from pandora_dagster.recipes.lint import check_all
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file
 from pandora_dagster.research.recipe_calls import DOCUMENTS_OF_RECIPE
-from pandora_dagster.runtime.extractive.extractive_runtime import ROLES
+from pandora_dagster.runtime.extractive.extractive_runtime import roles
 from pandora_dagster.settings import Settings
 from pandora_dagster.tools.tool_registry import TOOL_NAMES, WRITING_TOOLS
 
@@ -58,7 +58,7 @@ class RecipeCheckResult:
 def check_recipes(settings: Settings) -> RecipeCheckResult:
     """Check all recipes, prompts, the registry and the schema."""
     recipes = open_recipe_loader(settings)
-    checked = check_all(recipes, TOOL_NAMES, open_counter(), loadable_documents, ROLES, WRITING_TOOLS)
+    checked = check_all(recipes, TOOL_NAMES, open_counter(), loadable_documents, roles(), WRITING_TOOLS)
     return RecipeCheckResult(len(recipes.names()), checked.faults, checked.notices, checked.approvals)
 
 

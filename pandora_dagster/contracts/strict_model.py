@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 class StrictModel(BaseModel):
     """A frozen model that refuses unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def removed_fields(**removed: Any) -> Any:

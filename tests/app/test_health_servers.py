@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.app import health
-from pandora_dagster.app.health import Finding, check_servers
+from pandora_dagster.app import layer_health
+from pandora_dagster.app.health import Finding
+from pandora_dagster.app.layer_health import check_servers
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
@@ -76,7 +77,7 @@ def test_what_lacks_is_reported_once(tmp_path: Path) -> None:
 
 def test_a_slow_reflex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It works, so nothing fails; what would help is reported."""
-    monkeypatch.setattr(health, "MAX_REFLEX_LATENCY_MS", 1)
+    monkeypatch.setattr(layer_health, "MAX_REFLEX_LATENCY_MS", 1)
     found = examined(tmp_path, able(takes_s=0.02))
     assert found["layer REFLEX"].ok and found["layer REFLEX"].remedy.startswith("It works, slowly") and not found["layer MIND"].remedy
 

@@ -1,6 +1,7 @@
 """The program as a whole: exit codes, streams, and what start-up costs; a real process where that is what is tested."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,23 @@ def test_start_up_imports_nothing_heavy() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert (result.stderr.strip(), "Ask commands:" in result.stdout) == ("[]", True)
+
+
+def test_an_answer_waits_for_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+    """When the answer of a new process is printed, neither Dagster nor a client of model servers nor a reader of web pages is loaded."""
+    unneeded = (
+        *("dagster", "sqlalchemy", "openai", "structlog", "pandora_dagster.runtime.sglang.sglang_runtime"),
+        *("pandora_dagster.runtime.serving.server_supervisor", "pandora_dagster.documents.webpages.page_reader"),
+    )
+    code = (
+        "import gc, sys\nfrom pandora_dagster.cli import main\nfrom pandora_dagster.cli.ask.answer_printing import AnswerPrinter\n"
+        "finish = AnswerPrinter.finish\ndef report(printer, answer):\n    finish(printer, answer)\n"
+        f"    print('loaded', sorted({set(unneeded)!r} & set(sys.modules)), gc.get_threshold()[0], file=sys.stderr)\n"
+        "AnswerPrinter.finish = report\nsys.argv = ['pandora', 'ask', 'Which chair did we order, and what did it cost?']\nmain()\n"
+    )
+    environment = os.environ | {"PANDORA_ROOT": str(tmp_path / "store")}
+    result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True, env=environment)
+    assert "loaded [] 50000" in result.stderr
 
 
 def test_the_version_is_the_packages(process: Pandora) -> None:

@@ -17,7 +17,7 @@ from pandora_dagster.contracts.web.research_run import (
     VisitStatus,
 )
 from pandora_dagster.contracts.web.turn_research import TurnFindings, TurnQuestion
-from pandora_dagster.documents.webpages import read_page
+from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.tools.internet_research import InternetResearch
 
 LAMP = "http://a.test/vela"

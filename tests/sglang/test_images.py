@@ -12,7 +12,7 @@ from pandora_dagster.app import App, open_app
 from pandora_dagster.app.web.screenshot_reader import RECIPE, open_screenshot_reader
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.images import picture_tokens
-from pandora_dagster.documents.webpages import read_page
+from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.settings import load_settings
 from tests.documents.webpages.pages import fetched
 from tests.fakes.pictures import png

@@ -8,7 +8,7 @@ from struct import unpack
 import pytest
 
 from pandora_dagster.contracts.web.page_doc import PageDoc
-from pandora_dagster.documents.webpages import read_page
+from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.errors import BrowserError
 from pandora_dagster.tools.browser.chromium_renderer import ChromiumRenderer
 from pandora_dagster.tools.egress.page_fetcher import PageFetcher

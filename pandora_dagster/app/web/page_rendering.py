@@ -37,7 +37,7 @@ class PageReader:
 
     def read(self, page: FetchedPage) -> PageView:
         """The page as a visitor sees it, where a browser was needed and rendered it; raises DocumentError."""
-        from pandora_dagster.documents.webpages import read_page
+        from pandora_dagster.documents.webpages.page_reader import read_page
 
         page_doc = read_page(page)
         need, picture = self._needs(page, page_doc)
@@ -78,7 +78,7 @@ class PageReader:
 
 
 def _shown(page: FetchedPage, page_doc: PageDoc, rendered: RenderedPage, why: str) -> PageDoc:
-    from pandora_dagster.documents.webpages import read_page
+    from pandora_dagster.documents.webpages.page_reader import read_page
 
     headers = {**page.headers, "content-type": "text/html; charset=utf-8"}
     shown = read_page(replace(page, headers=headers, body=rendered.html.encode()), invisible_attribute=rendered.invisible_attribute)

@@ -8,7 +8,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.app.application import App, served_endpoints
+from pandora_dagster.app.application import App
+from pandora_dagster.app.served_models import served_endpoints
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.images import ImagePart, picture_tokens

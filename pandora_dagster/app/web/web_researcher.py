@@ -158,7 +158,7 @@ class WebResearcher:
         text = given.get(visit.url, "")
         if not text or not is_for_a_person(visit):
             return None
-        from pandora_dagster.documents.webpages import read_page
+        from pandora_dagster.documents.webpages.page_reader import read_page
 
         url, headers = visit.url, {"content-type": "text/plain; charset=utf-8"}
         fetched = FetchedPage(url, url, 200, headers, text.encode(), self.clock(), (url,), (GIVEN,))

@@ -250,7 +250,7 @@ def read_page_of(
     request: PageRequest, fetcher: Fetcher, *, seconds: float, reader: PageReader | None = None, known: FetchedPage | None = None
 ) -> PageReading:
     """Fetch and read one page, in a browser where `reader` finds that it needs one. `known`: the page as it was stored before."""
-    from pandora_dagster.documents.webpages import read_page
+    from pandora_dagster.documents.webpages.page_reader import read_page
 
     if request.fault:
         return PageReading(request)

@@ -4,10 +4,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
-
-import structlog
 
 from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.verification.verifier import Verification
@@ -55,12 +53,21 @@ class CompressionOutcome:
 
 def json_lines() -> EventLogger:
     """The logger that writes each event as one JSON line through standard logging; `pandora --verbose` prints them."""
-    logger = structlog.wrap_logger(
-        logging.getLogger("pandora_dagster.compression"),
-        processors=[structlog.processors.JSONRenderer()],
-        wrapper_class=structlog.stdlib.BoundLogger,
-    )
-    return logger.info
+    logger = logging.getLogger("pandora_dagster.compression")
+
+    def log_event(event: str, **fields: Any) -> None:
+        if logger.isEnabledFor(logging.INFO):
+            _structured(logger).info(event, **fields)
+
+    return log_event
+
+
+@cache
+def _structured(logger: logging.Logger) -> Any:
+    """The logger that writes JSON. Its library, which takes as long to import as a turn's phases, waits for the first line."""
+    import structlog
+
+    return structlog.wrap_logger(logger, processors=[structlog.processors.JSONRenderer()], wrapper_class=structlog.stdlib.BoundLogger)
 
 
 class CompressionLog:

@@ -7,10 +7,8 @@ from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.errors import ModelRejectedError
-from pandora_dagster.research.recipe_calls import READERS
 from pandora_dagster.runtime.extractive.output_budget import Draft, render_draft
-from pandora_dagster.runtime.extractive.research import page_judgements
-from pandora_dagster.runtime.extractive.roles import judging_roles, research_roles
+from pandora_dagster.runtime.extractive.roles import judging_roles
 from pandora_dagster.runtime.extractive.roles.context_synthesis import gather
 from pandora_dagster.runtime.extractive.roles.conversation_summarizer import summarize_conversation
 from pandora_dagster.runtime.extractive.roles.header_retrieval import retrieve
@@ -26,7 +24,7 @@ from pandora_dagster.runtime.extractive.roles.validator import check_meaning, va
 
 NAME = "extractive"
 Role = Callable[[PromptPack, TokenMeasure], Draft]
-ROLES: Mapping[str, Role] = MappingProxyType(
+_TURN_ROLES: Mapping[str, Role] = MappingProxyType(
     {
         "query_analyzer": analyse,
         "reflection": reflect,
@@ -54,31 +52,21 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "loop_detector": judging_roles.judge_repetition,
         "failure_lesson": judging_roles.propose_nothing,
         "screenshot_reader": transcribe,
-        "strategy": research_roles.plan_research,
-        "query_writer": research_roles.write_queries,
-        "query_rewriter": research_roles.rewrite_queries,
-        "result_selector": research_roles.select_results,
-        "link_ranker": research_roles.rank_links,
-        "injection_screen": research_roles.screen_units,
-        **{recipe.partition("/")[2]: research_roles.extract_claims for recipe in READERS},
-        "page_relevance": page_judgements.judge_relevance,
-        "page_type": page_judgements.name_type,
-        "zone_confidence": page_judgements.keep_zones,
-        "extraction_validator": page_judgements.accept_reading,
-        "pagination_finder": page_judgements.find_next_page,
-        "source_credibility": research_roles.weigh_addresses,
-        "vendor_selector": research_roles.weigh_addresses,
-        "freshness_judge": research_roles.judge_freshness,
-        "contradiction_finder": research_roles.find_contradictions,
-        "claim_verifier": research_roles.verify_claims,
-        "claim_merger": research_roles.merge_claims,
-        "stop_judge": research_roles.judge_stop,
-        "blocker_classifier": research_roles.classify_blockers,
-        "record_summary": research_roles.summarize_record,
-        "report_writer": research_roles.write_report,
     }
 )
-"""Recipe field `role` -> the function that answers it."""
+"""The roles of turns and archival, beside those of research."""
+
+
+def roles() -> Mapping[str, Role]:
+    """Recipe field `role` -> the function that answers it."""
+    return MappingProxyType({**_TURN_ROLES, **_research_roles()})
+
+
+def _research_roles() -> Mapping[str, Role]:
+    """The roles of research. They import the readers of web pages, so they are imported with the first call of one."""
+    from pandora_dagster.runtime.extractive.roles.research_table import RESEARCH_ROLES
+
+    return RESEARCH_ROLES
 
 
 class ExtractiveRuntime:
@@ -111,10 +99,10 @@ class ExtractiveRuntime:
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         """The answer for `pack.role`; raises ModelRejectedError for an unknown role and for a pack with images. It takes milliseconds:
         `timeout_s` is ignored, and the answer is sent in one piece."""
-        role = ROLES.get(pack.role)
+        role = _TURN_ROLES.get(pack.role) or _research_roles().get(pack.role)
         if role is None:
             raise ModelRejectedError(
-                f"{pack.recipe}: role {pack.role!r}: the extractive runtime knows {', '.join(ROLES)}",
+                f"{pack.recipe}: role {pack.role!r}: the extractive runtime knows {', '.join(roles())}",
                 hint="set `role` in the recipe to one of these, or configure the sglang runtime",
             )
         if pack.images:

@@ -19,8 +19,8 @@ from playwright.async_api import Error as PlaywrightError
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.rendered import RenderedPage
-from pandora_dagster.documents.webpages import read_page
 from pandora_dagster.documents.webpages.charset import decode
+from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.errors import BrowserError, FetchError
 from pandora_dagster.tools.browser.browser_limits import BrowserLimits
 from pandora_dagster.tools.browser.chromium import INSTALL_HINT, find_chromium, switches

@@ -11,7 +11,6 @@ from urllib.parse import unquote, urlsplit
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.search import SearchHit, SearchHits
-from pandora_dagster.documents.webpages import read_page
 from pandora_dagster.errors import ConfigurationError, FetchFailedError, FetchRefusedError
 from pandora_dagster.language.bm25 import Bm25
 from pandora_dagster.language.terms import TermReader
@@ -91,6 +90,8 @@ class FolderDocuments:
 
     @cached_property
     def _index(self) -> tuple[list[_Document], Bm25, tuple[str, ...]]:
+        from pandora_dagster.documents.webpages.page_reader import read_page
+
         documents: list[_Document] = []
         notices: list[str] = []
         for number, path in enumerate(self._paths()):

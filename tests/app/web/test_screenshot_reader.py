@@ -15,7 +15,7 @@ from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.images import fitting_width, picture_tokens
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.web.page_doc import PageDoc, ZoneSource
-from pandora_dagster.documents.webpages import read_page
+from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from pandora_dagster.settings import load_settings
 from tests.documents.webpages.pages import fetched

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.page_doc import OUTSIDE_KINDS, PageDoc
-from pandora_dagster.documents.webpages import read_page
+from pandora_dagster.documents.webpages.page_reader import read_page
 
 URL = "https://shop.example/lamps/aurora"
 

@@ -1,7 +1,7 @@
 import pytest
 
 from pandora_dagster.contracts.web.page_doc import PageDoc
-from pandora_dagster.documents.webpages import UnreadablePageError
+from pandora_dagster.documents.webpages.pdf_pages import UnreadablePageError
 from tests.documents.webpages.pages import hidden, read
 
 

@@ -7,7 +7,7 @@ import urllib.request
 from datetime import UTC, datetime
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
-from pandora_dagster.documents.webpages import read_page
+from pandora_dagster.documents.webpages.page_reader import read_page
 from tests.small_web import NEEDS_SMALL_WEB, small_web
 
 FOR_A_BROWSER = {"script", "consent"}

@@ -9,7 +9,7 @@ from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.phases.flow.phase_table import TOOL_RECIPES
 from pandora_dagster.research.recipe_calls import DOCUMENTS_OF_RECIPE
-from pandora_dagster.runtime.extractive.extractive_runtime import ROLES, ExtractiveRuntime
+from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime, roles
 from tests.processor_time import in_units_of_work
 from tests.runtime.extractive.packs import TOOLS, context, make_pack, section2, source
 
@@ -37,7 +37,7 @@ def test_never_passes_for_a_model(runtime: ExtractiveRuntime, layer: ModelLayer)
     assert runtime.model(layer) == "extractive"
 
 
-@pytest.mark.parametrize("role", list(ROLES))
+@pytest.mark.parametrize("role", list(roles()))
 def test_answers_every_role_with_usage_and_latency(runtime: ExtractiveRuntime, role: str) -> None:
     """Each shipped role has an answer with counted tokens and the time that passed."""
     answer = asyncio.run(runtime.complete(make_pack(role, "which lamp was cheapest?", DOCUMENTS), timeout_s=1))
@@ -54,7 +54,7 @@ def test_unknown_role_is_refused_with_the_remedy(runtime: ExtractiveRuntime) -> 
     assert "sglang" in raised.value.hint and not raised.value.retryable
 
 
-@pytest.mark.parametrize("role", list(ROLES))
+@pytest.mark.parametrize("role", list(roles()))
 def test_same_pack_same_answer(runtime: ExtractiveRuntime, role: str) -> None:
     """Nothing but the pack decides: twice the same pack gives the same text."""
     pack = make_pack(role, "which lamp was cheapest?", DOCUMENTS)
@@ -62,7 +62,7 @@ def test_same_pack_same_answer(runtime: ExtractiveRuntime, role: str) -> None:
     assert len(texts) == 1
 
 
-@pytest.mark.parametrize("role", list(ROLES))
+@pytest.mark.parametrize("role", list(roles()))
 @pytest.mark.parametrize(
     "query", ["when did the apple trees bloom? " * 3000, "x" * 6000, "remember that " + "I prefer red lamps " * 2000, "\n" * 5000]
 )
@@ -96,7 +96,7 @@ def test_shipped_roles_are_the_documented_ones() -> None:
     research = [name.partition("/")[2] for name in DOCUMENTS_OF_RECIPE]
     kept = ["session_summarizer", "digest_builder", "conversation_summarizer", "fact_keeper", "profile_keeper"]
     judging = [recipe.name.partition("/")[2] for recipe in TOOL_RECIPES]
-    assert sorted(ROLES) == sorted(
+    assert sorted(roles()) == sorted(
         [
             *chat,
             "synthesizer",

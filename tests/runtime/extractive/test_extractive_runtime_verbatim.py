@@ -21,7 +21,7 @@ from pandora_dagster.contracts.web.research_decisions import ClaimLabel, HoldsFo
 from pandora_dagster.contracts.web.research_lines import ClaimLine, HitLine, LinkLine, PageLine, SourceLine, UnitLine, ZoneLine
 from pandora_dagster.language.no_result_phrases import NO_RESULT
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
-from pandora_dagster.runtime.extractive.extractive_runtime import ROLES, ExtractiveRuntime
+from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime, roles
 from tests.runtime.extractive.packs import TOOLS, context, make_pack, section2, source, summary_line
 
 WORD = re.compile(r"[^\W_]+")
@@ -113,7 +113,7 @@ def _research_documents(found: str, more: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("role", list(ROLES))
+@pytest.mark.parametrize("role", list(roles()))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=TEXTS, found=TEXTS, more=TEXTS)
 def test_each_word_stands_in_the_pack_or_a_template(runtime: ExtractiveRuntime, role: str, query: str, found: str, more: str) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
-from pandora_dagster.documents.webpages import read_page
+from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.tools.browser.script_need import script_need
 
 TEXT = (

@@ -4,9 +4,8 @@ An edited file is read again at the next call, an unchanged one is read once. A 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer
@@ -54,6 +53,8 @@ class RecipeLoader:
         self._cache: dict[str, _CachedRecipe] = {}
         self._recipe_names: dict[Path, tuple[FileStamp, str]] = {}
         self._files: dict[str, Path] = {}
+        self._names: dict[str, str] = {}
+        """`{category}/{name}` -> the field `name`, as of the last look at all files."""
 
     def names(self) -> tuple[str, ...]:
         """`{category}/{name}` of every recipe file."""
@@ -76,22 +77,21 @@ class RecipeLoader:
         path = self._from_file("/".join(split_name(name)), files).path
         return read_recipe(files[path], self.prompts, path=path, display_path=f"recipes/{path}.yaml")
 
-    def _load(self, name: str, files: "_RecipeListing") -> LoadedRecipe:
+    def _load(self, name: str, files: Mapping[str, Path]) -> LoadedRecipe:
         path = "/".join(split_name(name))
         path = path if path in files else own_name(path)
         override = self._production(path) if self._production else RecipeOverride()
         loaded = override.pinned or self._from_file(path, files)
         return loaded.model_copy(update={"assigned": override.layer}) if override.layer else loaded
 
-    def _from_file(self, path: str, files: "_RecipeListing") -> LoadedRecipe:
+    def _from_file(self, path: str, files: Mapping[str, Path]) -> LoadedRecipe:
         if path not in files:
             raise RecipeNotFoundError(
                 f"{path}: no recipe: expected the file {self.recipes / path}.yaml", hint="`pandora recipes list` names them all"
             )
-        if others := files.with_same_name(path):
-            name = self._recipe_name(files[path])
+        if others := self._with_same_name(path, files):
             raise RecipeValidationError(
-                [f"recipes/{path}.yaml:1: name: {name} is also the name of {', '.join(others)}: expected a unique name"]
+                [f"recipes/{path}.yaml:1: name: {self._names[path]} is also the name of {', '.join(others)}: expected a unique name"]
             )
         cached = self._cache.get(path)
         if cached is None or any(_stamp(file) != stamp for file, stamp in cached[1].items()):
@@ -131,11 +131,22 @@ class RecipeLoader:
             raise RecipeNotFoundError(f"content type {content_type}: {names}: expected exactly one recipe in compression/")
         return matching[0]
 
-    def _list_files(self) -> "_RecipeListing":
-        """The recipe files as they are now. Every call lists them; their paths are built again only where a name changed."""
+    def _list_files(self) -> Mapping[str, Path]:
+        """The recipe files as they are now, `{category}/{name}` -> file. Their paths are built again only where a name changed."""
         if self.names() != tuple(self._files):
-            self._files = recipe_files(self.recipes)
-        return _RecipeListing(self._files, self._recipe_name)
+            self._files, self._names = recipe_files(self.recipes), {}
+        return self._files
+
+    def _with_same_name(self, path: str, files: Mapping[str, Path]) -> tuple[str, ...]:
+        """Other recipes of the same name. Names must be unique (specification 000, section 10.1): records identify recipes by them.
+
+        All files are looked at again where this one has another name than before: a name that is given twice is found, at the latest, by
+        the load of the file that took it.
+        """
+        name = self._recipe_name(files[path])
+        if self._names.get(path) != name:
+            self._names = {other: self._recipe_name(file) for other, file in files.items()}
+        return tuple(other for other, taken in self._names.items() if taken == name and other != path) if name else ()
 
     def _read_stamped(self, path: str, file: Path) -> _CachedRecipe:
         """Read a recipe. Its stamps are taken before: a file that is edited meanwhile is read again at the next call."""
@@ -154,26 +165,6 @@ class RecipeLoader:
             match = None if isinstance(text, SourceFault) else _NAME_LINE.search(text)
             cached = self._recipe_names[file] = (stamp, match[1] if match else "")
         return cached[1]
-
-
-class _RecipeListing(dict[str, Path]):
-    """The recipe files during one call, `{category}/{name}` -> file. `name_of`: the field `name` of a file."""
-
-    def __init__(self, files: dict[str, Path], name_of: Callable[[Path], str]) -> None:
-        super().__init__(files)
-        self._name_of = name_of
-
-    @cached_property
-    def _by_name(self) -> dict[str, list[str]]:
-        paths: dict[str, list[str]] = {}
-        for path, file in self.items():
-            paths.setdefault(self._name_of(file), []).append(path)
-        return paths
-
-    def with_same_name(self, path: str) -> tuple[str, ...]:
-        """Other recipes of the same name. Names must be unique (specification 000, section 10.1): records identify recipes by them."""
-        name = self._name_of(self[path])
-        return tuple(other for other in self._by_name[name] if other != path) if name else ()
 
 
 def _matching_path(name: str, paths: Iterable[str]) -> str | None:

@@ -77,6 +77,29 @@ def test_equal_recipe_names_are_a_fault(loader: RecipeLoader, put: Put, recipe: 
             loader.load(name)
 
 
+def test_a_name_that_an_edit_takes_is_found(loader: RecipeLoader, put: Put, recipe: str) -> None:
+    """The recipe that takes the name of another is refused, and from then on so is the other."""
+    twin = put("recipes/other/twin.yaml", recipe.replace("name: gate", "name: twin"))
+    for name in ("pipeline/gate", "other/twin"):
+        loader.load(name)
+    twin.write_text(recipe, encoding="utf-8")
+    for name in ("other/twin", "pipeline/gate"):
+        with pytest.raises(RecipeValidationError, match=r"name: gate is also the name of .*: expected a unique name"):
+            loader.load(name)
+
+
+def test_a_warm_load_looks_at_no_other_recipe(loader: RecipeLoader, put: Put, recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every further recipe a call would look at one file more."""
+    for number in range(20):
+        put(f"recipes/other/more_{number}.yaml", recipe.replace("name: gate", f"name: more_{number}"))
+    loader.load("pipeline/gate")
+    looked_at: list[Path] = []
+    stamp = shelf_module.file_stamp
+    monkeypatch.setattr(shelf_module, "file_stamp", lambda file: looked_at.append(file) or stamp(file))
+    loader.load("pipeline/gate")
+    assert not [file for file in looked_at if file.parent.name == "other"]
+
+
 @pytest.mark.parametrize("changed", ["recipes/pipeline/gate.yaml", "prompts/pipeline/gate.md", "prompts/policy/shared.md"])
 def test_an_edited_file_is_seen(loader: RecipeLoader, tmp_path: Path, changed: str) -> None:
     """A recipe is read again when it, its prompt or the policy changes, and only then."""

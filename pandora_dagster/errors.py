@@ -27,6 +27,7 @@
     │   ├── FetchRefusedError          a rule forbids it: address, robots.txt, content, budget (never retried)
     │   └── FetchFailedError           the server or the network failed         (retryable where `retryable`)
     ├── BrowserError               a page was not rendered: Chromium is missing, crashed or took too long
+    ├── ToolLimitError             a tool asked for more than it declares
     ├── DeferredError              a summarization call over its session's limits: later (retryable)
     └── HaltError                  the turn stops; an intervention has been written (exit code 1)
 
@@ -51,6 +52,10 @@ class PandoraError(Exception):
     def with_hint(self) -> str:
         """The message and the hint, for output that has no place for the hint."""
         return f"{self}; {self.hint}" if self.hint else str(self)
+
+
+class ToolLimitError(PandoraError):
+    """A tool asked for more than its `ToolSpec` declares."""
 
 
 class InputError(PandoraError):

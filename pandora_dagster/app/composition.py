@@ -214,7 +214,9 @@ def open_app(
     )
     web_tools = open_web_tools(settings, stores, utc_now, execution, report=print_notice)
     named_tools = open_named_tools(settings, report=print_notice)
-    dependencies = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority, web_tools, named_tools)
+    dependencies = _phase_dependencies(
+        stores, execution, recipes, counter, lineage, runtime.name, priority, web_tools, named_tools, metrics
+    )
     return App(
         settings=settings,
         dependencies=replace(dependencies, summarizer=compression.sections) if settings.compression_enabled else dependencies,
@@ -251,6 +253,7 @@ def _phase_dependencies(
     priority: Priority,
     web_tools: tuple[Tool, ...],
     named_tools: tuple[Tool, ...],
+    metrics: Metrics,
 ) -> PhaseDependencies:
     """The ports that phases work with, tools included."""
     scores = TermOverlap(stores.index.reader).scores
@@ -282,6 +285,7 @@ def _phase_dependencies(
         priority=priority,
         tool_permissions=STORE_PERMISSIONS.union(*(tool.spec.permissions for tool in further_tools)),
         named_tools=tuple(tool.spec.name for tool in named_tools),
+        metrics=metrics,
         lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, phases=phase_effects(), report=print_notice),
     )
 

@@ -329,6 +329,7 @@ class TurnUsage:
     """Tokens of phases other than the requested one."""
     ms: float = 0.0
     """Milliseconds of the calls, waiting and retries included."""
+    calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)

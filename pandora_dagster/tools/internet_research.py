@@ -5,7 +5,7 @@ Text of pages enters the turn as quoted data alone. What a page says chooses no 
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
 
@@ -75,7 +75,7 @@ class InternetResearch:
         )
         report = _report_until(run.cancelled, run.report)
         found = await self.researcher.research(asked, report)
-        return self._outcome(found, is_again=bool(asked.visits))
+        return replace(self._outcome(found, is_again=bool(asked.visits)), pages=found.pages, page_bytes=found.page_bytes)
 
     def release(self, turn: TurnKey) -> None:
         self.researcher.release(turn)

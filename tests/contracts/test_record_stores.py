@@ -61,6 +61,7 @@ def test_a_turn_s_calls_are_summed_by_revision_and_phase(calls):
     assert [r.call_id for r in stored] == ["a", "b"] and SECRET not in stored[0].error
     usage = calls.usage(KEY, 0, phase="response")
     assert (usage.tokens, usage.other_phase_tokens) == (sum(r.used_tokens for r in stored), stored[0].used_tokens)
+    assert usage.calls == 2
     assert calls.usage(KEY, 1, phase="response").tokens == 0 and calls.index_turns([(KEY, 0)])
 
 

@@ -45,6 +45,7 @@ class MemoryCallLog:
             sum(record.cost for record in records),
             sum(record.used_tokens for record in records if record.phase != phase),
             sum(record.latency_ms for record in records),
+            len(records),
         )
 
     def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:

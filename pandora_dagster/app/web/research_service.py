@@ -85,6 +85,13 @@ class PlacesFetcher:
     folders: Sequence[FolderDocuments]
     web: Fetcher | None
 
+    @property
+    def spent(self) -> tuple[int, int]:
+        """The pages and bytes that were requested from the web so far."""
+        from pandora_dagster.tools.egress.page_fetcher import PageFetcher
+
+        return self.web.budget.spent if isinstance(self.web, PageFetcher) else (0, 0)
+
     def fetch(self, url: str, *, deadline_s: float, known: FetchedPage | None = None) -> FetchedPage:
         place = next((folder for folder in self.folders if folder.holds(url)), None) or self.web
         if place is None:

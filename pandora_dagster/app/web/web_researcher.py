@@ -86,11 +86,14 @@ class WebResearcher:
             read,
         )
         store = runs.file(_run_id(asked, [provider.name for provider in researcher.providers]))
+        fetcher = self._fetcher(asked.turn)
+        pages_before, bytes_before = fetcher.spent
         with store.held():
             if (stored := store.load()) and (given := self._with_given(stored, asked, visits)) is not stored:
                 store.save(given)
-            run = await researcher.run(asked.question, report, self._fetcher(asked.turn), store)
-        return self._findings(asked, run, provenance)
+            run = await researcher.run(asked.question, report, fetcher, store)
+        pages, page_bytes = fetcher.spent
+        return replace(self._findings(asked, run, provenance), pages=pages - pages_before, page_bytes=page_bytes - bytes_before)
 
     def release(self, turn: TurnKey) -> None:
         self._fetchers.pop(turn, None)

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.model_calls import InputDocument, Source
+from pandora_dagster.contracts.model_calls import EXPECTED_TURN_TOKENS, InputDocument, Source
 from pandora_dagster.contracts.user.sources import Research, Visit
 from pandora_dagster.errors import ConfigurationError, DocumentError
 
@@ -49,6 +49,8 @@ class ToolSpec:
     """Seconds that one run may take."""
     max_result_bytes: int = 4 * 1024 * 1024
     """Of text, raw bundle and artifacts together."""
+    max_tokens: int = EXPECTED_TURN_TOKENS
+    """Tokens of recipes after which a run may ask no further one."""
     asks_first: bool = False
     """True for a tool that changes nothing until the user approves what its outcome names in `to_approve`."""
 
@@ -152,12 +154,30 @@ class ToolOutcome:
     """The address of a page that a person must open before the question can be answered; the turn halts for it."""
     to_approve: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the tool would change; it changes nothing until the user approved this."""
+    pages: int = 0
+    """Pages that this run asked of the web, those that robots.txt refused included."""
+    page_bytes: int = 0
+    """Bytes of their bodies."""
 
     @property
     def size(self) -> int:
         """Bytes of text, raw bundle and artifacts."""
         texts = sum(len(text.encode(errors="surrogatepass")) for text in (self.text, self.raw))
         return texts + sum(len(artifact.data) for artifact in self.artifacts)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCost:
+    """What one run of a tool took, its model calls included."""
+
+    seconds: float = 0.0
+    pages: int = 0
+    page_bytes: int = 0
+    calls: int = 0
+    """Model calls that the run made."""
+    tokens: int = 0
+    price: float = 0.0
+    """Of the calls, by the price table in `runtime.yaml`."""
 
 
 @runtime_checkable

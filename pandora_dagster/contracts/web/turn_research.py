@@ -37,6 +37,9 @@ class TurnFindings:
     """The newest older visit of each address of `visits` that has one."""
     person_at: str = ""
     """The address of the page that wants a login or a captcha, where nothing else answers."""
+    pages: int = 0
+    """Pages that were requested for it."""
+    page_bytes: int = 0
 
 
 class TurnResearcher(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.contracts.ports.context_source import ContextSource
-from pandora_dagster.contracts.ports.measurement import Clock, TextScorer, TokenMeasure
+from pandora_dagster.contracts.ports.measurement import Clock, Metrics, TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.recipe_execution import BudgetCompressor, RecipeCatalog, RecipeExecutor
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, LineageWriter
 from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, Tool, ToolPermission
@@ -56,6 +56,8 @@ class PhaseDependencies:
     """What tools may do; a tool that needs more is refused."""
     named_tools: tuple[str, ...] = ()
     """Tools of other packages, which settings name and recipes cannot: each recipe that offers tools offers these too."""
+    metrics: Metrics | None = None
+    """Counts the runs of tools."""
     listener: AnswerListener | None = None
     """Receives the turn's answer while it is written; None for no listener."""
 

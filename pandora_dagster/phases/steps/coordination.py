@@ -14,7 +14,7 @@ from pandora_dagster.contracts.compression_results import CompressionInput, Gate
 from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
 from pandora_dagster.contracts.model_calls import AnswerListener, InputDocument, Source
 from pandora_dagster.contracts.phase_outputs import ExecutorStep, TaskPlan, ToolCall
-from pandora_dagster.contracts.ports.tool import Tool, ToolListener, ToolOutcome, ToolProgress, ToolRun, ToolSpec
+from pandora_dagster.contracts.ports.tool import Tool, ToolCost, ToolListener, ToolOutcome, ToolProgress, ToolRun, ToolSpec
 from pandora_dagster.documents.citations import label_source_marks, reference_list, source_references
 from pandora_dagster.documents.markdown import code_fence
 from pandora_dagster.documents.sections import escape_subheadings
@@ -23,6 +23,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput,
 from pandora_dagster.phases.steps.call_judgements import MadeCall, argument_fault, find_same_call, fit_arguments, is_loop
 from pandora_dagster.phases.steps.manual_pages import decided_pages, page_files, page_halt
 from pandora_dagster.phases.steps.task_plan import offered_tools, tools_document
+from pandora_dagster.phases.steps.tool_costs import ToolMeter, cost_line, cost_row, count_cost
 from pandora_dagster.phases.steps.tool_findings import artifact_files, finding_files
 from pandora_dagster.phases.steps.tool_recipes import recipe_asker
 from pandora_dagster.phases.steps.write_approval import approval_files, is_approved
@@ -54,6 +55,8 @@ class _ToolCallResult:
     """Its form in section 4: its text, or a compression; the whole is in toolresults.md."""
     is_new: bool = True
     """Whether it found a source that was not known before it."""
+    cost: ToolCost | None = None
+    """None where the call was not made."""
 
 
 async def tool_results(ctx: PhaseContext) -> PhaseOutput:
@@ -73,6 +76,7 @@ async def tool_results(ctx: PhaseContext) -> PhaseOutput:
         | {name: text for r in done if r.outcome.ok for name, text in _artifacts(r).items()}
     )
     facts |= _tables(done)
+    facts |= {"tool_costs": costs} if (costs := [cost_row(r.call.tool, r.cost) for r in done if r.cost]) else {}
     verdicts = (_evidence_verdict(done), *(verdict for r in done for verdict in r.outcome.verdicts))
     return PhaseOutput(sections={4: body}, files={"toolresults.md": _raw_results(done), **files}, facts=facts, verdicts=verdicts)
 
@@ -101,14 +105,26 @@ async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> _Stoppe
         if await is_loop(ctx, call, made, offered):
             return "loop"
         same = find_same_call(call, made)
-        outcome = (
-            tool_error(f"{call.tool}: the same call as result {same}: expected another") if same else await run_tool(ctx, call, offered)
+        outcome, cost = (
+            (tool_error(f"{call.tool}: the same call as result {same}: expected another"), None)
+            if same
+            else await _run_measured(ctx, call, offered)
         )
-        newest = _numbered_result(len(done) + 1, call, outcome, sources)
+        newest = replace(_numbered_result(len(done) + 1, call, outcome, sources), cost=cost)
         done[:] = await _append_result(ctx, done, newest)
         if _is_section_full(ctx, done):
             break
     return "bound"
+
+
+async def _run_measured(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> tuple[ToolOutcome, ToolCost]:
+    """The outcome of a run, with its cost, which is added to the metrics."""
+    meter = ToolMeter(ctx)
+    outcome = await run_tool(ctx, call, offered)
+    cost = meter.cost(outcome)
+    if ctx.deps.metrics and call.tool in ctx.deps.tools:  # a label names no tool that a model made up
+        count_cost(ctx.deps.metrics, call.tool, cost, is_ok=outcome.ok)
+    return outcome, cost
 
 
 def _is_section_full(ctx: PhaseContext, done: list[_ToolCallResult]) -> bool:
@@ -179,7 +195,8 @@ def _result_markdown(result: _ToolCallResult) -> str:
     status = "success" if result.outcome.ok else "error"
     head = f"### Result {result.number}: {result.call.tool}\n\n**Status:** {status} {cited}".rstrip()
     files = "".join(f"\n**File:** `{name}`" for name in _artifacts(result))
-    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`{files}\n\n{result.body}"
+    used = f"\n{line}" if result.cost and (line := cost_line(result.cost)) else ""
+    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`{used}{files}\n\n{result.body}"
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:
@@ -222,7 +239,7 @@ async def run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -
         return tool_error(f"{call.tool}: {_REFUSED}")
     cancelled = Event()
     report, pages = _progress_callback(ctx.deps.listener, spec.name, cancelled), decided_pages(ctx.turn)
-    run = ToolRun(call.arguments, ctx.turn.key, spec.deadline_s, cancelled, report, pages, recipe_asker(ctx))
+    run = ToolRun(call.arguments, ctx.turn.key, spec.deadline_s, cancelled, report, pages, recipe_asker(ctx, spec))
     try:
         outcome = await _run_within_deadline(tool, run)
         if outcome.to_approve:

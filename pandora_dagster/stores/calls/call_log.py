@@ -217,6 +217,7 @@ class IndexedCallLog:
             sum(record.cost for record in records),
             sum(record.used_tokens for record in records if record.phase != phase),
             sum(record.latency_ms for record in records),
+            len(records),
         )
 
     def _remember(self, path: Path, size: int, records: tuple[CallRecord, ...]) -> None:

@@ -36,6 +36,12 @@ class WebBudget:
         self._hosts: set[str] = set()
 
     @property
+    def spent(self) -> tuple[int, int]:
+        """The pages and bytes so far."""
+        with self._lock:
+            return self._pages, self._bytes
+
+    @property
     def seconds_left(self) -> float:
         return max(0.0, self._deadline - monotonic())
 

@@ -9,9 +9,11 @@ from hashlib import sha256
 
 import pytest
 
-from pandora_dagster.contracts.model_calls import Source
+from pandora_dagster.contracts.model_calls import InputDocument, Source
+from pandora_dagster.contracts.phase_outputs import SearchWords
 from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, ToolArtifact, ToolOutcome, ToolPermission, ToolProgress
 from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.steps.tool_recipes import DOC_SEARCH_QUERY
 from tests.fakes.tools import ScriptedTool
 from tests.phases.rig import COMPLETE, Rig, command, plan, tool
 
@@ -32,13 +34,25 @@ class Listener:
         self.progress.append(progress)
 
 
+class Counted:
+    """Metrics by name and tool."""
+
+    def __init__(self):
+        self.counts = {}
+
+    def count(self, name, amount=1.0, **labels):
+        key = name, labels["tool"]
+        self.counts[key] = self.counts.get(key, 0) + amount
+
+
 @pytest.fixture
 def asking(rig):
     """`asking(act, **fields of the spec)`: the key of a turn that ran the tool once, the tool, and the rig."""
 
-    def ask(act, *, listener=None, permissions_granted=STORE_PERMISSIONS, **fields):
+    def ask(act, *, listener=None, permissions_granted=STORE_PERMISSIONS, metrics=None, **fields):
         made = ScriptedTool(act, **fields)
-        deps = replace(rig.app.dependencies, tools={"doc.search": made}, tool_permissions=permissions_granted, listener=listener)
+        given = {"tool_permissions": permissions_granted, "listener": listener, "metrics": metrics}
+        deps = replace(rig.app.dependencies, tools={"doc.search": made}, **given)
         with_tool = Rig(replace(rig.app, dependencies=deps), rig.runtime)
         with_tool.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("doc.search", query="desks"))
         return with_tool.ask(), made, with_tool
@@ -165,3 +179,40 @@ def test_progress_without_a_listener_is_ignored(asking):
 def test_a_result_over_its_size_is_an_error(asking):
     key, _, rig = asking(finds, max_result_bytes=10)
     assert "**Error:** doc.search: the result has 17 bytes: expected at most 10" in rig.section(key, 4)
+
+
+async def asks_twice(run):
+    documents = (InputDocument("searched", "desks"),)
+    for _ in range(2):
+        await run.ask(DOC_SEARCH_QUERY, documents, SearchWords)
+    return replace(FOUND, pages=2, page_bytes=1_500)
+
+
+def test_the_cost_of_a_run_is_recorded_shown_and_counted(asking):
+    """Time in the report alone; pages and model calls in section 4 too, and all of it in the metrics."""
+    metrics = Counted()
+    key, _, rig = asking(asks_twice, metrics=metrics)
+    (row,) = _tool_report(rig, key)["facts"]["tool_costs"]
+    tokens = row["tokens"]
+    assert row["tool"] == "doc.search" and row["seconds"] >= 0 and tokens > 0
+    assert (row["pages"], row["page_bytes"], row["calls"]) == (2, 1_500, 2)
+    assert f"**Used:** 2 pages of 1,500 bytes, 2 model calls of {tokens:,} tokens\n" in rig.section(key, 4)
+    assert metrics.counts["pandora_tool_pages_total", "doc.search"] == 2 and metrics.counts["pandora_tool_seconds_count", "doc.search"] == 1
+    assert metrics.counts["pandora_tool_tokens_total", "doc.search"] == tokens
+
+
+def test_a_tool_asks_no_recipe_over_its_limit(asking):
+    """The second call of the run is not made; the turn goes on with the reason."""
+    key, _, rig = asking(asks_twice, max_tokens=1)
+    assert "expected at most 1 in one run" in rig.section(key, 4) and rig.turn(key).manifest.state == "saved"
+    (row,) = _tool_report(rig, key)["facts"]["tool_costs"]
+    assert row["calls"] == 1
+
+
+def test_a_run_without_pages_and_calls_shows_no_cost(asking):
+    key, _, rig = asking(finds)
+    assert "**Used:**" not in rig.section(key, 4) and _tool_report(rig, key)["facts"]["tool_costs"][0].keys() == {"tool", "seconds"}
+
+
+def _tool_report(rig, key):
+    return next(record.report for record in rig.turn(key).manifest.phases if record.phase == "tool_results")

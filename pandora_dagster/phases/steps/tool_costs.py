@@ -1,0 +1,51 @@
+"""What runs of tools cost: time, pages, model calls. Section 4 shows what is more than time; reports and metrics show all of it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pandora_dagster.contracts.model_calls import TurnUsage
+from pandora_dagster.contracts.ports.measurement import Metrics
+from pandora_dagster.contracts.ports.tool import ToolCost, ToolOutcome
+from pandora_dagster.language.word_forms import counted
+from pandora_dagster.phases.core.phase_context import PhaseContext
+
+
+class ToolMeter:
+    """Measures one run of a tool from its creation on."""
+
+    def __init__(self, ctx: PhaseContext) -> None:
+        self._ctx = ctx
+        self._begun: datetime = ctx.deps.clock()
+        self._before = self._usage()
+
+    def cost(self, outcome: ToolOutcome) -> ToolCost:
+        """The cost of the run that had this outcome."""
+        seconds, after, before = (self._ctx.deps.clock() - self._begun).total_seconds(), self._usage(), self._before
+        calls, tokens, price = after.calls - before.calls, after.tokens - before.tokens, after.cost - before.cost
+        return ToolCost(round(max(0.0, seconds), 3), outcome.pages, outcome.page_bytes, calls, tokens, price)
+
+    def _usage(self) -> TurnUsage:
+        return self._ctx.deps.calls.usage(self._ctx.turn.key, self._ctx.turn.manifest.revision, phase=self._ctx.phase)
+
+
+def cost_line(cost: ToolCost) -> str:
+    """The pages and calls of a run as section 4 shows them; "" where it had none."""
+    parts = [f"{counted(cost.pages, 'page')} of {counted(cost.page_bytes, 'byte')}"] if cost.pages else []
+    parts += [f"{counted(cost.calls, 'model call')} of {counted(cost.tokens, 'token')}"] if cost.calls else []
+    return f"**Used:** {', '.join(parts)}" if parts else ""
+
+
+def cost_row(tool: str, cost: ToolCost) -> Mapping[str, Any]:
+    """A row of the table `tool_costs` of a report; pages, calls and price where there are any."""
+    optional = {"pages": cost.pages, "page_bytes": cost.page_bytes, "calls": cost.calls, "tokens": cost.tokens, "price": cost.price}
+    return {"tool": tool, "seconds": cost.seconds, **{name: value for name, value in optional.items() if value}}
+
+
+def count_cost(metrics: Metrics, tool: str, cost: ToolCost, *, is_ok: bool) -> None:
+    """Add one run to the metrics."""
+    outcome = "ok" if is_ok else "failed"
+    metrics.count("pandora_tool_seconds_sum", cost.seconds, tool=tool, outcome=outcome)
+    metrics.count("pandora_tool_seconds_count", tool=tool, outcome=outcome)
+    for name in ("pages", "page_bytes", "calls", "tokens"):
+        metrics.count(f"pandora_tool_{name}_total", getattr(cost, name), tool=tool)

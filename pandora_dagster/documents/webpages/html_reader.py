@@ -17,7 +17,7 @@ from pandora_dagster.documents.webpages.fields.field_values import FieldValues
 from pandora_dagster.documents.webpages.fields.page_fields import FieldSources, head_title_name, page_fields
 from pandora_dagster.documents.webpages.fields.prices import PriceCandidate, choose_price, price_candidates
 from pandora_dagster.documents.webpages.fields.specifications import specifications
-from pandora_dagster.documents.webpages.layout.main_text import main_text
+from pandora_dagster.documents.webpages.layout.main_text import MAX_ELEMENTS, is_too_large, main_text
 from pandora_dagster.documents.webpages.layout.page_types import PageForm, WallMarks, page_type, wall_marks
 from pandora_dagster.documents.webpages.layout.posts import posts_of
 from pandora_dagster.documents.webpages.layout.regions import is_apart, regions_of
@@ -219,6 +219,8 @@ def _remarks(wall: str, head: _Head, text: str, visible: VisiblePage) -> list[st
     remarks = [wall] if wall else []
     if head.scripts and len(text.split()) < _FEW_WORDS and not wall:
         remarks.append("the page has scripts and little text: a browser may show more")
+    if is_too_large(visible.root):
+        remarks.append(f"over {MAX_ELEMENTS:,} elements: its main part was chosen without the library for main text")
     if any(True for link in visible.root.iter("link") if "stylesheet" in str(link.get("rel") or "").lower()):
         remarks.append("external style sheets were not loaded: text that only they hide counts as visible")
     return remarks

@@ -37,3 +37,10 @@ def test_a_page_doc_is_read_back() -> None:
     assert PageDoc.model_validate_json(doc.model_dump_json()) == doc
     assert (doc.canonical_url, doc.language) == ("https://shop.example/l", "de")
     assert hidden(doc) == "geheim"
+
+
+def test_a_page_of_very_many_elements_is_read_without_the_library_for_main_text() -> None:
+    """Its text is there, and a notice says what was left out; a page below the limit has none."""
+    small, large = (read("<main><h1>Lamps</h1><p>The lamp lights the table and the wall.</p>" + "<br>" * count) for count in (100, 50_001))
+    assert [page.text for page in (small, large)] == ["Lamps\nThe lamp lights the table and the wall."] * 2
+    assert [any("library for main text" in notice for notice in page.notices) for page in (small, large)] == [False, True]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from pandora_dagster.documents.webpages.elements.html_tree import Element
@@ -51,16 +52,27 @@ def computed_style(element: Element, tag: str, parent: Style, css: Mapping[str, 
     if tag == "font" and (named := element.get("color")):
         color = _color(named) or color
     if not css:
-        return replace(parent, struck=struck, background=background, color=color), "hidden" if display == "none" else ""
-    visible = parent.visible if "visibility" not in css or css["visibility"] == "inherit" else css["visibility"] == "visible"
-    opacity = parent.opacity * _fraction(css.get("opacity", "1"))
+        is_same = struck is parent.struck and background is parent.background and color is parent.color
+        style = parent if is_same else replace(parent, struck=struck, background=background, color=color)
+        return style, "hidden" if display == "none" else ""
+    return _declared_style(replace(parent, struck=struck, background=background, color=color), parent.color, tuple(css.items()), display)
+
+
+@lru_cache(1024)
+def _declared_style(
+    inherited: Style, parent_color: Color | None, declarations: tuple[tuple[str, str], ...], display: str
+) -> tuple[Style, str]:
+    """The style that declarations make of an inherited one, and why it is hidden; elements of one class share it."""
+    css = dict(declarations)
+    visible = inherited.visible if "visibility" not in css or css["visibility"] == "inherit" else css["visibility"] == "visible"
+    opacity = inherited.opacity * _fraction(css.get("opacity", "1"))
     style = Style(
         visible=visible,
-        font_px=_font_px(css, parent.font_px),
+        font_px=_font_px(css, inherited.font_px),
         opacity=opacity,
-        color=_text_color(css, color, parent.color),
-        background=_background(css, background),
-        struck=struck or "line-through" in css.get("text-decoration", "") + css.get("text-decoration-line", ""),
+        color=_text_color(css, inherited.color, parent_color),
+        background=_background(css, inherited.background),
+        struck=inherited.struck or "line-through" in css.get("text-decoration", "") + css.get("text-decoration-line", ""),
     )
     return style, _reason(css, style, display)
 

@@ -4,11 +4,14 @@ import logging
 import re
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import islice
 
 from pandora_dagster.documents.webpages.elements.blocks import Block
 from pandora_dagster.documents.webpages.elements.html_tree import Element, words
 from pandora_dagster.documents.webpages.libraries import library
 
+MAX_ELEMENTS = 50_000
+"""Elements of a page beyond which the library is not asked: it takes 40 % of the time of reading a page."""
 _MAX_SEARCHED = 300_000
 """Characters of main text in which a block is searched for inside lines; a longer one is compared line by line."""
 
@@ -31,8 +34,15 @@ class MainText:
         return key in self.lines or (len(self.whole) <= _MAX_SEARCHED and key in self.whole)
 
 
+def is_too_large(root: Element) -> bool:
+    """Whether a tree has more elements than the library is given."""
+    return next(islice(root.iter(), MAX_ELEMENTS, None), None) is not None
+
+
 def main_text(root: Element) -> MainText:
-    """The main text of a tree from which the hidden part was taken out; empty where the library finds none."""
+    """The main text of a tree from which the hidden part was taken out; empty where the library finds none, or is not asked."""
+    if is_too_large(root):
+        return MainText("", frozenset())
     trafilatura = library("trafilatura")
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # it warns of every page without a main text
     copy = deepcopy(root)

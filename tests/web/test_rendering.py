@@ -1,6 +1,9 @@
 """What of a page a reader gets after its scripts: what a visitor sees by the style that Chromium computes."""
 
+import os
 import re
+import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from struct import unpack
@@ -177,6 +180,29 @@ def test_chromium_starts_again_after_a_crash(renderer_of: RendererOf) -> None:
     assert browser is not None
     renderer._submit(browser.close()).result(10)
     assert "two" in renderer.render(page("<p>two</p>"), deadline_s=30).html
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that a process has started, and those that these have."""
+    found = [int(child) for task in Path(f"/proc/{process}/task").iterdir() for child in (task / "children").read_text().split()]
+    return [*found, *(further for child in found for further in children_of(child))]
+
+
+def test_a_chromium_that_crashes_is_a_reason_and_the_next_page_goes_on(renderer_of: RendererOf) -> None:
+    """All processes of the browser are killed while a page is being rendered."""
+    renderer = renderer_of(seconds=30)
+    assert "one" in renderer.render(page("<p>one</p>"), deadline_s=60).html
+    crash = threading.Timer(1.0, lambda: [os.kill(child, signal.SIGKILL) for child in browser_processes()])
+    crash.start()
+    with pytest.raises(BrowserError) as crashed:
+        renderer.render(page("<p>x</p><script>while (true) {}</script>"), deadline_s=60)
+    crash.join()
+    assert "not rendered within" not in str(crashed.value) and "Timeout" not in str(crashed.value)
+    assert "two" in renderer.render(page("<p>two</p>"), deadline_s=60).html
+
+
+def browser_processes() -> list[int]:
+    return [child for child in children_of(os.getpid()) if b"chrom" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")[0]]
 
 
 STORY = (

@@ -13,7 +13,6 @@ from pandora_dagster.tools.egress.resolver import Resolver
 from pandora_dagster.tools.egress.web_client import Answer, WebClient
 from pandora_dagster.tools.search.result_rows import hits_of
 
-_TIMEOUT_S = 10.0
 _MAX_BYTES = 4_000_000
 
 
@@ -35,12 +34,13 @@ class SearxngProvider:
     client: WebClient
     resolver: Resolver
     name: str = "searxng"
+    timeout_s: float = 10.0
 
     def search(self, query: str, *, page: int, language: str) -> SearchHits:
         fields = {"q": query, "format": "json", "pageno": str(page)} | ({"language": language} if language else {})
-        deadline = monotonic() + _TIMEOUT_S
+        deadline = monotonic() + self.timeout_s
         at = self.address
-        dials = tuple(self.resolver.dial(ip, at.port) for ip in self.resolver.addresses(at.host, timeout_s=_TIMEOUT_S))
+        dials = tuple(self.resolver.dial(ip, at.port) for ip in self.resolver.addresses(at.host, timeout_s=self.timeout_s))
         asked = CheckedAddress(at.scheme, at.host, at.port, f"{at.path}?{urlencode(fields)}", dials)
         answer = self.client.get(asked, timeout_s=max(0.1, deadline - monotonic()), max_bytes=_MAX_BYTES, reads=_is_ok)
         if answer.status != 200:

@@ -1,7 +1,10 @@
 """The SearXNG provider: its address may be internal, what it answers is only believed where it is an address of the web."""
 
 import json
+import socket
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +13,7 @@ from pandora_dagster.tools.egress.resolver import DialTarget, HostsFileResolver
 from pandora_dagster.tools.egress.web_client import WebClient
 from pandora_dagster.tools.search.searxng import SearxngProvider, ServiceAddress
 from tests.tools.egress.conftest import Web, serving
+from tests.tools.egress.test_page_fetcher import drips
 
 
 @pytest.fixture
@@ -70,3 +74,27 @@ def test_an_answer_over_the_limit_is_refused(web: Web) -> None:
     answer(web, b" " * 4_100_000)
     with pytest.raises(FetchRefusedError):
         provider(web).search("arc 60 & more", page=2, language="en")
+
+
+@pytest.mark.parametrize(("first", "drop"), [(b"", b""), (b"HTTP/1.0 200 OK\r\n\r\n{", b" ")])
+def test_a_slow_service_is_a_failure_in_bounded_time(web: Web, first: bytes, drop: bytes) -> None:
+    """One that never answers, and one whose answer never ends."""
+    web.pages[ASKED] = drips(first, drop)
+    began = time.monotonic()
+    with pytest.raises(FetchFailedError, match="not complete within") as raised:
+        replace(provider(web), timeout_s=0.3).search("arc 60 & more", page=2, language="en")
+    assert raised.value.retryable and time.monotonic() - began < 10
+
+
+def test_a_service_that_is_down_is_a_failure(web: Web) -> None:
+    with socket.socket() as closed:  # bound, and not listening
+        closed.bind(("127.0.0.1", 0))
+        down = replace(web, port=closed.getsockname()[1])
+        with pytest.raises(FetchFailedError, match=r"10\.0\.0\.9|search\.internal"):
+            provider(down).search("arc 60 & more", page=2, language="en")
+
+
+def test_a_service_that_finds_nothing_has_no_hits(web: Web) -> None:
+    answer(web, b'{"results": []}')
+    found = provider(web).search("arc 60 & more", page=2, language="en")
+    assert (found.hits, found.notices) == ((), ())

@@ -161,7 +161,8 @@ class ResearchLoop:
 
     async def _write_queries(self, run: ResearchRun) -> ResearchRun:
         self.report("write queries")
-        return _called(run, {"queries": await self._decisions.queries(run)})
+        queries, notices = await self._decisions.queries(run)
+        return _called(run, {"queries": queries, "notices": (*run.notices, *notices)})
 
     async def _rewrite_queries(self, run: ResearchRun) -> ResearchRun:
         """Further queries for what no page that was read answers."""

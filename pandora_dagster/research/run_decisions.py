@@ -9,6 +9,7 @@ from pandora_dagster.compression.verification.verifier import find_unsupported
 from pandora_dagster.contracts.model_calls import InputDocument
 from pandora_dagster.contracts.web.page_doc import PageDoc, PageType
 from pandora_dagster.contracts.web.research_decisions import (
+    MAX_QUERY_CHARACTERS,
     BlockedPages,
     Contradictions,
     MergedAnswer,
@@ -32,6 +33,8 @@ from pandora_dagster.contracts.web.research_run import (
     Verdict,
     VisitRecord,
 )
+from pandora_dagster.errors import InputError
+from pandora_dagster.language.whole_words import words_within
 from pandora_dagster.research.addresses import host_of, page_key
 from pandora_dagster.research.page_decisions import chosen_addresses, claim_line, page_line
 from pandora_dagster.research.recipe_calls import (
@@ -54,8 +57,6 @@ from pandora_dagster.research.recipe_calls import (
     sources_document,
 )
 
-_MAX_QUERIES = 4
-_MAX_QUERY_CHARACTERS = 300
 _MAX_HITS = 60
 _MAX_MERGED = 60
 """Claims that one call merges, the worthiest first."""
@@ -84,10 +85,15 @@ class RunDecisions:
         plan = await self.calls.ask(STRATEGY, question, [InputDocument("today", self.calls.today)], ResearchPlan)
         return plan if plan.needs else plan.model_copy(update={"needs": (question,)})
 
-    async def queries(self, run: ResearchRun) -> tuple[str, ...]:
-        """The first queries; the question itself where the recipe writes none."""
+    async def queries(self, run: ResearchRun) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The first queries, and notices of those that are not sent; where the recipe writes none, the words of the question."""
         answer = await self.calls.ask(QUERY_WRITER, run.question, [plan_document(run)], SearchQueries)
-        return _sendable(answer.queries) or _sendable((run.question,))
+        queries, notices = _sendable(answer.queries)
+        if len(run.question) > MAX_QUERY_CHARACTERS:
+            notices = (f"the question has over {MAX_QUERY_CHARACTERS} characters: a query has some of its words, each whole", *notices)
+        if queries := queries or _sendable((words_within(run.question.split(), MAX_QUERY_CHARACTERS),))[0]:
+            return queries, notices
+        raise InputError(f"the question has no words for a query: expected a word of at most {MAX_QUERY_CHARACTERS} printable characters")
 
     async def further_queries(self, run: ResearchRun) -> SearchQueries:
         """Queries that were not sent yet, and why. The recipe reads no page: a page cannot write a query."""
@@ -96,8 +102,9 @@ class RunDecisions:
         missing = [NeedLine(number=n, need=need) for n, need in enumerate(needs, 1) if n in run.missing or not run.missing]
         documents = [plan_document(run), lines_document("missing", missing), lines_document("searches", sent)]
         answer = await self.calls.ask(QUERY_REWRITER, run.question, documents, SearchQueries)
-        queries = tuple(query for query in _sendable(answer.queries) if query not in run.queries)
-        return answer.model_copy(update={"queries": queries})
+        written, refused = _sendable(answer.queries)
+        reason = "; ".join(refused) if refused and not written else answer.reason
+        return answer.model_copy(update={"queries": tuple(query for query in written if query not in run.queries), "reason": reason})
 
     async def select(self, run: ResearchRun) -> tuple[ChosenAddress, ...]:
         """The hits to visit, each address once, without those that the run knows."""
@@ -246,10 +253,13 @@ def _answers_document(run: ResearchRun) -> InputDocument:
     return lines_document("claims", lines)
 
 
-def _sendable(queries: tuple[str, ...]) -> tuple[str, ...]:
-    """Queries in one line and of a length that providers take."""
-    lines = (" ".join(query.split())[:_MAX_QUERY_CHARACTERS] for query in queries)
-    return tuple(dict.fromkeys(line for line in lines if line.isprintable() and line))[:_MAX_QUERIES]
+def _sendable(queries: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The queries in one line each, and a notice for each that is not sent: one that is too long is never cut."""
+    lines = [line for query in queries if (line := " ".join(query.split()))]
+    sendable = dict.fromkeys(line for line in lines if line.isprintable() and len(line) <= MAX_QUERY_CHARACTERS)
+    refused = [line for line in lines if line not in sendable]
+    reason = f"expected at most {MAX_QUERY_CHARACTERS} printable characters"
+    return tuple(sendable), tuple(f"a query of {len(line):,} characters was not sent: {reason}" for line in refused)
 
 
 def _evidence_claim(numbered: NumberedClaim) -> EvidenceClaim:

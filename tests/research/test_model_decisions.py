@@ -1,5 +1,6 @@
 """Whole runs with a model that judges well, and with one that lies: what a good one says is reported, what a bad one makes up is not."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,10 +9,13 @@ import pytest
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.web.page_doc import PageDoc, PageType
 from pandora_dagster.contracts.web.prompt_lines import read_lines
+from pandora_dagster.contracts.web.research_decisions import MAX_QUERY_CHARACTERS
 from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.contracts.web.research_lines import ClaimLine, HitLine, LinkLine, UnitLine
 from pandora_dagster.contracts.web.research_run import ResearchOutcome, ResearchRun
-from pandora_dagster.research.recipe_calls import READERS
+from pandora_dagster.errors import InputError
+from pandora_dagster.recipes.recipe_loader import open_recipes
+from pandora_dagster.research.recipe_calls import QUERY_REWRITER, QUERY_WRITER, READERS
 from pandora_dagster.research.research_loop import RunLimits
 from pandora_dagster.research.verification import is_in_page
 from tests.research.research_pages import page
@@ -171,6 +175,36 @@ def test_further_queries_are_sent_where_nothing_was_found() -> None:
     script = {**judging([question], [], []), "query_rewriter": lambda _: rewritten}
     run = research(question, [SHOP], runtime=RoleRuntime(script=script))
     assert [search.query for search in run.searches] == ["Vela 30", "Vela 30 designer"]
+
+
+LONG = "How much does the Vela 30 weigh" + "".join(f", in the shop of Oberunterhausen{n}" for n in range(30)) + "?"
+
+
+@pytest.mark.parametrize("written", [None, []])
+def test_a_query_of_a_long_question_has_whole_words_of_it(written: list[str] | None) -> None:
+    """The embedded runtime writes it, or code where a model writes none. It was cut at 300 characters, within a word."""
+    script = {} if written is None else {"query_writer": lambda _: {"reason": "", "queries": written}}
+    run = research(LONG, [SHOP], runtime=RoleRuntime(script=script))
+    words = set(re.findall(r"\w+", LONG))
+    assert run.queries and all(200 < len(query) <= 300 and set(re.findall(r"\w+", query)) <= words for query in run.queries)
+    assert run.notices[0] == "the question has over 300 characters: a query has some of its words, each whole"
+
+
+def test_a_query_that_cannot_be_sent_is_named() -> None:
+    script = {"query_writer": lambda _: {"reason": "", "queries": ["Vela\u200b 30", "Vela 30"]}}
+    run = research("How heavy is the Vela 30?", [SHOP], runtime=RoleRuntime(script=script))
+    assert run.queries[0] == "Vela 30" and run.notices[0].startswith("a query of 8 characters was not sent: expected at most 300")
+
+
+def test_a_question_without_words_for_a_query_is_refused() -> None:
+    with pytest.raises(InputError, match="expected a word of at most 300 printable characters"):
+        research("x" * 301, [SHOP], runtime=RoleRuntime(script={"query_writer": lambda _: {"reason": "", "queries": []}}))
+
+
+@pytest.mark.parametrize("recipe", [QUERY_WRITER, QUERY_REWRITER])
+def test_a_recipe_writes_queries_that_can_be_sent(recipe: str) -> None:
+    schema: Any = open_recipes().load(recipe).recipe.output_schema
+    assert schema["properties"]["queries"]["items"]["maxLength"] == MAX_QUERY_CHARACTERS
 
 
 def test_further_queries_are_for_the_need_that_is_open() -> None:

@@ -26,6 +26,10 @@ class ResearchPlan(StrictModel):
     """How long an answer holds: prices for hours, announcements for days, properties for months."""
 
 
+MAX_QUERY_CHARACTERS = 300
+"""Of a query for a search engine; the recipes that write queries have it in their schemas."""
+
+
 class SearchQueries(StrictModel):
     """Queries for a search engine (`research/query_writer`, `research/query_rewriter`)."""
 

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from pandora_dagster.contracts.web.research_decisions import MAX_QUERY_CHARACTERS
 from pandora_dagster.language.detection import question_language
 from pandora_dagster.language.requests.asked_values import AskedKind, asked_kind, without_asking_words
 from pandora_dagster.language.stop_words import ASKING_WORDS, function_words, stop_words
 from pandora_dagster.language.terms import TermReader
+from pandora_dagster.language.whole_words import words_within
 
 _WORD = re.compile(r"[^\W_]+(?:[-/][^\W_]+)*")
-_MAX_QUERY_CHARACTERS = 300
 _ACCORDING_TO_MAKER = re.compile(
     r"\baccording to (?:its|the) (?:maker|manufacturer)\b|\blaut hersteller\b|\bher?stellerangaben?\b", re.IGNORECASE
 )
@@ -117,10 +118,11 @@ class AskedQuestion:
         return self.name_terms | self.matter_terms
 
     def queries(self) -> tuple[str, ...]:
-        """The question's own words without function words, then its names alone."""
+        """The question's own words without function words, then its names alone; of a long question its names before other words."""
         words = [w for w in _WORD.findall(self.text) if w.lower() not in ASKING_WORDS | _functions(self.language)]
-        texts = (" ".join(words), " ".join(self.names) if len(self.names) > 1 else "")
-        return tuple(dict.fromkeys(text[:_MAX_QUERY_CHARACTERS] for text in texts if text))
+        lists = (words, self.names if len(self.names) > 1 else ())
+        texts = (words_within(listed, MAX_QUERY_CHARACTERS, first=self.names) for listed in lists)
+        return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def _functions(language: str) -> frozenset[str]:

@@ -6,7 +6,7 @@ A `console` block holds commands behind `$ ` and, after each, lines of its outpu
 - `exit="1"`: the exit code of its last command; 0 without.
 - `file="talk.txt"` on a block of any other language: the block is a file of the folder.
 
-`pandora` runs inside this process, as the program does; every other command runs in bash. `...` in a line of output matches
+`pandora` runs inside this process, as the program does; every other command runs in bash, `python` as this one. `...` in a line of output matches
 anything, a line `...` any lines. An intervention id in shown output represents the id that was
 printed there, also in later commands.
 """
@@ -97,6 +97,7 @@ class Scenario:
             self.patch.setenv(exported[1], exported[2])
             return 0, ""
         if not re.match(r"pandora\s", command):
+            command = re.sub(r"^python\b", shlex.quote(sys.executable), command)
             done = subprocess.run(["bash", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=30, check=False)
             return done.returncode, done.stdout + done.stderr
         words, target = _redirected(shlex.split(command))

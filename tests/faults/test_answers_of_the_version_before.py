@@ -73,7 +73,7 @@ _VERSION = re.compile(r"\b[0-9a-f]{12}\b")
 
 def _of_the_store_before() -> ModuleType:
     """The module beside this one, which calls the program as a user does."""
-    known = importlib.util.spec_from_file_location("store_before", HERE / "test_store_of_the_version_before.py")
+    known = importlib.util.spec_from_file_location("store_before", HERE / "store_before.py")
     assert known and known.loader
     module = importlib.util.module_from_spec(known)
     known.loader.exec_module(module)

@@ -3,7 +3,7 @@
 
 Run once, with the program of commit 3d5ad50 (`make setup` there, then its .venv/bin/python in its folder): it asks, imports, archives,
 restores, corrects, halts, answers, prunes and erases through the command line alone, packs what lies in the store then as OUT/store.tar.xz,
-and writes what that program answers about it as OUT/expected.json. The commands are those of test_store_of_the_version_before.py, which
+and writes what that program answers about it as OUT/expected.json. The commands are those of store_before.py, which
 lies beside this file or in tests/faults. Needs `faketime` (apt-get install faketime), so that the store has a past: months of its own, the
 same in each run; ids that are drawn differ.
 """
@@ -351,7 +351,7 @@ def main() -> None:
         pack(shell.root, given.out / "store.tar.xz")
         if not given.keep:
             shutil.rmtree(folder)
-    name = "test_store_of_the_version_before.py"
+    name = "store_before.py"
     beside = HERE / name
     spec = importlib.util.spec_from_file_location("reading", beside if beside.is_file() else HERE.parents[1] / "faults" / name)
     assert spec and spec.loader

@@ -6,9 +6,9 @@ A `console` block holds commands behind `$ ` and, after each, lines of its outpu
 - `exit="1"`: the exit code of its last command; 0 without.
 - `file="talk.txt"` on a block of any other language: the block is a file of the folder.
 
-`pandora` runs inside this process, as the program does; every other command runs in bash, `python` as this one. `...` in a line of output matches
-anything, a line `...` any lines. An intervention id in shown output represents the id that was
-printed there, also in later commands.
+`pandora` runs inside this process, as the program does; every other command runs in bash, `python` as this one. `...` in a
+line of output matches anything, a line `...` any lines. An intervention id in shown output represents the id that was printed
+there, also in later commands.
 """
 
 import io

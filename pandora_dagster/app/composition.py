@@ -68,7 +68,7 @@ def open_embedder(settings: Settings) -> EmbeddingModel | None:
     """The embedding model; None where embeddings are off. Raises ConfigurationError for a runtime file without an embeddings server."""
     if settings.embeddings == "off":
         return None
-    from pandora_dagster.app.served_models import open_embeddings
+    from pandora_dagster.app.servers.served_models import open_embeddings
 
     return open_embeddings(settings)
 
@@ -107,7 +107,7 @@ def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | No
     """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
     if settings.runtime == EMBEDDED:
         return ExtractiveRuntime(counter, utc_now)
-    from pandora_dagster.app.served_models import open_served_runtime
+    from pandora_dagster.app.servers.served_models import open_served_runtime
 
     return open_served_runtime(settings, meters)
 
@@ -116,7 +116,7 @@ def _served_endpoints(runtime: ModelRuntime) -> "Endpoints | None":
     """The endpoints of the runtime file that a runtime calls; None for a runtime without servers."""
     if runtime.name == EMBEDDED:
         return None
-    from pandora_dagster.app.served_models import served_endpoints
+    from pandora_dagster.app.servers.served_models import served_endpoints
 
     return served_endpoints(runtime)
 
@@ -197,7 +197,6 @@ def open_app(
     stores = open_store_adapters(settings, counter, utc_now, embeddings=embedder, metrics=metrics, report=print_notice)
     lineage = open_lineage_service(settings, stores, counter, utc_now)
     indexes = open_index_service(stores, lineage)
-    is_rate_limited = runtime.name != EMBEDDED and priority is not Priority.BATCH  # the sessions of live turns that a model server answers
     execution, compression = open_executor(
         settings,
         recipes=recipes,
@@ -210,16 +209,14 @@ def open_app(
         ratios=TokenRatioFile(settings.root),
         routing=_checked_routing(runtime, recipes),
         versions=versions,
-        rate_limit=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if is_rate_limited else None,
+        rate_limit=_rate_limit(settings, runtime, priority),
     )
     web_tools = open_web_tools(settings, stores, utc_now, execution, report=print_notice)
     named_tools = open_named_tools(settings, report=print_notice)
-    dependencies = _phase_dependencies(
-        stores, execution, recipes, counter, lineage, runtime.name, priority, web_tools, named_tools, metrics
-    )
+    deps = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority, web_tools, named_tools, metrics)
     return App(
         settings=settings,
-        dependencies=replace(dependencies, summarizer=compression.sections) if settings.compression_enabled else dependencies,
+        dependencies=replace(deps, summarizer=compression.sections) if settings.compression_enabled else deps,
         runtime=runtime,
         vault=stores.vault,
         research_runs=open_research_run_sweep(settings),
@@ -241,6 +238,13 @@ def open_app(
         search=SearchService(stores.index, settings.user, counter.count),
         on_close=metrics.flush,
     )
+
+
+def _rate_limit(settings: Settings, runtime: ModelRuntime, priority: Priority) -> SessionRateLimit | None:
+    """The limit of the sessions of live turns that a model server answers; None for other turns."""
+    if runtime.name == EMBEDDED or priority is Priority.BATCH:
+        return None
+    return SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep)
 
 
 def _phase_dependencies(
@@ -317,7 +321,7 @@ def _open_health(
 def _open_server_checks(settings: Settings, runtime: ModelRuntime) -> ServerChecks | None:
     if runtime.name == EMBEDDED:
         return None
-    from pandora_dagster.app.served_models import open_server_checks
+    from pandora_dagster.app.servers.served_models import open_server_checks
 
     return open_server_checks(settings, runtime, TokenRatioFile(settings.root))
 

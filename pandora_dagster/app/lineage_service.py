@@ -13,8 +13,8 @@ from pandora_dagster.archive.lineage_tree import Branch, rows_under, tree
 from pandora_dagster.archive.lineage_view import LineageView, lineage_view
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, digest_document, is_turn_owner
+from pandora_dagster.contracts.ports.lineage_storage import DocumentTexts, LineageIndex
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.ports.record_storage import DocumentTexts, LineageIndex
 from pandora_dagster.contracts.ports.turn_storage import TurnStore
 from pandora_dagster.contracts.ports.user_storage import LevelStore
 from pandora_dagster.documents.turn_entry import turn_entry

@@ -19,7 +19,7 @@ from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import InterventionType, Priority
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallRequest, CallResult, CallSite, InputDocument
-from pandora_dagster.contracts.ports.record_storage import LineageWriter
+from pandora_dagster.contracts.ports.lineage_storage import LineageWriter
 from pandora_dagster.contracts.ports.user_storage import LevelStore
 from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject, TextOrigin
 from pandora_dagster.errors import HaltError, InputError, PandoraError, StoreError

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
-from pandora_dagster.contracts.ports.record_storage import DocumentTexts
+from pandora_dagster.contracts.ports.lineage_storage import DocumentTexts
 from pandora_dagster.errors import PandoraError
 
 

@@ -17,7 +17,7 @@ from pandora_dagster.compression.verification.facts import Outcome
 from pandora_dagster.compression.verification.text_facts import find_facts
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
-from pandora_dagster.contracts.ports.record_storage import DocumentTexts
+from pandora_dagster.contracts.ports.lineage_storage import DocumentTexts
 from pandora_dagster.documents.citations import citation_spans, source_references
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument

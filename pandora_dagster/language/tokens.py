@@ -1,7 +1,7 @@
 """The one tokenizer: words, names, values and codes of a text, each with the key under which equal ones meet."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -180,3 +180,21 @@ class _TokenScan:
 
     def token(self, kind: TokenKind, key: str, start: int, end: int) -> Token:
         return Token(kind, key, self.text[start:end], start, end)
+
+
+def words_within(words: Sequence[str], limit: int, *, first: Collection[str] = ()) -> str:
+    """The words, or where they are over `limit` characters as many different ones as fit, in their order.
+
+    Words of `first` are chosen before the others; a word that does not fit is left out whole.
+    """
+    whole = " ".join(words)
+    if len(whole) <= limit:
+        return whole
+    unique = tuple(dict.fromkeys(words))
+    chosen: set[str] = set()
+    room = limit + 1
+    for word in sorted(unique, key=lambda word: word not in first):
+        if len(word) < room:
+            chosen.add(word)
+            room -= len(word) + 1
+    return " ".join(word for word in unique if word in chosen)

@@ -34,7 +34,7 @@ from pandora_dagster.contracts.web.research_run import (
     VisitRecord,
 )
 from pandora_dagster.errors import InputError
-from pandora_dagster.language.whole_words import words_within
+from pandora_dagster.language.tokens import words_within
 from pandora_dagster.research.addresses import host_of, page_key
 from pandora_dagster.research.page_decisions import chosen_addresses, claim_line, page_line
 from pandora_dagster.research.recipe_calls import (

@@ -9,7 +9,7 @@ import pytest
 from pandora_dagster.app import open_app
 from pandora_dagster.app.composition import open_counter, open_runtime
 from pandora_dagster.app.health import Finding
-from pandora_dagster.app.layer_health import check_servers
+from pandora_dagster.app.servers.layer_health import check_servers
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.recipes.recipe_loader import open_recipes

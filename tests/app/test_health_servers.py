@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.app import layer_health
 from pandora_dagster.app.health import Finding
-from pandora_dagster.app.layer_health import check_servers
+from pandora_dagster.app.servers import layer_health
+from pandora_dagster.app.servers.layer_health import check_servers
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder

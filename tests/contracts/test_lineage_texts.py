@@ -8,7 +8,7 @@ import pytest
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.lineage import DocumentId
-from pandora_dagster.contracts.ports.record_storage import DocumentTexts
+from pandora_dagster.contracts.ports.lineage_storage import DocumentTexts
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import DocumentError

@@ -9,7 +9,7 @@ import pytest
 from pandora_dagster.compression.summarization_rate import LimiterState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.lineage import LineageEdge, Relation
-from pandora_dagster.contracts.ports.record_storage import LineageWriter
+from pandora_dagster.contracts.ports.lineage_storage import LineageWriter
 from pandora_dagster.contracts.ports.user_storage import Sessions
 from pandora_dagster.contracts.user.conversations import SessionRecord
 from pandora_dagster.phases.flow.phase_table import phase_effects

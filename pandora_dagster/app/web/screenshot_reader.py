@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.app.application import App
-from pandora_dagster.app.served_models import served_endpoints
+from pandora_dagster.app.servers.served_models import served_endpoints
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.images import ImagePart, picture_tokens

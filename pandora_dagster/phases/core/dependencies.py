@@ -7,9 +7,10 @@ from typing import Any
 from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.contracts.ports.context_source import ContextSource
+from pandora_dagster.contracts.ports.lineage_storage import LineageWriter
 from pandora_dagster.contracts.ports.measurement import Clock, Metrics, TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.recipe_execution import BudgetCompressor, RecipeCatalog, RecipeExecutor
-from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, LineageWriter
+from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions
 from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, Tool, ToolPermission
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore, VectorIndex
 from pandora_dagster.contracts.ports.user_storage import ConversationSummaries, FactStore, MemoryStore, SourceStore

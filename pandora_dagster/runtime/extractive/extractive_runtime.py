@@ -64,7 +64,7 @@ def roles() -> Mapping[str, Role]:
 
 def _research_roles() -> Mapping[str, Role]:
     """The roles of research. They import the readers of web pages, so they are imported with the first call of one."""
-    from pandora_dagster.runtime.extractive.roles.research_table import RESEARCH_ROLES
+    from pandora_dagster.runtime.extractive.roles.research_roles import RESEARCH_ROLES
 
     return RESEARCH_ROLES
 

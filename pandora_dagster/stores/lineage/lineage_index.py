@@ -14,8 +14,8 @@ from typing import Any
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
+from pandora_dagster.contracts.ports.lineage_storage import DocumentTexts, LineageIndex
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.ports.record_storage import DocumentTexts, LineageIndex
 from pandora_dagster.contracts.turns import Manifest, PhaseEffects, Turn
 from pandora_dagster.errors import DamagedIndexError, PandoraError, StoreError
 from pandora_dagster.stores.disk.column_table import ColumnTable, columns_of

@@ -4,7 +4,6 @@ import logging
 import re
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import islice
 
 from pandora_dagster.documents.webpages.elements.blocks import Block
 from pandora_dagster.documents.webpages.elements.html_tree import Element, words
@@ -36,7 +35,7 @@ class MainText:
 
 def is_too_large(root: Element) -> bool:
     """Whether a tree has more elements than the library is given."""
-    return next(islice(root.iter(), MAX_ELEMENTS, None), None) is not None
+    return any(number >= MAX_ELEMENTS for number, _ in enumerate(root.iter()))
 
 
 def main_text(root: Element) -> MainText:

@@ -13,7 +13,7 @@ from pandora_dagster.language.detection import question_language
 from pandora_dagster.language.requests.asked_values import AskedKind, asked_kind, without_asking_words
 from pandora_dagster.language.stop_words import ASKING_WORDS, function_words, stop_words
 from pandora_dagster.language.terms import TermReader
-from pandora_dagster.language.whole_words import words_within
+from pandora_dagster.language.tokens import words_within
 
 _WORD = re.compile(r"[^\W_]+(?:[-/][^\W_]+)*")
 _ACCORDING_TO_MAKER = re.compile(

@@ -1,5 +1,8 @@
 """Roles of research: what words, fields and values decide. What needs a judgement beyond them is answered as not known, with the reason."""
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.web.prompt_lines import read_lines
@@ -29,8 +32,10 @@ from pandora_dagster.contracts.web.research_lines import ClaimLine, HitLine, Lin
 from pandora_dagster.language.requests.asked_values import AskedKind
 from pandora_dagster.language.requests.orders_to_models import addresses_model
 from pandora_dagster.research.addresses import host_of, names_host
+from pandora_dagster.research.recipe_calls import READERS
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
 from pandora_dagster.runtime.extractive.output_budget import Draft, fit_draft
+from pandora_dagster.runtime.extractive.research import page_judgements
 from pandora_dagster.runtime.extractive.research.address_choice import choose_hits, choose_links
 from pandora_dagster.runtime.extractive.research.asked_question import AskedQuestion, terms_of
 from pandora_dagster.runtime.extractive.research.claim_ranking import best_claims, contradict, outdated_claims, rank_claims
@@ -215,3 +220,32 @@ def _names_of_hosts(question: AskedQuestion, sources: list[SourceLine]) -> froze
     hosts = {source.host for source in sources if any(names_host(name, f"//{source.host}") for name in question.sites)}
     names = {name for name in question.sites if any(names_host(name, f"//{host}") for host in hosts)}
     return terms_of(" ".join(names)) if len(hosts) > 1 else frozenset()
+
+
+RESEARCH_ROLES: Mapping[str, Callable[[PromptPack, TokenMeasure], Draft]] = MappingProxyType(
+    {
+        "strategy": plan_research,
+        "query_writer": write_queries,
+        "query_rewriter": rewrite_queries,
+        "result_selector": select_results,
+        "link_ranker": rank_links,
+        "injection_screen": screen_units,
+        **{recipe.partition("/")[2]: extract_claims for recipe in READERS},
+        "page_relevance": page_judgements.judge_relevance,
+        "page_type": page_judgements.name_type,
+        "zone_confidence": page_judgements.keep_zones,
+        "extraction_validator": page_judgements.accept_reading,
+        "pagination_finder": page_judgements.find_next_page,
+        "source_credibility": weigh_addresses,
+        "vendor_selector": weigh_addresses,
+        "freshness_judge": judge_freshness,
+        "contradiction_finder": find_contradictions,
+        "claim_verifier": verify_claims,
+        "claim_merger": merge_claims,
+        "stop_judge": judge_stop,
+        "blocker_classifier": classify_blockers,
+        "record_summary": summarize_record,
+        "report_writer": write_report,
+    }
+)
+"""Recipe field `role` -> the function that answers it."""

@@ -1,6 +1,6 @@
 """Runtimes, embedding models and checks over model servers. Part of the composition root; the embedded runtime imports none of it."""
 
-from pandora_dagster.app.layer_health import ServerHealth
+from pandora_dagster.app.servers.layer_health import ServerHealth
 from pandora_dagster.contracts.ports.measurement import Metrics
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime, TokenRatios
 from pandora_dagster.errors import ConfigurationError

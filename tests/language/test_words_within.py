@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.language.whole_words import words_within
+from pandora_dagster.language.tokens import words_within
 
 
 @pytest.mark.parametrize(

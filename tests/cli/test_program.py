@@ -91,6 +91,7 @@ def test_an_answer_waits_for_nothing_that_it_does_not_need(tmp_path: Path) -> No
     environment = os.environ | {"PANDORA_ROOT": str(tmp_path / "store")}
     result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True, env=environment)
     assert "loaded [] 50000" in result.stderr
+    assert "leak" not in result.stderr  # of a library that is left uncollected at the end
 
 
 def test_the_version_is_the_packages(process: Pandora) -> None:

@@ -128,17 +128,53 @@ def _cell(row: Row, cell: str | Callable[[Row], object]) -> object:
 
 
 def print_table(headers: Sequence[str], rows: Collection[Sequence[object]], *, limit: int | None = None) -> None:
-    """Print a table as wide as the terminal, or _PIPED_TABLE_WIDTH characters when piped; a note counts the rows over `limit`."""
+    """Print a table as wide as the terminal, or _PIPED_TABLE_WIDTH characters when piped; a note counts the rows over `limit`.
+
+    Where a terminal is too narrow for the words of a row, each row is a paragraph that begins with its first cell.
+    """
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*headers, header_style="bold")
-    for row in list(rows)[:limit]:
-        table.add_row(*(printable(str(value)) for value in row))
-    width = None if sys.stdout.isatty() else _PIPED_TABLE_WIDTH
-    Console(file=sys.stdout, width=width, highlight=False, markup=False).print(table)
+    cells = [[printable(str(value)) for value in row] for row in list(rows)[:limit]]
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _PIPED_TABLE_WIDTH, highlight=False, markup=False)
+    has_words, is_wide = _measure(headers, cells, console.width)
+    if is_wide and sys.stdout.isatty():
+        _print_paragraphs(headers, cells, console.width)
+    else:
+        table = Table(header_style="bold")
+        for header, is_word in zip(headers, has_words, strict=True):
+            table.add_column(header, overflow="fold", no_wrap=is_word and not is_wide)
+        for row in cells:
+            table.add_row(*row)
+        console.print(table)
     if limit is not None:
         _print_omitted(len(rows) - limit)
+
+
+def _measure(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> tuple[list[bool], bool]:
+    """Which columns hold single words, such as ids, and whether a table that breaks none of them is wider than `width`."""
+    columns = [(header, [row[number] for row in rows]) for number, header in enumerate(headers)]
+    has_words = [not any(" " in cell for cell in cells) for _, cells in columns]
+    needed = sum(
+        max(map(len, (header, *cells)))
+        if is_word
+        else min(_PROSE_CHARACTERS, max(len(word) for text in (header, *cells) for word in text.split() or [""]))
+        for (header, cells), is_word in zip(columns, has_words, strict=True)
+    )
+    return has_words, needed + _BORDER_CHARACTERS * len(columns) + 1 > width
+
+
+def _print_paragraphs(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> None:
+    from textwrap import fill
+
+    for first, *others in rows:
+        named = "; ".join(f"{header}: {cell}" if header else cell for header, cell in zip(headers[1:], others, strict=True) if cell)
+        print_line(fill(first, width, break_on_hyphens=False))
+        print_line(fill(named, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+
+
+_BORDER_CHARACTERS, _PROSE_CHARACTERS = 3, 12
+"""Characters of a table beside the text of a column, and the least width of a column of prose."""
 
 
 @contextmanager

@@ -1,9 +1,11 @@
 """What commands print about a store, for users and for programs."""
 
 import json
+import sys
 
 import pytest
 
+from pandora_dagster.cli.output import print_table
 from tests.cli.conftest import Invoke
 
 
@@ -66,3 +68,27 @@ def test_doctor_names_every_part(invoke: Invoke) -> None:
     findings = json.loads(invoke("doctor", "--json").stdout)
     assert {"store", "recipes", "runtime"} <= {finding["part"] for finding in findings}
     assert all(finding["ok"] for finding in findings)
+
+
+def test_ids_are_whole_in_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are copied into the next command. A row that is too wide for a table becomes a paragraph; nothing is cut off."""
+    for name, value in {"COLUMNS": "80", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    summary = "The desk is height-adjustable, in the version with electromechanical legs. " * 3
+    print_table(("Turn", "State", "Created", "Session", "Summary"), [("ann:turn_000811", "saved", "2026-01-04 10:15", "desk", summary)])
+    table = capsys.readouterr().out
+    assert "┃" in table and "ann:turn_000811" in table and "…" not in table and max(map(len, table.splitlines())) <= 80
+    row = {
+        "Recipe": "pipeline/phase4_coordinator_code",
+        "layer": "MIND",
+        "total": "12000",
+        "version": "7460bae003ab",
+        "mode": "",
+        "first time": "1",
+    }
+    print_table((*row, "page"), [(*row.values(), "https://example.org/" + "a" * 90)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == row["Recipe"]
+    assert lines[1].startswith("  layer: MIND; total: 12000; version: 7460bae003ab; first time: 1; page:")
+    assert "".join(line.strip() for line in lines).endswith("https://example.org/" + "a" * 90) and max(map(len, lines)) <= 80

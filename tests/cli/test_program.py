@@ -49,6 +49,13 @@ def test_every_command_shows_an_example(name: str) -> None:
     assert not command.get_short_help_str(61).endswith("...")
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_fits_80_columns(name: str) -> None:
+    """Also its examples and the fields that it lists, which no terminal wraps well."""
+    shown = CliRunner().invoke(command_line, [*name.split(), "--help"], terminal_width=80).stdout
+    assert shown and max(map(len, shown.splitlines())) <= 80
+
+
 def test_every_command_has_a_panel() -> None:
     """`pandora --help` lists each command once, with the heading of its panel."""
     listed = re.findall(r"^  ([a-z]+)  ", CliRunner().invoke(command_line, ["--help"]).stdout, re.MULTILINE)

@@ -104,7 +104,7 @@ def resolve_intervention(
     production now. An answer from --answer must pass the same checks as the model's. An executed decision is final; a noted one can still
     be executed. The exit code is 1 if the turn halts again.
 
-    Example: pandora interventions resolve int_20260914_090512_4f1a --retry --note "server restarted"
+    Example: pandora interventions resolve int_20260914_090512_4f1a --retry
     """
     if retry + (answer is not None) + abandon + approve + refuse > 1:
         exit_with(EXIT_USAGE, "--retry, --answer, --abandon, --approve and --refuse: expected at most one of them")

@@ -51,7 +51,7 @@ def ask(
 
     The answer is printed while it is written, then its sources. A draft that a check rejects is marked as withdrawn.
 
-    Example: pandora ask "Which desk did we order, and what did it cost?" --user example
+    Example: pandora ask "Which desk did we order?" --user example
     """
     progress = ProgressLine()
     progress.show("opening the store")
@@ -106,7 +106,7 @@ def turns(
         {
             "Turn": lambda r: f"{r.user_id}:{r.turn_id}",
             "State": lambda r: r.state.value,
-            "Created": "created_at",
+            "Created": lambda row: row.created_at[:16].replace("T", " "),
             "Session": "session_id",
             "Summary": "summary",
         },

@@ -44,7 +44,7 @@ def compress(
     --original verifies the result against the original of FILE, however often that was compressed: facts of the original are counted,
     and those that the result lacks are reported as missing.
 
-    Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
+    Example: pandora compress notes.md --target-tokens 500 --query "the flight"
     """
     if bool(file) == bool(jsonl):
         exit_with(EXIT_USAGE, "compress: expected either FILE or --jsonl")

@@ -50,7 +50,7 @@ def run_research(
     --jsonl prints one line for each question: id, outcome (answered, contradiction told, not found, needs a person) and claims, or the
     reason as failed.
 
-    Example: pandora research run "What does the Arc 60 weigh?" --provider searxng=http://localhost:8888/search
+    Example: pandora research run "What does the Arc 60 weigh?" --depth quick
     """
     from pandora_dagster.app.web.research_service import Researcher, checked_question, open_providers
     from pandora_dagster.app.web.web_service import open_visit_store

@@ -32,7 +32,8 @@ def add_research(context: typer.Context, file: RecordFile, user: User = "", as_j
       quality_score  0 to 1
       summary        a text, such as "Found 12 laptops from 5 vendors"
     Optional fields:
-      claims         [{"claim": "LOQ 15 @ $697", "source": "bestbuy.com", "confidence": 0.9}]
+      claims         [{"claim": "LOQ 15 @ $697", "source": "bestbuy.com",
+                       "confidence": 0.9}]
       webpage_cache  visit ids, such as ["visit_abc123"]
 
     docs/guides/add-sources.md has a complete sample.
@@ -107,7 +108,7 @@ def add_visit(context: typer.Context, file: RecordFile, user: User = "", as_json
       url                 an http or https address
       visited_at          a time, such as "2026-01-04T13:20:00Z"
       page_type           one line, such as "product"
-      extracted_data      an object, such as {"title": "LOQ 15", "price": "$697.00"}
+      extracted_data      an object, such as {"title": "LOQ 15"}
       extraction_quality  0 to 1
 
     docs/guides/add-sources.md has a complete sample.

@@ -115,7 +115,7 @@ def correct(
 
     It counts in the scores of the recipe that wrote the text, and `pandora recipes lessons` shows it. The turn does not change.
 
-    Example: pandora correct example:turn_000012 "the desk cost 429 euros, not 389"
+    Example: pandora correct example:turn_000012 "the desk cost 429 euros"
     """
     from pandora_dagster.governance.turn_outcomes import attribute_correction
 
@@ -149,7 +149,7 @@ def lessons(
     with their user and erased with the user; `pandora recipes test NAME --user USER` runs them. --propose stores nothing; the embedded
     runtime proposes nothing.
 
-    Example: pandora recipes lessons synthesizer_chat --to-tests call_4f1a --fact "429.00 euros"
+    Example: pandora recipes lessons synthesizer_chat --to-tests call_4f1a
     """
     from pandora_dagster.app.evaluation import make_tests, open_evaluation
     from pandora_dagster.app.recipe_admin import open_recipe_admin, propose_lessons

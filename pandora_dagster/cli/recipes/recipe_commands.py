@@ -188,7 +188,7 @@ def assign(
 
     The text and the version of the recipe do not change.
 
-    Example: pandora recipes assign reflection MIND --why "REFLEX asks back too often"
+    Example: pandora recipes assign reflection MIND --why "it asks too often"
     """
     from pandora_dagster.app.recipe_admin import open_recipe_admin
     from pandora_dagster.contracts.enums import ModelLayer

@@ -19,7 +19,7 @@ from typing import cast
 from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.turns import FoundMessage
 from pandora_dagster.retrieval.messages.document_numbers import document_number
-from pandora_dagster.retrieval.messages.message_ranking import WEIGHTS, WINDOW, MessageUnit, fuse_signals, message_signals
+from pandora_dagster.retrieval.messages.message_ranking import WEIGHTS, WINDOW, FloatArray, MessageUnits, fuse_signals, message_signals
 from pandora_dagster.retrieval.messages.search_results import pack_messages
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.message_search import MessageSearch
@@ -50,8 +50,8 @@ class Case:
     category: str
     evidence: tuple[str, ...]
     named: tuple[str, ...]
-    units: tuple[MessageUnit, ...]
-    signals: Mapping[str, Mapping[int, float]]
+    units: MessageUnits
+    signals: Mapping[str, FloatArray]
     messages: Mapping[int, FoundMessage]
 
 
@@ -63,10 +63,9 @@ def cases(app: App, questions: Sequence[Mapping[str, object]], window: Mapping[i
             user, evidence = str(question["user_id"]), tuple(map(str, question["evidence"]))  # type: ignore[call-overload]
             base = user_base(db, user) or 0
             found = MessageSearch(db, base, user_end(base), index.reader).gather(str(question["question"]))
-            signals = message_signals(found.question, found.units, found.matches, window=window)
-            yield Case(
-                user, str(question["category"]), evidence, found.question.named_speakers, tuple(found.units), signals, messages[user]
-            )
+            if found:
+                signals = message_signals(found.question, found.units, found.matches, window=window)
+                yield Case(user, str(question["category"]), evidence, found.question.named_speakers, found.units, signals, messages[user])
 
 
 def _messages(app: App, user: str) -> dict[int, FoundMessage]:
@@ -91,7 +90,7 @@ class Trials:
         return self._known[key]
 
     def _recall(self, case: Case, weights: Weights) -> tuple[float, ...]:
-        order = [case.messages[s.unit.doc] for s in fuse_signals(case.units, case.signals, case.named, weights) if not s.unit.is_turn]
+        order = [case.messages[s.doc] for s in fuse_signals(case.units, case.signals, case.named, weights) if not s.is_turn]
         found = [*(pack_messages(order, budget, self._count) for budget in BUDGETS), order[:FIRST]]
         names = ({message.message_id for message in chosen} for chosen in found)
         return tuple(fmean(message in inside for message in case.evidence) if case.evidence else 0.0 for inside in names)

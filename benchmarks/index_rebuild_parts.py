@@ -44,7 +44,7 @@ def rebuild_parts(root: Path, turns: int) -> None:
     named = {"read": read, "parse": parse, "tokenise": tokenise, "insert": put - tokenise, "whole, in batches": whole}
     for name, seconds in named.items():
         print(f"| {name} | {seconds:.2f} |")
-    print(f"{posting_count:,} indexed documents")
+    print(f"{posting_count:,} indexed documents; the rebuild took {whole / read:.1f} times as long as reading the same documents")
     app.close()
 
 

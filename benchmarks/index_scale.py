@@ -174,16 +174,16 @@ def main(arguments: list[str]) -> int:
     missed = False
     with tempfile.TemporaryDirectory() as folder:
         for users in asked.users:
-            print(
-                f"\n{users} user(s), milliseconds p50 / p95\n| turns | | search | FTS5 search | last 20 | index one turn | MB | filled, s |"
-            )
-            print("|---|---|---|---|---|---|---|---|", flush=True)
+            columns = "turns | | search | FTS5 search | last 20 | index one turn | search over FTS5, p95 | MB | filled, s"
+            print(f"\n{users} user(s), milliseconds p50 / p95\n| {columns} |")
+            print("|---|---|---|---|---|---|---|---|---|", flush=True)
             found: dict[int, dict[str, Times]] = {}
             for size, times, filling in grown(Path(folder), users, sizes, asked.searches):
                 megabytes = (Path(folder) / f"{users}.duckdb").stat().st_size / 1e6
                 for clock in CLOCKS:
                     cells = " | ".join(spread(v[clock]) for v in times.values())
-                    print(f"| {size:,} | {clock} | {cells} | {megabytes:.0f} | {filling:.0f} |", flush=True)
+                    ratio = p(times["search"][clock], 95) / p(times["FTS5 search"][clock], 95)
+                    print(f"| {size:,} | {clock} | {cells} | {ratio:.1f} | {megabytes:.0f} | {filling:.0f} |", flush=True)
                 found[size] = times
             base, largest = min(10_000, sizes[-1]), sizes[-1]
             for what, at, most in GROWTH:

@@ -39,6 +39,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "jsonschema": frozenset({"recipes", "execution", "phases", "governance", "runtime.extractive", "tools"}),
     "lxml": frozenset({"documents.webpages.libraries"}),
     "markdown_it": frozenset({"documents"}),
+    "numpy": frozenset({"retrieval.messages", "stores.search"}),
     "openai": frozenset({"runtime.sglang"}),
     "opentelemetry": frozenset({"runtime"}),
     "playwright": frozenset({"tools.browser.chromium_renderer"}),

@@ -3,17 +3,26 @@
 The message that answers a question is often near one that shares its words, so a message is scored with its neighbours in the session. Each
 signal is divided by its greatest value and weighted; the sum is the score. `benchmarks.fit_search` shows how little the weights matter on
 conversations that were not used to fit them.
+
+A search ranks several thousand units, so all values are arrays with one column for each unit.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from pandora_dagster.language.bm25 import idf
-from pandora_dagster.retrieval.messages.document_numbers import is_turn, turn_number
+from pandora_dagster.retrieval.messages.document_numbers import PLACE_BITS, is_turn, turn_number
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+TextArray = npt.NDArray[np.object_]
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
@@ -45,18 +54,47 @@ _SCORE_DIGITS = 9
 """Decimals of a score: sums of the same numbers in another order differ beyond them, and equal scores must stay equal."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageUnit:
-    """One message, or one turn for what it holds besides its messages (summary, tool results)."""
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageUnits:
+    """Messages, and turns for what they hold besides their messages (summary, tool results), by rising document number."""
+
+    docs: IntArray
+    sessions: TextArray
+    speakers: TextArray
+    lengths: IntArray
+    asks: BoolArray
+    """It is a question itself."""
+    first_person: BoolArray
+    """It is in the first person."""
+
+    def of_speakers(self, speakers: Iterable[str]) -> BoolArray:
+        """Which units one of the speakers wrote."""
+        found = np.zeros(len(self.docs), dtype=np.bool_)
+        for speaker in speakers:
+            found |= self.speakers == speaker
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TermMatches:
+    """How often each term of a question is in each unit, and each term's idf (`rarity`), where a document of the user has it."""
+
+    terms: Sequence[str]
+    counts: FloatArray
+    """One row for each term, one column for each unit."""
+    rarity: Mapping[str, float]
+
+    def of(self, terms: Iterable[str]) -> FloatArray:
+        """The rows of some of the terms."""
+        rows = {term: row for row, term in enumerate(self.terms)}
+        return self.counts[np.array([rows[term] for term in terms], dtype=np.intp)]
+
+
+class ScoredMessage(NamedTuple):
+    """A document with its score."""
 
     doc: int
-    session: str
-    speaker: str = ""
-    length: int = 0
-    asks: bool = False
-    """It is a question itself."""
-    first_person: bool = False
-    """It is in the first person."""
+    score: float
 
     @property
     def number(self) -> int:
@@ -67,53 +105,44 @@ class MessageUnit:
         return is_turn(self.doc)
 
 
-@dataclass(frozen=True, slots=True)
-class TermMatches:
-    """Where the terms of a question are: term -> document number -> its count there. `rarity` is each term's idf."""
-
-    counts: Mapping[str, Mapping[int, int]]
-    rarity: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredMessage:
-    """A unit with its score."""
-
-    unit: MessageUnit
-    score: float
-
-
 class Neighbourhood:
-    """Units by document, the messages of each session in order, and each message's place there."""
+    """Units with the turn of each, and the messages of each session in order."""
 
-    def __init__(self, units: Iterable[MessageUnit], window: Mapping[int, float]) -> None:
-        self.window = window
-        self.units = {unit.doc: unit for unit in sorted(units, key=lambda u: u.doc)}
-        self.sessions: dict[str, list[int]] = defaultdict(list)
-        self.position_in_session: dict[int, int] = {}
-        for doc, unit in self.units.items():
-            if not unit.is_turn:
-                self.position_in_session[doc] = len(self.sessions[unit.session])
-                self.sessions[unit.session].append(doc)
+    def __init__(self, units: MessageUnits, window: Mapping[int, float]) -> None:
+        self.units = units
+        self._window = window
+        turn_docs = units.docs >> PLACE_BITS << PLACE_BITS
+        self._turns = np.searchsorted(units.docs, turn_docs)
+        self._has_turn: BoolArray = units.docs[self._turns] == turn_docs
+        self.is_message: BoolArray = units.docs != turn_docs
+        messages = np.flatnonzero(self.is_message)
+        numbers: dict[str, int] = {}
+        sessions = np.array([numbers.setdefault(session, len(numbers)) for session in units.sessions[messages]], dtype=np.int64)
+        order = np.argsort(sessions, kind="stable")
+        self.messages, self.sessions, self.session_count = messages[order], sessions[order], len(numbers)
+        """The messages' columns by session and number, the session of each, and the number of sessions."""
 
-    def window_sums(self, counts: Mapping[int, float]) -> dict[int, float]:
+    def window_sums(self, counts: FloatArray) -> FloatArray:
         """The count of every message plus the weighted counts of its neighbours; a turn has its own count only."""
-        sums: dict[int, float] = defaultdict(float)
-        for doc, count in counts.items():
-            position = self.position_in_session.get(doc)
-            if position is None:
-                sums[doc] += count
-                continue
-            session = self.sessions[self.units[doc].session]
-            for distance, weight in self.window.items():
-                if 0 <= (at := position + distance) < len(session):
-                    sums[session[at]] += weight * count
-        return sums
+        own, size = counts[..., self.messages], len(self.messages)
+        sums = np.zeros_like(own)
+        for distance, weight in self._window.items():
+            if abs(distance) < size:
+                to = slice(max(0, distance), size + min(0, distance))
+                of = slice(max(0, -distance), size - max(0, distance))
+                sums[..., to] += weight * own[..., of] * (self.sessions[to] == self.sessions[of])
+        totals = counts.copy()
+        totals[..., self.messages] = sums
+        return totals
+
+    def of_turns(self, values: FloatArray) -> FloatArray:
+        """For each unit the value of its turn; 0 where that is no unit."""
+        return values[..., self._turns] * self._has_turn
 
 
 def rank_messages(
-    question: SearchQuestion, units: Sequence[MessageUnit], matches: TermMatches, cosines: Mapping[int, float] = MappingProxyType({})
-) -> tuple[ScoredMessage, ...]:
+    question: SearchQuestion, units: MessageUnits, matches: TermMatches, cosines: Mapping[int, float] = MappingProxyType({})
+) -> Iterator[ScoredMessage]:
     """Units that share something with the question, are beside one that does, or are of a speaker whom it names: best first.
 
     Among equals the longer precedes, then the newer. `cosines`: document -> cosine of its vector with the question's.
@@ -122,144 +151,122 @@ def rank_messages(
 
 
 def fuse_signals(
-    units: Iterable[MessageUnit],
-    signals: Mapping[str, Mapping[int, float]],
+    units: MessageUnits,
+    signals: Mapping[str, FloatArray],
     named_speakers: Sequence[str] = (),
     weights: Mapping[str, float] = WEIGHTS,
-) -> tuple[ScoredMessage, ...]:
+) -> Iterator[ScoredMessage]:
     """The units that a signal finds or a named speaker wrote, by the weighted sum of their signals."""
-    total: dict[int, float] = defaultdict(float)
+    totals, matching = np.zeros(len(units.docs)), units.of_speakers(named_speakers)
     for name, scores in signals.items():
-        for doc, value in scores.items():
-            total[doc] += weights[name] * value
-    rank_only_signals = {"speaker", "first_person", "asks"}
-    matching = {doc for name, scores in signals.items() if name not in rank_only_signals for doc, value in scores.items() if value > 0}
-    scored = (
-        ScoredMessage(unit, round(total[unit.doc], _SCORE_DIGITS))
-        for unit in units
-        if unit.doc in matching or unit.speaker in named_speakers
-    )
-    return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.length, -s.unit.doc)))
+        totals += weights[name] * scores
+        if name not in ("speaker", "first_person", "asks"):  # these change the order of what matches otherwise
+            matching |= scores > 0
+    docs, scores = units.docs[matching], np.round(totals[matching], _SCORE_DIGITS)
+    order = np.lexsort((-docs, -units.lengths[matching], -scores))
+    return map(ScoredMessage, docs[order].tolist(), scores[order].tolist())
 
 
 def message_signals(
     question: SearchQuestion,
-    units: Sequence[MessageUnit],
+    units: MessageUnits,
     matches: TermMatches,
     cosines: Mapping[int, float] = MappingProxyType({}),
     window: Mapping[int, float] = WINDOW,
-) -> dict[str, dict[int, float]]:
-    """The signals of `WEIGHTS`: name -> document -> score, the greatest of each 1; `similarity` is 1 at `_FULL_DEVIATIONS` deviations."""
+) -> dict[str, FloatArray]:
+    """The signals of `WEIGHTS`: name -> score of each unit, the greatest 1; `similarity` is 1 at `_FULL_DEVIATIONS` deviations."""
     around = Neighbourhood(units, window)
+    of_speaker = units.of_speakers((question.speaker,) if question.speaker else ())
     signals = {
         "words": _word_scores(question, around, matches),
         "prefix": _prefix_scores(question, around, matches),
         "date": _date_scores(question, around, matches),
-        "turn_on_named_day": _named_day_scores(question, around, matches),
+        "turn_on_named_day": np.logical_or.reduce(_turns_of_days(around, matches.of(question.message_days))),
         "session": _session_scores(question, around, matches),
-        "asks": {u.doc: 1.0 for u in units if u.asks},
-        "speaker": {u.doc: 1.0 for u in units if question.speaker and u.speaker == question.speaker},
-        "first_person": {u.doc: 1.0 for u in units if question.speaker and u.speaker == question.speaker and u.first_person},
+        "asks": units.asks,
+        "speaker": of_speaker,
+        "first_person": of_speaker & units.first_person,
     }
-    return {name: _normalize(scores, max(scores.values(), default=0.0)) for name, scores in signals.items()} | {
+    return {name: _normalize(scores.astype(np.float64)) for name, scores in signals.items()} | {
         "similarity": _similarity_scores(around, cosines)
     }
 
 
-def _normalize(scores: Mapping[int, float], best: float) -> dict[int, float]:
-    return {doc: value / best for doc, value in scores.items()} if best > 0 else {}
+def _normalize(scores: FloatArray) -> FloatArray:
+    return scores / (scores.max(initial=0.0) or 1.0)
 
 
-def _word_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
-    norms = _length_norms(around.window_sums({doc: float(u.length) for doc, u in around.units.items()}))
-    scores: dict[int, float] = defaultdict(float)
-    for term, weight in question.words.items():
-        term_counts = matches.counts.get(term, {})
-        counts = around.window_sums({doc: float(count) for doc, count in term_counts.items() if doc in around.units})
-        _propagate_turn_terms(counts, around)
-        gain = weight * matches.rarity.get(term, 0.0) * (K1 + 1)
-        for doc, count in counts.items():
-            scores[doc] += gain * count / (count + norms[doc])
-    return scores
+def _word_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> FloatArray:
+    """BM25 over windows. A message that lacks a word of its turn's summary gets a part of it."""
+    norms = _length_norms(around.window_sums(around.units.lengths.astype(np.float64)))
+    counts = around.window_sums(matches.of(question.words))
+    counts = np.where(counts > 0, counts, _TURN_TERM_WEIGHT * around.of_turns(counts))
+    gains = [weight * matches.rarity.get(term, 0.0) * (K1 + 1) for term, weight in question.words.items()]
+    return _weighted_sum(gains, counts / (counts + norms))
 
 
-def _propagate_turn_terms(counts: dict[int, float], around: Neighbourhood) -> None:
-    """Messages of a turn whose summary has the term get a part of it, unless they have it themselves."""
-    turns = {turn_number(doc): count for doc, count in counts.items() if around.units[doc].is_turn}
-    for doc in around.position_in_session if turns else ():
-        count = turns.get(turn_number(doc))
-        if count and doc not in counts:
-            counts[doc] = _TURN_TERM_WEIGHT * count
+def _weighted_sum(weights: Sequence[float], rows: FloatArray) -> FloatArray:
+    """Row by row, so that equal columns have equal sums."""
+    return (np.array(weights, dtype=np.float64)[:, np.newaxis] * rows).sum(axis=0)
 
 
-def _length_norms(lengths: Mapping[int, float]) -> dict[int, float]:
-    mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
-    return {doc: K1 * (1 - B + B * length / mean) for doc, length in lengths.items()}
+def _length_norms(lengths: FloatArray) -> FloatArray:
+    mean = (lengths.mean() if len(lengths) else 0.0) or 1.0
+    return K1 * (1 - B + B * lengths / mean)
 
 
-def _prefix_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
-    scores: dict[int, float] = defaultdict(float)
+def _prefix_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> FloatArray:
+    scores = np.zeros(len(around.units.docs))
     for terms in question.prefixes.items():  # the prefix and the letters themselves, which a short word is stored as
-        counts: dict[int, float] = defaultdict(float)
-        for term in terms:
-            for doc, count in matches.counts.get(term, {}).items():
-                if doc in around.units:
-                    counts[doc] += count
+        counts = around.window_sums(matches.of(terms).sum(axis=0))
         rarity = min((matches.rarity[t] for t in terms if t in matches.rarity), default=0.0)
-        for doc, count in around.window_sums(counts).items():
-            scores[doc] += rarity * count / (count + K1)
+        scores += rarity * counts / (counts + K1)
     return scores
 
 
-def _date_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
+def _date_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> FloatArray:
     """A turn's date holds for all its messages."""
-    scores: dict[int, float] = defaultdict(float)
-    for term in question.dates:
-        docs = matches.counts.get(term, {}).keys()
-        turns = {turn_number(doc) for doc in docs if is_turn(doc)}
-        for doc in around.units:
-            if count := _REFERRED_DATE_WEIGHT if doc in docs and doc in around.position_in_session else float(turn_number(doc) in turns):
-                scores[doc] += matches.rarity.get(term, 0.0) * count
+    found = matches.of(question.dates)
+    counts = np.where((found > 0) & around.is_message, _REFERRED_DATE_WEIGHT, _turns_of_days(around, found))
+    return _weighted_sum([matches.rarity.get(term, 0.0) for term in question.dates], counts)
+
+
+def _turns_of_days(around: Neighbourhood, counts: FloatArray) -> BoolArray:
+    """Which units are, or belong to, turns of these dates, of which each is a row."""
+    return around.of_turns(counts) > 0
+
+
+def _session_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> FloatArray:
+    """Each session as one document; its score holds for its messages."""
+    messages, sessions, session_count = around.messages, around.sessions, around.session_count
+    norms = _length_norms(np.bincount(sessions, around.units.lengths[messages], session_count).astype(np.float64))
+    session_scores = np.zeros(session_count)
+    for weight, row in zip(question.words.values(), matches.of(question.words), strict=True):
+        counts = np.bincount(sessions, row[messages], session_count)
+        rarity = idf(session_count, int(np.count_nonzero(counts)))
+        session_scores += weight * rarity * counts * (K1 + 1) / (counts + norms)
+    scores = np.zeros(len(around.units.docs))
+    scores[messages] = session_scores[sessions]
     return scores
 
 
-def _named_day_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
-    """1 for all messages of the turns of the days that the question names."""
-    turns = {turn_number(doc) for term in question.message_days for doc in matches.counts.get(term, {}) if is_turn(doc)}
-    return {doc: 1.0 for doc in around.units if turn_number(doc) in turns}
-
-
-def _session_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
-    """Each session as one document; its score holds for its messages."""
-    sessions = list(around.sessions)
-    session_of = {doc: number for number, session in enumerate(sessions) for doc in around.sessions[session]}
-    norms = _length_norms({number: float(sum(around.units[d].length for d in around.sessions[s])) for number, s in enumerate(sessions)})
-    scores: dict[int, float] = defaultdict(float)
-    for term, weight in question.words.items():
-        counts: dict[int, int] = defaultdict(int)
-        for doc, count in matches.counts.get(term, {}).items():
-            if doc in session_of:
-                counts[session_of[doc]] += count
-        rarity = idf(len(sessions), len(counts))
-        for number, count in counts.items():
-            scores[number] += weight * rarity * count * (K1 + 1) / (count + norms[number])
-    return {doc: scores[number] for doc, number in session_of.items() if number in scores}
-
-
-def _similarity_scores(around: Neighbourhood, cosines: Mapping[int, float]) -> dict[int, float]:
+def _similarity_scores(around: Neighbourhood, cosines: Mapping[int, float]) -> FloatArray:
     """How far the cosine of a message, or the mean cosine of its window if that is farther, is above the average of all: any two texts
     about daily life are somewhat alike, so a cosine by itself says little. A message without a vector, or with both below their average,
     has no score."""
-    message_cosines = {doc: cosines[doc] for doc in around.position_in_session if doc in cosines}
-    weights, sums = around.window_sums(dict.fromkeys(message_cosines, 1.0)), around.window_sums(message_cosines)
-    message_scores = _standard_scores(message_cosines)
-    window_scores = _standard_scores({doc: sums[doc] / weights[doc] for doc in message_cosines})
-    scored = [doc for doc in message_cosines if doc in message_scores or doc in window_scores]
-    return {doc: max(message_scores.get(doc, 0.0), window_scores.get(doc, 0.0)) / _FULL_DEVIATIONS for doc in scored}
+    if not cosines:
+        return np.zeros(len(around.units.docs))
+    docs = around.units.docs.tolist()
+    known = np.array([doc in cosines for doc in docs], dtype=np.bool_) & around.is_message
+    values = np.array([cosines.get(doc, 0.0) for doc in docs]) * known
+    weights, sums = around.window_sums(known.astype(np.float64)), around.window_sums(values)
+    means = np.divide(sums, weights, out=np.zeros_like(sums), where=known)
+    return np.maximum(_standard_scores(values, known), _standard_scores(means, known)) / _FULL_DEVIATIONS
 
 
-def _standard_scores(values: Mapping[int, float]) -> dict[int, float]:
-    """The values above the mean as standard deviations over it; none where all values are nearly equal."""
-    mean = sum(values.values()) / max(1, len(values))
-    spread = sqrt(sum((value - mean) ** 2 for value in values.values()) / max(1, len(values)))
-    return {doc: (value - mean) / spread for doc, value in values.items() if value > mean} if spread >= _MIN_SPREAD else {}
+def _standard_scores(values: FloatArray, known: BoolArray) -> FloatArray:
+    """The known values above their mean as standard deviations over it; 0 for others, and where all values are nearly equal."""
+    spread = float(values[known].std()) if known.any() else 0.0
+    if spread < _MIN_SPREAD:
+        return np.zeros_like(values)
+    return np.maximum(values - values[known].mean(), 0.0) / spread * known

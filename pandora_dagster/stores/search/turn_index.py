@@ -20,7 +20,7 @@ from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, doc
 from pandora_dagster.retrieval.messages.message_relevance import neighbouring_messages, relevant_messages
 from pandora_dagster.retrieval.messages.search_question import strip_names
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
-from pandora_dagster.stores.search.message_search import MessageSearch, messages_only, speakers_of
+from pandora_dagster.stores.search.message_search import MessageSearch, best_messages, speakers_of
 from pandora_dagster.stores.search.turn_tables import (
     ALL_MESSAGES,
     ALL_POSTINGS,
@@ -214,7 +214,7 @@ class DuckTurnIndex:
             scores: dict[int, float] = {}
             search = MessageSearch(db, base, _search_end(base, before), self.reader, likeness=likeness, today=self.today)
             for scored in search.rank(query):
-                scores.setdefault(scored.unit.number, scored.score)
+                scores.setdefault(scored.number, scored.score)
             best = list(scores)[: limit + _MAX_OPEN_TURNS]
             rows = map(row_from, db.execute(_SELECT_BY_DOCS, [[base + document_number(number) for number in best], len(best)]).fetchall())
             by_number = {row.number: row for row in rows if row.state is not TurnState.OPEN}
@@ -232,7 +232,7 @@ class DuckTurnIndex:
             if base is None:
                 return ()
             search = MessageSearch(db, base, _search_end(base, before), self.reader, filters, likeness, self.today)
-            return search.texts(messages_only(search.rank(query))[:limit])
+            return search.texts(best_messages(search.rank(query), limit))
 
     def unmatched_filters(self, user: str, filters: SearchFilters) -> dict[str, str]:
         """Filter -> its value, of session, intent, topic and state, where no turn of the user has that value."""

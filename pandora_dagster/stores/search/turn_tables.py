@@ -98,7 +98,11 @@ TIERS = ("", "_mid", "_new")
 """Suffixes of the tables' names: large, middle, small."""
 _TURN_COLUMNS = {"user_id": "VARCHAR", "number": "BIGINT"} | columns_of(TurnRow, without=("messages",))
 _TURNS = ColumnTable("turns", {"doc": "BIGINT"} | _TURN_COLUMNS)
-_MESSAGES = ColumnTable("messages", columns_of(SearchDocument, without=("term_counts",)) | {"length": "INTEGER", "manner": "UTINYINT"})
+_MESSAGES = ColumnTable(
+    "messages",
+    columns_of(SearchDocument, without=("term_counts",)) | {"length": "INTEGER", "manner": "UTINYINT"},
+    uncompressed="text",
+)
 _POSTINGS = ColumnTable("post", {"key": "BIGINT", "doc": "BIGINT", "tf": "USMALLINT", "length": "USMALLINT"})
 _TABLES = {(table.name, tier): replace(table, name=table.name + tier) for table in (_TURNS, _MESSAGES, _POSTINGS) for tier in TIERS}
 _USERS = ColumnTable("users", {"user_id": "VARCHAR", "no": "BIGINT"})
@@ -113,7 +117,7 @@ MAX_NEWEST_TURNS = 100
 """Turns of a user that the table `newest` lists, so that the last ones are found at once."""
 
 TURN_SCHEMA = Schema(
-    version=7,
+    version=8,
     statements=(
         *(table.creation for table in (*_TABLES.values(), _USERS)),
         "CREATE TABLE speakers (no BIGINT, speaker VARCHAR, messages BIGINT, length BIGINT)",

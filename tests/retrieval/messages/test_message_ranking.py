@@ -1,18 +1,22 @@
 """The order of found messages."""
 
+import numpy as np
+
 from pandora_dagster.retrieval.messages.document_numbers import document_number
-from pandora_dagster.retrieval.messages.message_ranking import MessageUnit, TermMatches, fuse_signals, rank_messages
+from pandora_dagster.retrieval.messages.message_ranking import Neighbourhood, fuse_signals, rank_messages
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion
+from tests.retrieval.messages.ranking_rig import Unit, message_units, term_matches
 
 
-def _unit(number: int, place: int = 1, *, session: str = "s", **fields: object) -> MessageUnit:
-    return MessageUnit(document_number(number, place), session, **({"length": 5} | fields))  # type: ignore[arg-type]
+def _unit(number: int, place: int = 1, **fields: object) -> Unit:
+    return Unit(**({"doc": document_number(number, place), "length": 5} | fields))  # type: ignore[arg-type]
 
 
-def _order(units: list[MessageUnit], places: dict[str, dict[int, int]], **asked: object) -> list[tuple[int, int]]:
+def _order(units: list[Unit], places: dict[str, dict[int, int]], **asked: object) -> list[tuple[int, int]]:
     fields = {"words": {t: 1.0 for t in places if t[0] not in "@~"}, "prefixes": {}, "dates": tuple(t for t in places if t[0] == "@")}
-    found = rank_messages(SearchQuestion(**(fields | asked)), units, TermMatches(places, dict.fromkeys(places, 1.0)))  # type: ignore[arg-type]
-    return [(s.unit.number, s.unit.doc - document_number(s.unit.number)) for s in found]
+    question = SearchQuestion(**(fields | asked))  # type: ignore[arg-type]
+    found = rank_messages(question, message_units(units), term_matches(question, units, places))
+    return [(s.number, s.doc - document_number(s.number)) for s in found]
 
 
 def test_nothing_matches_nothing_is_ranked() -> None:
@@ -89,10 +93,10 @@ def test_what_the_named_speaker_said_is_a_match() -> None:
 def test_signals_are_fused_by_their_weights() -> None:
     """The greater weight decides."""
     units = [_unit(1, session="a"), _unit(2, session="b")]
-    signals = {"words": {units[0].doc: 1.0}, "similarity": {units[1].doc: 1.0}}
+    signals = {"words": np.array([1.0, 0.0]), "similarity": np.array([0.0, 1.0])}
     for weight, first in ((0.5, 1), (5.0, 2)):
-        found = fuse_signals(units, signals, weights={"words": 1.0, "similarity": weight})
-        assert [s.unit.number for s in found] == [first, 3 - first]
+        found = fuse_signals(message_units(units), signals, weights={"words": 1.0, "similarity": weight})
+        assert [s.number for s in found] == [first, 3 - first]
 
 
 def test_what_was_said_on_the_named_day_stands_first() -> None:
@@ -100,3 +104,10 @@ def test_what_was_said_on_the_named_day_stands_first() -> None:
     units = [_unit(1, 0, session="a"), _unit(1, session="a"), _unit(1, 2, session="a"), _unit(5, session="b")]
     places = {"desk": {document_number(5, 1): 3}, "@2026-10-29": {document_number(1, 0): 1}}
     assert _order(units, places, dates=(), message_days=("@2026-10-29",))[-1] == (5, 1)
+
+
+def test_a_window_ends_where_its_session_does() -> None:
+    """Sessions that run side by side, and one shorter than the window; turns have their own count."""
+    units = [_unit(1, 0, session="a"), *(_unit(n, session="ab"[n % 2]) for n in range(1, 7)), _unit(9, session="c")]
+    sums = Neighbourhood(message_units(units), {-1: 0.5, 0: 1.0, 2: 0.25}).window_sums(np.array([3.0, 1, 10, 100, 1000, 0, 0, 5]))
+    assert sums.tolist() == [3.0, 51.0, 510.0, 100.0, 1000.0, 0.25, 2.5, 5.0]

@@ -3,18 +3,23 @@
 import pytest
 
 from pandora_dagster.retrieval.messages.document_numbers import document_number
-from pandora_dagster.retrieval.messages.message_ranking import WEIGHTS, MessageUnit, TermMatches, message_signals, rank_messages
+from pandora_dagster.retrieval.messages.message_ranking import WEIGHTS, message_signals, rank_messages
 from pandora_dagster.retrieval.messages.search_question import SearchQuestion
+from tests.retrieval.messages.ranking_rig import Unit, message_units, term_matches
 
-_UNITS = [MessageUnit(document_number(number, 1), "s") for number in range(1, 10)]
+_UNITS = [Unit(document_number(number, 1)) for number in range(1, 10)]
+_QUESTION = SearchQuestion({}, {}, ())
+_ASKED = (_QUESTION, message_units(_UNITS), term_matches(_QUESTION, _UNITS, {}))
 
 
 def _cosines(**high: float) -> dict[int, float]:
-    return {unit.doc: high.get(f"m{unit.number}", 0.1) for unit in _UNITS}
+    return {unit.doc: high.get(f"m{number}", 0.1) for number, unit in enumerate(_UNITS, 1)}
 
 
 def _scores(cosines: dict[int, float]) -> dict[int, float]:
-    return message_signals(SearchQuestion({}, {}, ()), _UNITS, TermMatches({}, {}), cosines)["similarity"]
+    """The units that have a score."""
+    scores = message_signals(*_ASKED, cosines)["similarity"]
+    return {unit.doc: score for unit, score in zip(_UNITS, scores.tolist(), strict=True) if score}
 
 
 def test_what_stands_out_is_lifted_and_nothing_is_pushed_down() -> None:
@@ -34,8 +39,8 @@ def test_a_message_alone_and_one_among_its_like_stand_out_by_what_is_farther() -
 
 def test_a_weak_lead_weighs_less_than_a_strong_one() -> None:
     """Four standard deviations earn the whole weight: among a few messages nothing can."""
-    found = rank_messages(SearchQuestion({}, {}, ()), _UNITS, TermMatches({}, {}), _cosines(m5=0.8))
-    assert found[0].unit.number == 5 and 0 < found[0].score < WEIGHTS["similarity"]
+    first = next(rank_messages(*_ASKED, _cosines(m5=0.8)))
+    assert first.number == 5 and 0 < first.score < WEIGHTS["similarity"]
 
 
 def test_messages_that_are_all_alike_or_have_no_vector_get_no_score() -> None:

@@ -64,3 +64,22 @@ def test_a_killed_turn_goes_on_and_visits_no_page_twice(tmp_path: Path, moment: 
         code, out, err = ended(started(root, "research", "list", "--json", settings=env))
         assert [row["cache_key"] for row in json.loads(out)] == [QUESTION], err
         assert not (root / "users" / "me" / "research_runs" / "turn_000001").exists()
+
+
+def test_a_killed_turn_goes_on_with_what_is_left_of_its_budget(tmp_path: Path) -> None:
+    """Two requests are allowed and both were sent when the turn was killed; it went on with two more."""
+    with serving(Web()) as web:
+        env = {**serve_pages(web, tmp_path), "PANDORA_WEB_MAX_PAGES": "2"}
+        root = tmp_path / "store"
+        first = started(root, "ask", QUESTION, settings=env)
+        deadline = time.monotonic() + 120
+        while sum(path.startswith("/vela") for path in web.paths()) < 2:
+            assert time.monotonic() < deadline and first.poll() is None
+            time.sleep(0.01)
+        first.kill()
+        ended(first)
+        code, out, err = ended(started(root, "resume", "1", "--json", settings=env))
+        assert code == 0 and "Weight 210 g" in json.loads(out)["response"], err
+        assert sum(path.startswith("/vela") for path in web.paths()) == 2
+        code, out, err = ended(started(root, "show", "1", "--section", "4", settings=env))
+        assert out.count("budget: the budget of 2 pages is used up") == 2, out

@@ -16,7 +16,7 @@ from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.recipe_execution import RecipeExecutor
-from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher
+from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher, WebAccounts
 from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.contracts.web.research_run import ResearchRun
@@ -99,11 +99,13 @@ class PlacesFetcher:
         return place.fetch(url, deadline_s=deadline_s, known=known)
 
 
-def open_places(settings: Settings, hosts_file: Path | None, providers: Sequence[SearchProvider]) -> PlacesFetcher:
+def open_places(
+    settings: Settings, hosts_file: Path | None, providers: Sequence[SearchProvider], accounts: WebAccounts | None = None
+) -> PlacesFetcher:
     """The way to the pages of `providers`; raises ConfigurationError where one needs the web and it is off."""
     folders = [provider for provider in providers if isinstance(provider, FolderDocuments)]
     is_local = settings.web == "off" and hosts_file is None and len(folders) == len(providers)
-    return PlacesFetcher(folders, None if is_local else open_fetcher(settings, hosts_file))
+    return PlacesFetcher(folders, None if is_local else open_fetcher(settings, hosts_file, accounts))
 
 
 def open_providers(settings: Settings, specifications: Sequence[str], hosts_file: Path | None, clock: Clock) -> tuple[SearchProvider, ...]:

@@ -109,10 +109,10 @@ class WebResearcher:
         return CallSite(_PHASE, turn.user, manifest.session_id, turn, manifest.revision)
 
     def _fetcher(self, turn: TurnKey) -> PlacesFetcher:
-        """The way out of a turn: its runs have one budget together."""
+        """The way out of a turn: its runs have one budget together, also where the turn was killed between them."""
         with self._opening:
             if turn not in self._fetchers:
-                self._fetchers[turn] = open_places(self.settings, None, self._opened())
+                self._fetchers[turn] = open_places(self.settings, None, self._opened(), open_turn_runs(self.settings, turn).account)
                 while len(self._fetchers) > _MAX_TURNS:
                     self._fetchers.pop(next(iter(self._fetchers)))
             return self._fetchers[turn]

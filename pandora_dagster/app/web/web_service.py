@@ -19,7 +19,7 @@ from pandora_dagster.app.web.screenshot_reader import EMBEDDED_FAULT, Screenshot
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.user_storage import SourceStore
 from pandora_dagster.contracts.user.sources import Provenance, Visit
-from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher
+from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher, WebAccounts
 from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.contracts.web.page_store import PageStore
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
@@ -125,8 +125,9 @@ def stored_page(app: App, user: UserId, visit: Visit) -> tuple[PageDoc, bytes] |
     return (pages.page_doc(user, visit), pages.screenshot(user, visit)) if visit.page else None
 
 
-def open_fetcher(settings: Settings, hosts_file: Path | None) -> Fetcher:
-    """The way out to the web, with the budget of one command; raises ConfigurationError where it is off or not installed."""
+def open_fetcher(settings: Settings, hosts_file: Path | None, accounts: WebAccounts | None = None) -> Fetcher:
+    """The way out to the web, with the budget of one command, or of the turn that `accounts` keeps; raises ConfigurationError where it is
+    off or not installed."""
     if settings.web == "off" and hosts_file is None:
         raise ConfigurationError(
             "PANDORA_WEB: off: no page of the web is read",
@@ -150,7 +151,7 @@ def open_fetcher(settings: Settings, hosts_file: Path | None) -> Fetcher:
         delay_s=settings.web_delay_s,
     )
     guard = AddressGuard(open_resolver(hosts_file or settings.web_hosts))
-    return PageFetcher(guard, open_web_client(settings), open_host_records(settings), WebBudget(limits))
+    return PageFetcher(guard, open_web_client(settings), open_host_records(settings), WebBudget(limits, accounts))
 
 
 def open_web_client(settings: Settings) -> "WebClient":

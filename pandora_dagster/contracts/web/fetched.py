@@ -67,6 +67,27 @@ class HostRecord(StrictModel):
     robots: RobotsAnswer | None = None
 
 
+class WebAccount(StrictModel):
+    """What a command or turn has used of its budget."""
+
+    pages: Annotated[int, Field(ge=0)] = 0
+    bytes: Annotated[int, Field(ge=0)] = 0
+    seconds: Seconds = 0.0
+    hosts: tuple[str, ...] = ()
+
+
+class WebAccounts(Protocol):
+    """Keeps the account of one turn, so that a turn that was killed goes on with what is left."""
+
+    def load(self) -> WebAccount:
+        """The stored account; an empty one where there is none."""
+        ...
+
+    def save(self, account: WebAccount) -> None:
+        """Raises StoreError."""
+        ...
+
+
 class HostHold(Protocol):
     """A host that the holder alone may send requests to."""
 

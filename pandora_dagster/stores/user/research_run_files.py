@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.web.fetched import WebAccount
 from pandora_dagster.contracts.web.research_run import ResearchRun
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.file_locks import file_lock
@@ -16,6 +17,7 @@ from pandora_dagster.stores.disk.files import disk_errors, path_inside, write_at
 from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.disk.turn_directory import user_ids
 
+_ACCOUNT = "web_budget.json"
 _HELD_WAIT_S = 1.0
 """A run takes minutes: it makes no sense to wait for its end."""
 
@@ -73,9 +75,15 @@ class TurnRunFiles:
     def file(self, run_id: str) -> ResearchRunFile:
         return ResearchRunFile(self.root, self._folder, run_id)
 
+    @property
+    def account(self) -> "WebAccountFile":
+        """What the runs have used of the turn's budget."""
+        return WebAccountFile(path_inside(self.root, self._folder / _ACCOUNT))
+
     def runs(self) -> tuple[ResearchRun, ...]:
         """Every run that can be read."""
-        names = sorted(path.stem for path in self._folder.glob("*.json")) if self._folder.is_dir() else []
+        paths = self._folder.glob("*.json") if self._folder.is_dir() else ()
+        names = sorted(path.stem for path in paths if path.name != _ACCOUNT)
         return tuple(run for name in names if (run := self.file(name).load()))
 
     def delete(self) -> None:
@@ -83,6 +91,22 @@ class TurnRunFiles:
         with disk_errors(self._folder, "cannot delete"):
             if self._folder.is_dir():
                 shutil.rmtree(self._folder)
+
+
+@dataclass(frozen=True, slots=True)
+class WebAccountFile:
+    """The WebAccounts port: one small file beside the runs of a turn."""
+
+    path: Path
+
+    def load(self) -> WebAccount:
+        try:
+            return WebAccount.model_validate_json(self.path.read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return WebAccount()
+
+    def save(self, account: WebAccount) -> None:
+        write_atomic(self.path, account.model_dump_json().encode(), durable=False)
 
 
 @dataclass(frozen=True, slots=True)

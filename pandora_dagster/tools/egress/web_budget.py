@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass
 from time import monotonic
 
+from pandora_dagster.contracts.web.fetched import WebAccount, WebAccounts
 from pandora_dagster.errors import FetchRefusedError
 
 
@@ -25,15 +26,20 @@ class WebLimits:
 
 
 class WebBudget:
-    """Counts requests against limits; raises FetchRefusedError with the limit that is used up."""
+    """Counts requests against limits; raises FetchRefusedError with the limit that is used up.
 
-    def __init__(self, limits: WebLimits) -> None:
+    `accounts` keeps what is used, each request before it is sent; None for a command, whose budget ends with its process.
+    """
+
+    def __init__(self, limits: WebLimits, accounts: WebAccounts | None = None) -> None:
         self.limits = limits
+        self._accounts = accounts
         self._lock = threading.Lock()
-        self._deadline = monotonic() + limits.seconds
-        self._pages = 0
-        self._bytes = 0
-        self._hosts: set[str] = set()
+        used = accounts.load() if accounts else WebAccount()
+        self._begin = monotonic() - used.seconds
+        self._pages = used.pages
+        self._bytes = used.bytes
+        self._hosts = set(used.hosts)
 
     @property
     def spent(self) -> tuple[int, int]:
@@ -43,7 +49,7 @@ class WebBudget:
 
     @property
     def seconds_left(self) -> float:
-        return max(0.0, self._deadline - monotonic())
+        return max(0.0, self._begin + self.limits.seconds - monotonic())
 
     def take_page(self, host: str) -> None:
         """Count one request for a page of `host`."""
@@ -56,6 +62,7 @@ class WebBudget:
                 raise _used_up(f"{self.limits.hosts} hosts")
             self._pages += 1
             self._hosts.add(host)
+            self._save()
 
     def page_bytes(self) -> int:
         """The most bytes that the next body may have."""
@@ -69,6 +76,12 @@ class WebBudget:
         """Count the bytes of a body."""
         with self._lock:
             self._bytes += number
+            self._save()
+
+    def _save(self) -> None:
+        if self._accounts:
+            seconds = monotonic() - self._begin
+            self._accounts.save(WebAccount(pages=self._pages, bytes=self._bytes, seconds=seconds, hosts=tuple(sorted(self._hosts))))
 
 
 def _used_up(limit: str) -> FetchRefusedError:

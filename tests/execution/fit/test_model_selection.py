@@ -161,3 +161,14 @@ def test_a_credential_of_the_text_never_reaches_the_model(open_engine):
     made = open_engine(model).compress(f"{REPORT}\n\nThe api_key={key} is used by the shop.", 300)
     assert made.text and key not in made.text and model.asked
     assert not any(key in request.documents[0].text for request in model.asked)
+
+
+def test_a_page_that_exceeds_one_call_is_chosen_from_in_pieces(open_engine, counter):
+    """Every sentence of a visited page is offered to the page's recipe, in calls within their budget; what the model wants is kept."""
+    model = FakeModel(choice("CH700X", "CH2100X"))
+    at = open_engine(model)
+    made = at.compress(f"main_text: {REPORT}", 300, kind=ContentType.PAGE_DOC)
+    offered = "\n".join(request.documents[0].text for request in model.asked)
+    assert {request.recipe for request in model.asked} == {"compression/compress_page_doc"} and len(model.asked) > 1
+    assert all(sale in offered for sale in DAYS) and DAYS[6] in made.text and DAYS[20] in made.text
+    assert made.runtime == "sglang" and counter.count(made.text) <= 300

@@ -25,6 +25,10 @@ _PREVIOUS_PRICE = re.compile(
 _AT_SITE = re.compile(r"\b(?:at|from|bei|von|chez|bij|en)\s((?:[A-Z][\w-]{0,40}\s?){1,4})")
 _ASKING = r"(?:how|when|what|which|who|where|wie|wann|was|welche[mnrs]?|wer|wo)"
 _TWO_QUESTIONS = re.compile(rf"\b(?:and|und|when to|wann bis) {_ASKING}\b", re.IGNORECASE)
+_ASKS_WAY = re.compile(
+    r"^(?:how (?:do|does|did|can|could|should|to)|why|wie (?:kann|mach|muss|soll)\w*|warum|weshalb|wieso|comment|pourquoi)\b",
+    re.IGNORECASE,
+)
 _SUPERLATIVE = re.compile(r"\b(?:most|least|best|worst|[a-z]{3,20}est)\b|\bam [a-zäöüß]{3,20}sten\b|\b[a-zäöüß]{3,20}ste[nrs]?\b")
 _NO_SUPERLATIVES = frozenset({"test", "latest", "newest", "request", "interest", "forest", "rest", "guest", "letzten", "ersten"})
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -64,6 +68,11 @@ class AskedQuestion:
     def asks_twice(self) -> bool:
         """Whether it asks for two things (`which ... and how many`, `from when to when`): no single statement is known to answer both."""
         return bool(_TWO_QUESTIONS.search(self.text))
+
+    @cached_property
+    def asks_way(self) -> bool:
+        """Whether it asks for a way or a reason: that a statement shares its words does not make it one."""
+        return self.kind is AskedKind.TEXT and bool(_ASKS_WAY.match(self.text))
 
     @cached_property
     def superlatives(self) -> frozenset[str]:

@@ -20,6 +20,9 @@ _CLAUSE = re.compile(r"[,;:]\s")
 _MIN_SHARE_OF_TITLE = 0.6
 """The least share of the question's words that the title of the page has whose date is asked."""
 _NO_STATEMENTS = frozenset({ZoneKind.TITLE.value, ZoneKind.HEADER.value})
+_SIZE_LABEL = re.compile(r"(S|M|L|XL)\b")
+_SIZE_WORDS = {"S": "small klein petit pequeño", "M": "medium mittel moyen mediano", "L": "large groß grand grande", "XL": "extra large"}
+"""What the letters of sizes stand for at the beginning of a statement."""
 _ANSWER = re.compile(r"(?:yes|no|ja|nein|oui|non|sí|si)\b", re.IGNORECASE)
 
 
@@ -60,7 +63,7 @@ class PageReader:
 
     def statements(self, other_hosts: frozenset[str] = frozenset()) -> tuple[Statement, ...]:
         """The units that answer, best first."""
-        if self.question.asks_twice:
+        if self.question.asks_twice or self.question.asks_way:
             return ()
         if asks_publication(self.question):
             return publication_statements(self)
@@ -76,7 +79,7 @@ class PageReader:
         for unit in self.units:
             if unit.zone in _NO_STATEMENTS or unit.text.endswith("?") or addresses_model(unit.text):
                 continue
-            own = terms_of(f"{unit.text} {unit.under}")
+            own = terms_of(f"{unit.text} {unit.under} {_size_words(unit.text)}")
             if kind is AskedKind.YES_NO and not _ANSWER.match(unit.text):
                 continue
             if not self.question.superlatives <= own:
@@ -98,6 +101,8 @@ class PageReader:
             mark = self._price_mark(unit)
             if in_all < least and not self._is_own_price(unit, on_topic=on_topic):
                 return 0.0
+            if mark >= _OWN_PRICE and in_all < 1 and self._offers_others(unit):
+                return 0.0  # a word that neither has may say which of the page's prices is asked: the large one, the one with a charger
             if mark < _OWN_PRICE and in_own < least:
                 return 0.0  # an amount on the page, which is not its price: the statement itself must name what is asked
             score = 0.5 + 0.3 * in_all + 0.2 * in_own * bool(matter) + mark
@@ -116,6 +121,13 @@ class PageReader:
         they are in another language, or about the reduction."""
         is_excused = self.question.asks_previous_price or self.page.language not in ("", self.question.language)
         return on_topic and is_excused and self._price_mark(unit) >= _OWN_PRICE
+
+    def _offers_others(self, unit: UnitLine) -> bool:
+        """Whether a unit beside this one has another price of the page's thing: of another size or form."""
+        known = {f"{float(price):.6g}" for price in (self.page.price, self.page.old_price) if price}
+        beside = (other for other in self.units if other.zone == unit.zone and other.number != unit.number)
+        amounts = ({v.key.split(" ")[0] for v in values_of(AskedKind.MONEY, _cell(other), self.page.language)} for other in beside)
+        return any(found and not found & known for found in amounts)
 
     def _price_mark(self, unit: UnitLine) -> float:
         """The page's own price, as its fields have it, before other amounts."""
@@ -186,6 +198,11 @@ def asks_publication(question: AskedQuestion) -> bool:
 
 def asks_availability(question: AskedQuestion) -> bool:
     return bool(question.matter_terms & terms_of("stock available availability lieferbar verfügbar vorrätig lager"))
+
+
+def _size_words(text: str) -> str:
+    label = _SIZE_LABEL.match(text)
+    return _SIZE_WORDS[label[1]] if label else ""
 
 
 def _cell(unit: UnitLine) -> str:

@@ -28,3 +28,29 @@ def test_another_amount_must_name_what_is_asked(statement: str, found: list[str]
 def test_a_value_of_the_asked_kind_alone_is_no_answer() -> None:
     """The title of the page names the charger, the statement another part."""
     assert values("How much does the charger of the Vela 30 weigh?", "Weight: 140 g", "Weight of the charger: 60 g") == ["60 g"]
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What does the Vela 30 lamp cost?", ["£70.00"]),
+        ("What does the large Vela 30 lamp cost?", []),
+        ("What does the wide Vela 30 lamp cost?", ["£85.00"]),
+    ],
+)
+def test_which_of_several_prices_is_asked_must_be_named(question: str, found: list[str]) -> None:
+    """The page's own price answers a question without a further word; `large` may mean the size that the page calls wide."""
+    assert values(question, "Narrow £70.00", "Wide £85.00")[:1] == found
+
+
+@pytest.mark.parametrize(
+    "question", ["How do I open a Vela 30 that is frozen?", "Why is my Vela 30 frozen?", "Wie kann ich die Vela 30 öffnen?"]
+)
+def test_a_way_or_a_reason_is_not_recognized_by_words(question: str) -> None:
+    assert values(question, "My Vela 30 is frozen and I cannot open it.", "Die Vela 30 lässt sich nicht öffnen.") == []
+
+
+def test_letters_of_sizes_are_read() -> None:
+    lines = ("M (23 cm) £70.00", "L (30 cm) £85.00")
+    assert values("What does the large Vela 30 lamp cost?", *lines)[:1] == ["£85.00"]
+    assert values("What does the medium Vela 30 lamp cost?", *lines)[:1] == ["£70.00"]

@@ -47,5 +47,7 @@ def count_cost(metrics: Metrics, tool: str, cost: ToolCost, *, is_ok: bool) -> N
     outcome = "ok" if is_ok else "failed"
     metrics.count("pandora_tool_seconds_sum", cost.seconds, tool=tool, outcome=outcome)
     metrics.count("pandora_tool_seconds_count", tool=tool, outcome=outcome)
-    for name in ("pages", "page_bytes", "calls", "tokens"):
-        metrics.count(f"pandora_tool_{name}_total", getattr(cost, name), tool=tool)
+    metrics.count("pandora_tool_pages_total", cost.pages, tool=tool)
+    metrics.count("pandora_tool_page_bytes_total", cost.page_bytes, tool=tool)
+    metrics.count("pandora_tool_calls_total", cost.calls, tool=tool)
+    metrics.count("pandora_tool_tokens_total", cost.tokens, tool=tool)

@@ -24,6 +24,16 @@ def test_a_page_whose_text_is_in_a_picture_has_a_screenshot(html: str, loads: bo
     assert ("/lamp.png" in web.paths()) is loads
 
 
+@pytest.mark.parametrize(("height", "is_longer"), [(300, False), (4_000, True)])
+def test_a_page_that_is_longer_than_its_screenshot_says_so(height: int, is_longer: bool, web: Web, renderer_of: RendererOf) -> None:
+    web.page("/lamp.png", png(60, 40), Content_Type="image/png")
+    html = f"<title>Lamp</title><body style='margin:0'><img src=/lamp.png width=300 height={height} style='display:block'></body>"
+    notices = PageReader(renderer_of(), "auto", 30.0).read(page(html)).page_doc.notices
+    assert [notice for notice in notices if "screenshot" in notice] == (
+        ["the screenshot shows the first 800 of 4,000 pixels of the page"] if is_longer else []
+    )
+
+
 def test_a_page_with_text_loads_no_pictures(web: Web, renderer_of: RendererOf) -> None:
     view = PageReader(renderer_of(), "always", 30.0).read(page(TEXT))
     assert view.screenshot == b"" and "twelve hours" in view.page_doc.text

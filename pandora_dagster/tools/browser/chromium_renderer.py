@@ -244,6 +244,7 @@ class _Rendering:
         notices += await close_dialogues(script, buttons, settle)
         await script.call("() => scrollTo({ top: 0, left: 0, behavior: 'instant' })")
         picture = await self._screenshot(session) if screenshot else b""
+        notices += await self._unseen_height(script) if picture else []
         mark, snapshot = await self._snapshot(script)
         notices += [*snapshot["notices"], *self._refusals(policy)]
         return RenderedPage(snapshot["html"], mark, tuple(notices), frozenset(snapshot["pictures"]), picture)
@@ -290,6 +291,11 @@ class _Rendering:
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": self._limits.screenshot_width / width}
         answer = await session.send("Page.captureScreenshot", {"format": "png", "clip": clip})
         return b64decode(answer["data"])
+
+    async def _unseen_height(self, script: _Script) -> list[str]:
+        """A notice where the page goes on below the window, which is all that a screenshot shows."""
+        height, shown = int(await script.call("() => document.documentElement.scrollHeight")), self._limits.height
+        return [f"the screenshot shows the first {shown:,} of {height:,} pixels of the page"] if height > shown else []
 
     def _refusals(self, policy: ResourcePolicy) -> list[str]:
         notices = [f"a script of the page leads to {url[:300]}, which was not followed" for url in list(self._targets)[:5]]

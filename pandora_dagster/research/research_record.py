@@ -1,16 +1,17 @@
 """A run as a record of cached research (specification 004, section 3.5): what it found, and until when that may be used."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from pandora_dagster.contracts.user.sources import Claim, ClaimEvidence, Provenance, Research
+from pandora_dagster.contracts.user.sources import Claim, ClaimEvidence, Provenance, Research, ResearchRow
 from pandora_dagster.contracts.web.research_run import EvidenceClaim, ResearchOutcome, ResearchRun, VisitStatus
 from pandora_dagster.documents.visits.visit_record import visit_id_of
 from pandora_dagster.documents.webpages.fields.availability import written_availability
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.language.word_forms import unaccented
 from pandora_dagster.research.addresses import host_of
+from pandora_dagster.retrieval.freshness import age_hours, hours_left, is_expired
 
 _FRESH_FOR = {"hours": timedelta(hours=6), "days": timedelta(days=7), "months": timedelta(days=30)}
 """By what the plan says; a quote that says what is in stock holds for hours."""
@@ -49,8 +50,45 @@ def record_of(run: ResearchRun, now: datetime, provenance: Provenance, visit_ids
         summary=_summary(run),
         claims=claims,
         webpage_cache=tuple(dict.fromkeys(visit_ids[claim.url] for claim in run.claims if claim.url in visit_ids)),
+        sources_disagree=True if run.outcome is ResearchOutcome.CONTRADICTION else None,
         provenance=provenance,
     )
+
+
+def outage(run: ResearchRun) -> str:
+    """Why a run that found nothing could not read all that it wanted to, such as a server that is down; "" for any other run."""
+    faults = [f"{search.provider}: {search.fault}" for search in run.searches if search.fault]
+    failed = [visit.reason for visit in run.visits if visit.status is VisitStatus.FAILED]
+    if run.outcome is not ResearchOutcome.NOT_FOUND or not (failed or len(faults) == len(run.searches)):
+        return ""
+    return "; ".join(dict.fromkeys((*faults, *failed)))
+
+
+def age_of(record: Research, now: datetime) -> str:
+    """How old a record is, in words."""
+    left = hours_left(record.expires_at, now)
+    expiry = f"expired {-left} hours ago" if is_expired(record.expires_at, now) else f"expires in {left} hours"
+    return f"research of {record.created_at}, {age_hours(record.created_at, now)} hours old, {expiry}"
+
+
+def answered_from(record: Research, run: ResearchRun, now: datetime) -> ResearchRun:
+    """The run with the claims of stored research on its question, and a notice of their age; the run itself where they have no quotes."""
+    claims = tuple(
+        EvidenceClaim(claim=claim.claim, value=found.value, url=found.url, quote=found.quote, confidence=claim.confidence)
+        for claim in record.claims
+        if (found := claim.evidence)
+    )
+    if not claims:
+        return run
+    outcome = ResearchOutcome.CONTRADICTION if record.sources_disagree else ResearchOutcome.ANSWERED
+    notice = f"answered from {age_of(record, now)}, since pages could not be read now: {outage(run)}"
+    return run.model_copy(update={"outcome": outcome, "claims": claims, "notices": (notice, *run.notices)})
+
+
+def same_question(rows: Sequence[ResearchRow], question: str) -> Iterator[ResearchRow]:
+    """The rows of research on a question, letter case and blanks apart."""
+    wanted = " ".join(question.lower().split())
+    return (row for row in rows if " ".join(row.cache_key.lower().split()) == wanted)
 
 
 def stored_visits(run: ResearchRun, stored: Collection[str]) -> dict[str, str]:

@@ -83,7 +83,7 @@ class InternetResearch:
     def _outcome(self, found: TurnFindings, *, is_again: bool) -> ToolOutcome:
         run = found.run
         if run is None:
-            return _stored_outcome(found.research, found.visits) if found.research else ToolOutcome(False, "", "")
+            return _stored_outcome(found.research, found.visits, found.outage) if found.research else ToolOutcome(False, "", "")
         cited = _cited_visits(run, found.visits)
         numbers = {visit.url: number for number, visit in enumerate(cited, 1)}
         changes = _change_lines(found, numbers) if run.claims or is_again else ()
@@ -112,8 +112,9 @@ def _report_until(cancelled: Event, report: Callable[[str, float | None], None])
     return step
 
 
-def _stored_outcome(research: Research, visits: Sequence[Visit]) -> ToolOutcome:
-    """What research that is still fresh says; no page was visited. A claim is cited by its page, else by the record."""
+def _stored_outcome(research: Research, visits: Sequence[Visit], outage: str) -> ToolOutcome:
+    """What stored research says: it is still fresh, or pages could not be read (`outage`). A claim is cited by its page, else by the
+    record."""
     record = Source("", research.logical_id, f"Cached research (quality: {research.quality_score:.2f})")
     sources: list[Source] = []
     lines: list[str] = []
@@ -125,7 +126,8 @@ def _stored_outcome(research: Research, visits: Sequence[Visit]) -> ToolOutcome:
         lines.append(f"- {_quoted(shown)} [source {sources.index(source) + 1}]")
     if not lines:
         sources, lines = [record], [f"- {_quoted(research.summary)} [source 1]"]
-    lines += ["", f"**Notice:** from research of {research.created_at}, used until {research.expires_at}; no page was visited"]
+    fresh = f"research of {research.created_at}, used until {research.expires_at}; no page was visited"
+    lines += ["", f"**Notice:** from {_quoted(outage) or fresh}"]
     raw = json.dumps({"claims": [claim.model_dump() for claim in research.claims]}, ensure_ascii=False)
     return ToolOutcome(True, "\n".join(lines), raw, tuple(sources))
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -16,17 +16,18 @@ from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.recipe_execution import RecipeExecutor
+from pandora_dagster.contracts.user.sources import Research
 from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher, WebAccounts
 from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.contracts.web.research_run import ResearchRun
 from pandora_dagster.contracts.web.search import SearchProvider
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
-from pandora_dagster.errors import ConfigurationError, FetchFailedError, FetchRefusedError, InputError
+from pandora_dagster.errors import ConfigurationError, DocumentError, FetchFailedError, FetchRefusedError, InputError
 from pandora_dagster.research.addresses import page_key
 from pandora_dagster.research.recipe_calls import RecipeCalls
 from pandora_dagster.research.research_loop import PAGES_OF_DEPTH, ResearchLoop, RunLimits, RunStore
-from pandora_dagster.research.research_record import record_of, stored_visits
+from pandora_dagster.research.research_record import answered_from, outage, record_of, same_question, stored_visits
 from pandora_dagster.settings import Settings
 from pandora_dagster.tools.search.folder import RULE, FolderDocuments, is_file_address, open_folder
 
@@ -66,7 +67,8 @@ class WebVisitor:
         if key in self.read:
             return self.read[key]
         reader = None if is_file_address(url) else self.reader  # a document of a folder is put to no browser
-        reading = read_page_of(PageRequest(url), self.fetcher, seconds=self.seconds, reader=reader)
+        known = self.visits.known_pages({url}).get(url) if self.visits else None
+        reading = read_page_of(PageRequest(url), self.fetcher, seconds=self.seconds, reader=reader, known=known)
         if reading.refused:
             rule, _, reason = reading.refused.partition(": ")
             raise FetchRefusedError(reason, rule=rule)
@@ -163,10 +165,14 @@ class Researcher:
     async def research(self, question: str, report: Callable[[str], None]) -> ResearchRun:
         """The ended run of `question`. What it found is stored as cached research of the user; its checkpoint is deleted.
 
+        Where a server or the network is out and nothing is found, stored research on the same question answers, with its age.
+
         Raises HaltError where a recipe call fails for good; the checkpoint stays, and the next run goes on from it.
         """
         fetcher = open_places(self.settings, self.hosts_file, self.providers)
-        return await self.research_topic(question, "", report, fetcher)
+        run = await self.research_topic(question, "", report, fetcher)
+        stored = self._stored_research(question) if outage(run) else None
+        return answered_from(stored, run, self.clock()) if stored else run
 
     async def research_topic(self, question: str, topic: str, report: Callable[[str], None], fetcher: PlacesFetcher) -> ResearchRun:
         """The ended run within the budget of `fetcher`; its record is stored under `topic`, "" for a name after its subject."""
@@ -188,6 +194,16 @@ class Researcher:
         limits = RunLimits(self._pages, self.settings.web_max_s, self.depth)
         async with self._open_visitor(fetcher) as visitor:
             return await ResearchLoop(self.providers, visitor, store, limits, calls, report).run(question)
+
+    def _stored_research(self, question: str) -> Research | None:
+        """The newest record on the same question; None without one that can be read."""
+        sources = self.visits.sources if self.visits else None
+        if sources is None or (row := next(same_question(sources.research_rows(self.user), question), None)) is None:
+            return None
+        with suppress(DocumentError):  # a damaged record answers nothing
+            record = sources.research(self.user, row.topic)
+            return record if record.cache_key == row.cache_key else None
+        return None
 
     @property
     def _pages(self) -> int:

@@ -24,7 +24,7 @@ from pandora_dagster.documents.visits.visit_record import is_usable, visit_id_of
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.research.addresses import page_key
-from pandora_dagster.research.research_record import record_of
+from pandora_dagster.research.research_record import age_of, outage, record_of, same_question
 from pandora_dagster.retrieval.freshness import is_expired
 from pandora_dagster.settings import Settings
 from pandora_dagster.tools.internet_research import INTERNET_RESEARCH, InternetResearch
@@ -65,7 +65,7 @@ class WebResearcher:
     async def research(self, asked: TurnQuestion, report: Callable[[str], None]) -> TurnFindings:
         asked = replace(asked, question=checked_question(asked.question))
         visited = self._visits_asked(asked)
-        if not visited and (fresh := self._fresh_research(asked)):
+        if not visited and (fresh := self._stored_research(asked, is_fresh=True)):
             report(f"answered from research of {fresh.created_at}")
             return TurnFindings(None, tuple(self._visits_of(asked.turn, fresh.webpage_cache)), fresh)
         runs, pages = open_turn_runs(self.settings, asked.turn), open_page_store(self.settings)
@@ -93,7 +93,18 @@ class WebResearcher:
                 store.save(given)
             run = await researcher.run(asked.question, report, fetcher, store)
         pages, page_bytes = fetcher.spent
-        return replace(self._findings(asked, run, provenance), pages=pages - pages_before, page_bytes=page_bytes - bytes_before)
+        found = self._findings_or_stored(asked, run, provenance, report, is_again=bool(visited))
+        return replace(found, pages=pages - pages_before, page_bytes=page_bytes - bytes_before)
+
+    def _findings_or_stored(
+        self, asked: TurnQuestion, run: ResearchRun, provenance: Provenance, report: Callable[[str], None], *, is_again: bool
+    ) -> TurnFindings:
+        """What the run found; stored research on the same question, however old, where pages could not be read."""
+        if not is_again and (reason := outage(run)) and (stale := self._stored_research(asked, is_fresh=False)):
+            notice = f"{age_of(stale, self.clock())}; pages could not be read now: {reason}"
+            report(f"answered from {notice}")
+            return TurnFindings(None, tuple(self._visits_of(asked.turn, stale.webpage_cache)), stale, outage=notice)
+        return self._findings(asked, run, provenance)
 
     def release(self, turn: TurnKey) -> None:
         self._fetchers.pop(turn, None)
@@ -127,12 +138,11 @@ class WebResearcher:
         """The providers of the settings that may be used."""
         return open_providers(self.settings, self.searches, self.settings.web_hosts, self.clock)
 
-    def _fresh_research(self, asked: TurnQuestion) -> Research | None:
-        """The stored research on the same question, where it has not expired."""
+    def _stored_research(self, asked: TurnQuestion, *, is_fresh: bool) -> Research | None:
+        """The newest stored research on the same question; `is_fresh`: only where it has not expired."""
         now = self.clock()
-        for row in self.stores.sources.research_rows(asked.turn.user):
-            is_same = " ".join(row.cache_key.lower().split()) == asked.question.lower()
-            if is_same and not is_expired(row.expires_at, now) and row.source_turn != asked.turn.number:
+        for row in same_question(self.stores.sources.research_rows(asked.turn.user), asked.question):
+            if row.source_turn != asked.turn.number and not (is_fresh and is_expired(row.expires_at, now)):
                 research = self.stores.sources.research(asked.turn.user, row.topic)
                 return research if research.cache_key == row.cache_key else None
         return None

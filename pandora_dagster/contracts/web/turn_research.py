@@ -35,6 +35,8 @@ class TurnFindings:
     """None where nothing was found."""
     earlier: tuple[Visit, ...] = ()
     """The newest older visit of each address of `visits` that has one."""
+    outage: str = ""
+    """Where stored research answers because pages could not be read: its age, and why they could not."""
     person_at: str = ""
     """The address of the page that wants a login or a captcha, where nothing else answers."""
     pages: int = 0

@@ -107,6 +107,23 @@ def test_expired_research_is_done_again_and_says_what_changed(pandora: Pandora, 
     assert re.search(r"changed since .*Weight 210 g, is Weight 195 g", told.stdout)
 
 
+@pytest.mark.parametrize("out", ["the host", "the search"])
+def test_expired_research_answers_with_its_age_where_pages_cannot_be_read(
+    pandora: Pandora, web: Web, env: dict[str, str], out: str
+) -> None:
+    pandora("ask", QUESTION, env=env)
+    with closing(open_app(load_settings(env))) as app:
+        sources, anna = app.dependencies.sources, user_id("anna")
+        past = {"created_at": "2026-01-04T13:15:00Z", "expires_at": "2026-01-04T19:15:00Z"}
+        sources.put(anna, sources.research(anna, "web.vela").model_copy(update=past))
+    web.page("a.test/vela", b"", status=500)
+    search = env["PANDORA_SEARCH"] if out == "the host" else "searxng=http://127.0.0.1:9/search"
+    told = pandora("ask", QUESTION, env={**env, "PANDORA_SEARCH": search})
+    assert told.returncode == 0 and "Weight 210 g" in told.stdout, told.stderr
+    section = pandora("show", "2", "--section", "4", env=env).stdout
+    assert re.search(r"from research of 2026-01-04T13:15:00Z, [\d.]+ hours old, expired [\d.]+ hours ago; pages could not be read", section)
+
+
 def test_what_needs_a_comparison_says_that_it_needs_a_model(pandora: Pandora, env: dict[str, str]) -> None:
     told = pandora("ask", "Which of these lamps is the quietest, and what does it cost now?", env=env)
     assert told.returncode == 0 and "[1]" not in told.stdout

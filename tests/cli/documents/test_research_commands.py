@@ -1,11 +1,14 @@
 """`pandora research run` over a web on loopback and a recorded provider."""
 
 import json
+import re
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from tests.app.web.topic_store import QUESTION as QUESTION_PRICE
 from tests.app.web.topic_store import research, serve_price, web_settings
 from tests.cli.conftest import Pandora
 from tests.tools.egress.conftest import NAMES, Web, serving
@@ -73,6 +76,45 @@ def test_lines_are_answered_in_order_and_cost_only_themselves(pandora: Pandora, 
 def test_a_wrong_provider_is_named(pandora: Pandora, options: tuple[str, ...], provider: str) -> None:
     told = pandora("research", "run", QUESTION, *options[:2], *(("--provider", provider) if provider else ()))
     assert told.returncode == 2 and told.stdout == "" and ("--provider" in told.stderr or "none.json" in told.stderr)
+
+
+def test_a_page_that_was_read_is_asked_for_with_its_conditions(pandora: Pandora, web: Web, tmp_path: Path) -> None:
+    """304 has no body: the stored page answers."""
+    env = web_settings(web, tmp_path)
+    web.page("a.test/vela", PAGE.replace("Weight", "Price").replace("210 g", "43.00 euros").encode(), ETag='"v1"')
+    research(pandora, env)
+    full, conditions = web.pages["a.test/vela"], list[str | None]()
+
+    def unchanged(handler: BaseHTTPRequestHandler) -> None:
+        conditions.append(handler.headers["If-None-Match"])
+        if conditions[-1] != '"v1"':
+            full(handler)
+            return
+        handler.send_response(304)
+        handler.end_headers()
+
+    web.pages["a.test/vela"] = unchanged
+    told = pandora("research", "run", QUESTION_PRICE, "--provider", env["PANDORA_SEARCH"], "--json", env=env)
+    run = json.loads(told.stdout)
+    assert conditions == ['"v1"'] and [claim["value"] for claim in run["claims"]] == ["43.00 euros"], told.stderr
+    assert len(json.loads(pandora("visit", "list", "--json", env=env).stdout)) == 2
+
+
+@pytest.mark.parametrize("out", ["the host", "the search"])
+def test_stored_research_answers_with_its_age_where_pages_cannot_be_read(pandora: Pandora, web: Web, tmp_path: Path, out: str) -> None:
+    env = web_settings(web, tmp_path)
+    serve_price(web, "43.00")
+    research(pandora, env)
+    web.page("a.test/vela", b"", status=500)
+    search = env["PANDORA_SEARCH"] if out == "the host" else "searxng=http://127.0.0.1:9/search"
+    told = pandora("research", "run", QUESTION_PRICE, "--provider", search, "--json", env=env)
+    run = json.loads(told.stdout)
+    assert (run["outcome"], [claim["quote"] for claim in run["claims"]]) == ("answered", ["Price 43.00 euros"]), told.stderr
+    assert re.match(
+        r"answered from research of .*, 0.0 hours old, expires in 6.0 hours, since pages could not be read now: ", run["notices"][0]
+    )
+    unknown = pandora("research", "run", "How much does the Orion pump cost?", "--provider", search, "--json", env=env)
+    assert json.loads(unknown.stdout)["outcome"] == "not found"
 
 
 def test_topics_show_what_a_refresh_would_do(pandora: Pandora, web: Web, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The three speed ratios, in one run, as a table: `make bench`. Knows how runs are paired; what is measured lies beside it.
+"""The speed ratios, in one run, as a table: `make bench`. Knows how runs are paired; what is measured lies beside it.
 
 Each ratio compares whole runs: ours, then what it is compared with, one after the other, so that both meet the same machine.
 The ratio is the median over the pairs. Exit code 1 where one is over its target.
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from benchmarks.speed_ask import ask_pair
 from benchmarks.speed_help import help_pair
 from benchmarks.speed_import import import_pair
 from benchmarks.speed_turn import turn_pair
@@ -56,6 +57,8 @@ def measured(ours: Timed, theirs: Timed, pairs: int) -> Measured:
 
 
 def comparisons(folder: Path, data: Path | None) -> Iterator[Comparison]:
+    yield Comparison("pandora ask, start to answer", "import dagster", 1.5, ask_pair(folder, to_end=False))
+    yield Comparison("pandora ask, whole command", "import dagster", 4.0, ask_pair(folder, to_end=True))
     yield Comparison("live turn, warm process", "no-op Dagster chain, same assets and checks", 1.5, turn_pair(folder))
     yield Comparison("import of conversations", "same bytes to as many files, with fsync", 3.0, import_pair(folder, data))
     yield Comparison("pandora --help", "help of a two-command typer program", 2.0, help_pair(folder))

@@ -70,7 +70,7 @@ def _migrated(value: Any) -> Any:
     return {**fields, "format_version": 3, "metadata": {}} if fields.get("format_version") == 2 else fields
 
 
-_ADDED = {"until": "", "key": "", "input_images": False}
+_ADDED = {"until": "", "key": "", "input_images": False, "unfinished_calls": []}
 """Fields that CHANGELOG lists as added since, with the value that they have in an older store."""
 _SESSIONS_OF_ITEM = re.compile(r"  \[session [^\]]+\]$")
 
@@ -92,15 +92,15 @@ def _without_sessions(lines: list[str]) -> list[str]:
 def comparable(command: str, answer: Answer) -> Answer:
     """What has to be the same.
 
-    Of a digest: its items; sessions behind them were added. Of memory and recipes: all but the fields added since; the calibration of a
-    recipe is that of its scores. Of a search: which messages are found, with their texts; scores, order, and the day above the first
+    Of a digest: its items; sessions behind them were added. Of memory, turns and recipes: all but the fields added since; the calibration
+    of a recipe is that of its scores. Of a search: which messages are found, with their texts; scores, order, and the day above the first
     message of a day are the ranking's.
     Of the list of recipes: mode and total of those that there were.
     """
     out = answer["out"]
     if command.startswith("pandora digest "):
         return answer | {"out": _without_sessions(out)}
-    if command.startswith("pandora memory list "):
+    if command.startswith(("pandora memory list ", "pandora show ")):
         return answer | {"out": _without_added(out)}
     if command.startswith("pandora recipes show ") and isinstance(out, dict):
         return answer | {"out": _without_added({name: held for name, held in out.items() if name != "calibration"})}

@@ -10,7 +10,7 @@ import dagster as dg
 
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.model_calls import CallRecord
+from pandora_dagster.contracts.model_calls import SHARED_KINDS, CallRecord
 from pandora_dagster.documents.markdown import table
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.language.word_forms import counted
@@ -116,13 +116,16 @@ def _call_totals(calls: Sequence[CallRecord]) -> Metadata:
 
 
 def _context_metadata(calls: Sequence[CallRecord]) -> Metadata:
-    """Tokens of the packs by source, each source a number that the UI plots; and why calls were routed to their layers."""
+    """Tokens of the packs by source, each a number that the UI plots; and why calls were routed to their layers.
+
+    What all calls of a recipe share is left out: it changes with the recipe alone, and `tokens_prompt` has it.
+    """
     sizes: dict[str, int] = {}
     for call in calls:
         for source, tokens in call.context_sizes.items():
             sizes[source] = sizes.get(source, 0) + tokens
     routed = [f"{c.recipe}: {', '.join(c.routed)}" for c in calls if c.routed]
-    metadata: Metadata = {f"context/{source}": tokens for source, tokens in sizes.items() if tokens}
+    metadata: Metadata = {f"context/{source}": tokens for source, tokens in sizes.items() if tokens and source not in SHARED_KINDS}
     return metadata | ({"routed": "; ".join(routed)} if routed else {})
 
 
@@ -130,7 +133,7 @@ def _location_metadata(report: PhaseReport, folder: str) -> Metadata:
     manifest = report.manifest
     return {
         "session": manifest.session_id,
-        "revision": manifest.revision,
+        **({"revision": manifest.revision} if manifest.revision else {}),
         "state": manifest.state.value,
         "path": dg.PathMetadataValue(folder),
     }

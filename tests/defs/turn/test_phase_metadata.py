@@ -30,18 +30,19 @@ def test_a_materialisation_shows_section_calls_and_whereabouts(graph):
 
 
 def test_waiting_cost_and_sources_are_numbers_that_plot(report):
-    """Each source of the context is a number of its own; what the router said is text."""
+    """Each source of the context that varies is a number of its own; what the router said is text."""
     fields = {
         "queue_ms": 12.5,
         "cost": 0.25,
-        "context_sizes": {"context.md": 90, "role": 200},
+        "context_sizes": {"context.md": 90, "query": 20, "role": 200},
         "routed": ("long +1", "score 1 < 4: REFLEX"),
     }
     calls = [call.model_copy(update=fields) for call in (report.calls[0], report.calls[0])]
     shown = _shown(_with(report, calls=calls, facts={"turn_tokens": 80_000, "turn_tokens_alarm": "80,000 tokens"}))
     numbers = {name: value.value for name, value in shown.items() if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue)}
     assert numbers["queue_ms"] == 25.0 and numbers["cost"] == 0.5 and numbers["turn_tokens"] == 80_000
-    assert (numbers["context/context.md"], numbers["context/role"]) == (180, 400)
+    assert {name for name in shown if name.startswith("context/")} == {"context/context.md", "context/query"}
+    assert (numbers["context/context.md"], numbers["context/query"]) == (180, 40)
     assert shown["turn_tokens_alarm"].value == "80,000 tokens" and "score 1 < 4: REFLEX" in shown["routed"].value
     assert "12.3 ms (12.5 queued)" in shown["calls"].value
 

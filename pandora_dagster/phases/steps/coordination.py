@@ -23,7 +23,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput,
 from pandora_dagster.phases.steps.call_judgements import MadeCall, argument_fault, find_same_call, fit_arguments, is_loop
 from pandora_dagster.phases.steps.manual_pages import decided_pages, page_files, page_halt
 from pandora_dagster.phases.steps.task_plan import offered_tools, tools_document
-from pandora_dagster.phases.steps.tool_costs import ToolMeter, cost_line, cost_row, count_cost
+from pandora_dagster.phases.steps.tool_costs import ToolMeter, cost_row, count_cost
 from pandora_dagster.phases.steps.tool_findings import artifact_files, finding_files
 from pandora_dagster.phases.steps.tool_recipes import recipe_asker
 from pandora_dagster.phases.steps.write_approval import approval_files, is_approved
@@ -195,8 +195,7 @@ def _result_markdown(result: _ToolCallResult) -> str:
     status = "success" if result.outcome.ok else "error"
     head = f"### Result {result.number}: {result.call.tool}\n\n**Status:** {status} {cited}".rstrip()
     files = "".join(f"\n**File:** `{name}`" for name in _artifacts(result))
-    used = f"\n{line}" if result.cost and (line := cost_line(result.cost)) else ""
-    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`{used}{files}\n\n{result.body}"
+    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`{files}\n\n{result.body}"
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What runs of tools cost: time, pages, model calls. Section 4 shows what is more than time; reports and metrics show all of it."""
+"""What runs of tools cost: time, pages, model calls, for reports and metrics. Section 4 has none of it: it is evidence for answers."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,7 +7,6 @@ from typing import Any
 from pandora_dagster.contracts.model_calls import TurnUsage
 from pandora_dagster.contracts.ports.measurement import Metrics
 from pandora_dagster.contracts.ports.tool import ToolCost, ToolOutcome
-from pandora_dagster.language.word_forms import counted
 from pandora_dagster.phases.core.phase_context import PhaseContext
 
 
@@ -27,13 +26,6 @@ class ToolMeter:
 
     def _usage(self) -> TurnUsage:
         return self._ctx.deps.calls.usage(self._ctx.turn.key, self._ctx.turn.manifest.revision, phase=self._ctx.phase)
-
-
-def cost_line(cost: ToolCost) -> str:
-    """The pages and calls of a run as section 4 shows them; "" where it had none."""
-    parts = [f"{counted(cost.pages, 'page')} of {counted(cost.page_bytes, 'byte')}"] if cost.pages else []
-    parts += [f"{counted(cost.calls, 'model call')} of {counted(cost.tokens, 'token')}"] if cost.calls else []
-    return f"**Used:** {', '.join(parts)}" if parts else ""
 
 
 def cost_row(tool: str, cost: ToolCost) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ _SECTION = re.compile(
 _SPEAKERS = re.compile(r"\ASpeakers: (.+)\n+")
 _RESULT = re.compile(r"^(?:#+ *)?Result \d+: *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
 _RESULT_FRAMES = re.compile(
-    r"^(?:\*\*(?:Status|Used|File|Outcome|Searched|Page|Notice):\*\* .*|(?:\*\*)?Arguments:(?:\*\*)?.*|Result:)$", re.MULTILINE
+    r"^(?:\*\*(?:Status|File|Outcome|Searched|Page|Notice):\*\* .*|(?:\*\*)?Arguments:(?:\*\*)?.*|Result:)$", re.MULTILINE
 )
 _ARGUMENTS_BLOCK = re.compile(
     r"^(?:\*\*)?Arguments:(?:\*\*)?[ \t]*\n+(`{3,}+)[^\n]*\n(?:(?!(?:\*\*)?Arguments:)[^\n]*\n)*?\1[ \t]*$", re.MULTILINE

@@ -50,7 +50,7 @@ def record_of(run: ResearchRun, now: datetime, provenance: Provenance, visit_ids
         summary=_summary(run),
         claims=claims,
         webpage_cache=tuple(dict.fromkeys(visit_ids[claim.url] for claim in run.claims if claim.url in visit_ids)),
-        sources_disagree=True if run.outcome is ResearchOutcome.CONTRADICTION else None,
+        contradicted=True if run.outcome is ResearchOutcome.CONTRADICTION else None,
         provenance=provenance,
     )
 
@@ -80,7 +80,7 @@ def answered_from(record: Research, run: ResearchRun, now: datetime) -> Research
     )
     if not claims:
         return run
-    outcome = ResearchOutcome.CONTRADICTION if record.sources_disagree else ResearchOutcome.ANSWERED
+    outcome = ResearchOutcome.CONTRADICTION if record.contradicted else ResearchOutcome.ANSWERED
     notice = f"answered from {age_of(record, now)}, since pages could not be read now: {outage(run)}"
     return run.model_copy(update={"outcome": outcome, "claims": claims, "notices": (notice, *run.notices)})
 

@@ -199,7 +199,7 @@ class WebResearcher:
         if research:
             quotes = "\n".join(f'- {claim.value}: "{claim.quote}" ({claim.url})' for claim in run.claims)
             research = research.model_copy(update={"summary": f"{run.summary}\n{quotes}".strip()})
-        return TurnFindings(run, tuple(visits), research, tuple(earlier), "" if person_at in asked.given else person_at)
+        return TurnFindings(run, tuple(visits), research, tuple(earlier), person_at="" if person_at in asked.given else person_at)
 
 
 def _person_at(run: ResearchRun) -> str:

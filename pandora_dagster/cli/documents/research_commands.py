@@ -76,9 +76,10 @@ def run_research(
 
 
 def topics_research(context: typer.Context, user: User = "", as_json: AsJson = False) -> None:
-    """List the topics of cached research, and what a refresh would do.
+    """List the topics of cached research.
 
-    Shows the newest record of each topic: its question, its claims and how many of them have the words of a stored page, when it expires.
+    Shows what a refresh would do, and the newest record of each topic: its question, its claims and how many of them have the words of a
+    stored page, when it expires.
 
     The schedule `nightly_research_refresh` of Dagster researches topics of PANDORA_USER again that expire within 24 hours. It is off unless
     PANDORA_RESEARCH_REFRESH is `all` or names topics; PANDORA_RESEARCH_REFRESH_PAGES bounds the pages of a night.

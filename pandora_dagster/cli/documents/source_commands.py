@@ -35,6 +35,7 @@ def add_research(context: typer.Context, file: RecordFile, user: User = "", as_j
       claims         [{"claim": "LOQ 15 @ $697", "source": "bestbuy.com",
                        "confidence": 0.9}]
       webpage_cache  visit ids, such as ["visit_abc123"]
+      contradicted   true where claims of sites cannot both hold
 
     docs/guides/add-sources.md has a complete sample.
 

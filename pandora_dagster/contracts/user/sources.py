@@ -104,7 +104,7 @@ class Research(StrictModel):
     summary: Annotated[str, Field(max_length=20_000, description='a text, such as "Found 12 laptops from 5 vendors"')]
     claims: Annotated[tuple[Claim, ...], Field(description="a list of objects with claim, source and confidence")] = ()
     webpage_cache: Annotated[tuple[VisitId, ...], Field(description='a list of visit ids, such as ["visit_abc123"]')] = ()
-    sources_disagree: Annotated[bool | None, Field(description="true where claims of different sites cannot both hold")] = None
+    contradicted: Annotated[bool | None, Field(description="true where claims of different sites cannot both hold")] = None
     provenance: Provenance | None = None
 
     @model_validator(mode="after")

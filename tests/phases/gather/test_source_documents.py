@@ -211,7 +211,11 @@ def test_loaded_things_reach_synthesis_under_their_headers_and_labels(rig, sourc
         retrieval=chosen(topic="commerce.laptop", visits=["visit_abc123"], notes=["laptops.md"]),
         context_synthesis=gathered(
             notes=[("laptops.md", "I own a Lenovo.")],
-            cached={"topic": "commerce.laptop", "summary": "12 laptops", "top_results": [research().claims[0].model_dump()]},
+            cached={
+                "topic": "commerce.laptop",
+                "summary": "12 laptops",
+                "top_results": [research().claims[0].model_dump(exclude={"evidence"})],
+            },
             visits=[{"url": visit().url, "extracted": {"price": "$697.00", "specs": {"gpu": "RTX 4050"}}}],
         ),
     )

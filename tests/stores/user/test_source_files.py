@@ -105,7 +105,7 @@ BROKEN = {
     "quality": (json.dumps({**RESEARCH, "quality_score": 7}), r"r\.json: quality_score: .*: expected a number from 0 to 1"),
     "unknown field": (
         json.dumps({**RESEARCH, "colour": "red"}),
-        r"r\.json: colour: no field of a record: expected topic, .*webpage_cache$",
+        r"r\.json: colour: no field of a record: expected topic, .*webpage_cache, contradicted$",
     ),
     "no source": (
         json.dumps({**RESEARCH, "claims": [{"claim": "x", "confidence": 1}]}),

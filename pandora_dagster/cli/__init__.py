@@ -1,6 +1,5 @@
 """The command line: arguments, tables, JSON and exit codes. Commands import `app` and the packages below it when they run."""
 
-import atexit
 import gc
 
 _NEW_OBJECTS = 50_000
@@ -10,7 +9,6 @@ _NEW_OBJECTS = 50_000
 def main() -> None:
     """Run `pandora`. Exit codes: 0 success; 1 a turn halted or a check failed; 2 a wrong command line, file or configuration."""
     gc.set_threshold(_NEW_OBJECTS, 20, 100)
-    atexit.register(gc.disable)  # the interpreter collects twice at its end: once before its modules are cleared, where all is alive
     from pandora_dagster.cli.program import run
 
     run()

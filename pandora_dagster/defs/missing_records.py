@@ -44,7 +44,7 @@ def find_missing_records(app: App) -> MissingRecords:
 
 def missing_record_findings(app: App) -> Iterator[Finding]:
     """The finding of `doctor`; none where Dagster has a run of everything. The documents are complete without."""
-    if missing := find_missing_records(app):
+    if app.settings.root.is_dir() and (missing := find_missing_records(app)):
         remedy = "It works; Dagster does not show them. pandora index rebuild records them."
         yield Finding("runs", True, f"{missing} without a run in Dagster", remedy)
 

@@ -22,7 +22,7 @@ _MIN_SHARE_OF_TITLE = 0.6
 _NO_STATEMENTS = frozenset({ZoneKind.TITLE.value, ZoneKind.HEADER.value})
 _SIZE_LABEL = re.compile(r"(S|M|L|XL)\b")
 _SIZE_WORDS = {"S": "small klein petit pequeño", "M": "medium mittel moyen mediano", "L": "large groß grand grande", "XL": "extra large"}
-"""What the letters of sizes stand for at the beginning of a statement."""
+"""The words that the letters of sizes mean at the beginning of a statement."""
 _ANSWER = re.compile(r"(?:yes|no|ja|nein|oui|non|sí|si)\b", re.IGNORECASE)
 
 

@@ -25,6 +25,7 @@ PORTS = {
     "KeepsTurnFiles": FUNCTION,
     "ToolListener": FUNCTION,
     "AskRecipe": FUNCTION,
+    "ExpiringRuns": FUNCTION,
     "TraceScrubber": DOMAIN,
     "Batches": "test_batches",
     "Blobs": "test_blobs",

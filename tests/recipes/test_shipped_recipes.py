@@ -15,7 +15,7 @@ from pandora_dagster.recipes.lint import check_all, example_answers
 from pandora_dagster.recipes.recipe_loader import RecipeLoader
 from pandora_dagster.recipes.static_prompts import prompt_cases, select_prompts
 from pandora_dagster.research.recipe_calls import DOCUMENTS_OF_RECIPE
-from pandora_dagster.runtime.extractive.extractive_runtime import ROLES
+from pandora_dagster.runtime.extractive.extractive_runtime import roles
 from pandora_dagster.runtime.token_counter import TokenCounter
 from pandora_dagster.tools.tool_registry import TOOL_NAMES, WRITING_TOOLS
 
@@ -111,7 +111,7 @@ def examples(shipped: RecipeLoader, name: str) -> list[Any]:
 
 def test_the_shipped_recipes_passes_every_check(shipped: RecipeLoader, counter: TokenCounter) -> None:
     """No fault in any recipe or prompt, the registry and the schema are fresh, and there is no notice to get used to."""
-    checked = check_all(shipped, TOOL_NAMES, counter, loadable_documents, ROLES, WRITING_TOOLS)
+    checked = check_all(shipped, TOOL_NAMES, counter, loadable_documents, roles(), WRITING_TOOLS)
     assert (checked.faults, checked.notices) == ((), ())
     assert checked.approvals == ("pipeline/phase4_coordinator_code: risk_level high: memory.create waits for the user's approval",)
 

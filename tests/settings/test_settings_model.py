@@ -6,7 +6,7 @@ from pandora_dagster.settings import settings_table
 def test_every_row_is_complete() -> None:
     """Each setting has a name of its own, a default in words, a meaning, and what a value must look like."""
     rows = settings_table()
-    assert len({row.name for row in rows}) == len(rows) == 50
+    assert len({row.name for row in rows}) == len(rows) == 52
     assert all(row.default and row.meaning.endswith(".") and row.expected for row in rows)
 
 

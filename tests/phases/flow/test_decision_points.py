@@ -58,7 +58,7 @@ STRUCTURE = {
     "turn_completion.py": {"source.path.startswith(_PAGE_FOLDERS)"},
     "tool_findings.py": {"shape.fullmatch(name)"},
     "write_approval.py": {"APPROVALS in turn.files", "name == APPROVALS"},
-    "visit_source.py": {"'title' in chosen", "cited_path.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
+    "visit_source.py": {"cited_path.startswith('webpage_cache/')", "name != 'title'", "v not in ('', None)"},
 }
 """Conditions on the project's own names (files, states, origins, headings), never on what a user or a model wrote."""
 WORDS = {"session_facts.py": {"_QUESTION_START.match(s)", "s.rstrip().endswith('?')"}}

@@ -173,7 +173,7 @@ def _print_paragraphs(headers: Sequence[str], rows: Sequence[Sequence[str]], wid
         print_line(fill(named, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
 
 
-_BORDER_CHARACTERS, _PROSE_CHARACTERS = 3, 12
+_BORDER_CHARACTERS, _PROSE_CHARACTERS = 3, 24
 """Characters of a table beside the text of a column, and the least width of a column of prose."""
 
 

@@ -130,16 +130,21 @@ def _metadata(
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue[Any]:
-    """A table; a long text is shown by its beginning."""
     shown = [
-        dg.TableRecord({name: redact(value)[:_MAX_CELL_CHARACTERS] if isinstance(value, str) else value for name, value in row.items()})
+        dg.TableRecord({name: _cell(redact(str(value))) if isinstance(value, str) else value for name, value in row.items()})
         for row in rows[:_MAX_TABLE_ROWS]
     ]
     return dg.MetadataValue.table(shown, dg.TableSchema([dg.TableColumn(name, "any") for name in rows[0]]))
 
 
+def _cell(text: str) -> str:
+    """The text; of a long one its beginning, with the number of characters that follow. Dagster stores plain strings, no enums."""
+    rest = len(text) - _MAX_CELL_CHARACTERS
+    return f"{text[:_MAX_CELL_CHARACTERS]} ... ({rest:,} more characters)" if rest > 0 else text
+
+
 def refresh_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """`nightly_research_refresh`: enabled where PANDORA_RESEARCH_REFRESH is not `off`; a night without a due topic has no run."""
+    """`nightly_research_refresh`: enabled where PANDORA_RESEARCH_REFRESH is not `off`; without a due topic there is no run."""
     is_on = settings.research_refresh != OFF
 
     @dg.schedule(

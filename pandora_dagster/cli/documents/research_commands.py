@@ -82,7 +82,7 @@ def topics_research(context: typer.Context, user: User = "", as_json: AsJson = F
     stored page, when it expires.
 
     The schedule `nightly_research_refresh` of Dagster researches topics of PANDORA_USER again that expire within 24 hours. It is off unless
-    PANDORA_RESEARCH_REFRESH is `all` or names topics; PANDORA_RESEARCH_REFRESH_PAGES bounds the pages of a night.
+    PANDORA_RESEARCH_REFRESH is `all` or names topics; PANDORA_RESEARCH_REFRESH_PAGES bounds the pages of one refresh.
 
     Example: pandora research topics --user example
     """

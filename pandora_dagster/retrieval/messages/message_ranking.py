@@ -50,7 +50,7 @@ _FULL_DEVIATIONS = 4.0
 """Standard deviations above the mean cosine at which `similarity` is 1."""
 _MIN_SPREAD = 1e-6
 """A smaller standard deviation is rounding error."""
-_SCORE_DIGITS = 9
+SCORE_DIGITS = 9
 """Decimals of a score: sums of the same numbers in another order differ beyond them, and equal scores must stay equal."""
 
 
@@ -162,7 +162,7 @@ def fuse_signals(
         totals += weights[name] * scores
         if name not in ("speaker", "first_person", "asks"):  # these change the order of what matches otherwise
             matching |= scores > 0
-    docs, scores = units.docs[matching], np.round(totals[matching], _SCORE_DIGITS)
+    docs, scores = units.docs[matching], np.round(totals[matching], SCORE_DIGITS)
     order = np.lexsort((-docs, -units.lengths[matching], -scores))
     return map(ScoredMessage, docs[order].tolist(), scores[order].tolist())
 

@@ -22,6 +22,7 @@ from pandora_dagster.language.terms import TermReader
 from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, PLACE_BITS, turn_number
 from pandora_dagster.retrieval.messages.message_ranking import (
     K1,
+    SCORE_DIGITS,
     WEIGHTS,
     B,
     IntArray,
@@ -45,8 +46,6 @@ POOL_SIZE = 200
 """Documents that are ranked with their neighbours; more do not change the first ten results."""
 MAX_SIMILAR_MESSAGES = 100
 """Messages added to the pool because their vectors are most similar to the question's."""
-_SCORE_DIGITS = 9
-"""Decimals of a score: sums of the same numbers in another order differ beyond them, and equal scores must stay equal."""
 _NEIGHBOUR_TURNS = 4
 """Turns on each side of a match that are ranked with it."""
 _SELECT_HITS = f"""
@@ -97,7 +96,7 @@ class _Hits:
         scores = np.array(weights)[self.places] * self.counts * (K1 + 1) / (self.counts + norms)
         found = slice(None) if allowed is None else np.isin(self.docs >> PLACE_BITS, allowed)
         docs, which = np.unique(self.docs[found], return_inverse=True)
-        sums = np.round(np.bincount(which, scores[found], len(docs)), _SCORE_DIGITS)
+        sums = np.round(np.bincount(which, scores[found], len(docs)), SCORE_DIGITS)
         if len(docs) > POOL_SIZE:
             least = np.partition(sums, -POOL_SIZE)[-POOL_SIZE]
             docs, sums = docs[sums >= least], sums[sums >= least]

@@ -20,9 +20,6 @@ _CLAUSE = re.compile(r"[,;:]\s")
 _MIN_SHARE_OF_TITLE = 0.6
 """The least share of the question's words that the title of the page has whose date is asked."""
 _NO_STATEMENTS = frozenset({ZoneKind.TITLE.value, ZoneKind.HEADER.value})
-_SIZE_LABEL = re.compile(r"(S|M|L|XL)\b")
-_SIZE_WORDS = {"S": "small klein petit pequeño", "M": "medium mittel moyen mediano", "L": "large groß grand grande", "XL": "extra large"}
-"""The words that the letters of sizes mean at the beginning of a statement."""
 _ANSWER = re.compile(r"(?:yes|no|ja|nein|oui|non|sí|si)\b", re.IGNORECASE)
 
 
@@ -79,7 +76,7 @@ class PageReader:
         for unit in self.units:
             if unit.zone in _NO_STATEMENTS or unit.text.endswith("?") or addresses_model(unit.text):
                 continue
-            own = terms_of(f"{unit.text} {unit.under} {_size_words(unit.text)}")
+            own = terms_of(f"{unit.text} {unit.under}")
             if kind is AskedKind.YES_NO and not _ANSWER.match(unit.text):
                 continue
             if not self.question.superlatives <= own:
@@ -198,11 +195,6 @@ def asks_publication(question: AskedQuestion) -> bool:
 
 def asks_availability(question: AskedQuestion) -> bool:
     return bool(question.matter_terms & terms_of("stock available availability lieferbar verfügbar vorrätig lager"))
-
-
-def _size_words(text: str) -> str:
-    label = _SIZE_LABEL.match(text)
-    return _SIZE_WORDS[label[1]] if label else ""
 
 
 def _cell(unit: UnitLine) -> str:

@@ -48,9 +48,3 @@ def test_which_of_several_prices_is_asked_must_be_named(question: str, found: li
 )
 def test_a_way_or_a_reason_is_not_recognized_by_words(question: str) -> None:
     assert values(question, "My Vela 30 is frozen and I cannot open it.", "Die Vela 30 lässt sich nicht öffnen.") == []
-
-
-def test_letters_of_sizes_are_read() -> None:
-    lines = ("M (23 cm) £70.00", "L (30 cm) £85.00")
-    assert values("What does the large Vela 30 lamp cost?", *lines)[:1] == ["£85.00"]
-    assert values("What does the medium Vela 30 lamp cost?", *lines)[:1] == ["£70.00"]

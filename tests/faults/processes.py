@@ -1,13 +1,13 @@
-"""`pandora` in processes of its own, as a user starts it."""
+"""`pandora` in processes of its own, with the arguments and the environment that a user gives it."""
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from tests.fork_server import ForkedProcess, forked
 
 REPOSITORY = Path(__file__).parents[2]
 PANDORA = "from pandora_dagster.cli.program import run; run()"
@@ -19,18 +19,13 @@ def environment(root: Path, settings: Mapping[str, str] = MappingProxyType({})) 
     return {**kept, **settings, "PANDORA_ROOT": str(root), "PYTHONPATH": str(REPOSITORY)}
 
 
-def started(
-    root: Path, *arguments: str, code: str = PANDORA, settings: Mapping[str, str] = MappingProxyType({})
-) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", code, *arguments]
-    return subprocess.Popen(
-        command, env=environment(root, settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root.parent
-    )
+def started(root: Path, *arguments: str, code: str = PANDORA, settings: Mapping[str, str] = MappingProxyType({})) -> ForkedProcess:
+    return forked(code, *arguments, env=environment(root, settings), cwd=root.parent)
 
 
-def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+def ended(process: ForkedProcess) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=180)
-    return process.returncode, out, err
+    return process.wait(), out, err
 
 
 def pandora(root: Path, *arguments: str, code: str = PANDORA) -> tuple[int, str, str]:

@@ -6,7 +6,8 @@ SGLANG := .venv-sglang
 SHELL := /bin/bash
 # Each module is compiled once, also where the environment says otherwise: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
-# `make test` keeps its stores in memory where there is room (4 GB): a third of its time was fsync. Tests of disks are in tests/faults.
+# Tests keep their stores in memory where there is room (4 GB): a third of the time was fsync. A killed process leaves the same bytes there;
+# tests/faults/test_disk_faults.py stays on the disk.
 MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -k /dev/shm | tail -n 1)" -gt 4000000 ] && echo /dev/shm)
 
 .PHONY: help setup run test test-faults test-sglang test-web test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-research bench-asking bench-archive docs docs-site screenshots wheel lock clean
@@ -39,7 +40,7 @@ test: setup $(BIN)/.locked-dev   ## all tests that need no server, kill nothing 
 	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/python -m pytest -n 2 --dist worksteal tests
 
 test-faults: setup $(BIN)/.locked-dev   ## kills, full disks, many processes at once, a real daemon's tick, the wheel, how time grows
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests/faults
+	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults
 
 # An environment of its own: SGLang pins its client library. PyTorch comes from wherever pip is told to look; a CPU build is enough.
 $(SGLANG)/.locked: tests/sglang/server/requirements.lock

@@ -5,6 +5,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +31,13 @@ if os.geteuid() == 0: os.seteuid(65534)
 sys.stderr.write("----")
 sys.exit(pandora(locked))
 """
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """On the disk also where `make test-faults` keeps its other folders in memory."""
+    with tempfile.TemporaryDirectory(prefix="pytest-disk-") as folder:
+        yield Path(folder)
 
 
 def opened_to_all(path):

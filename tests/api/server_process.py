@@ -2,8 +2,6 @@
 
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,6 +12,7 @@ import httpx
 import openai
 
 from tests.faults.processes import PANDORA, environment
+from tests.fork_server import ForkedProcess, forked
 
 
 @dataclass
@@ -22,7 +21,7 @@ class Api:
 
     root: Path
     port: int
-    process: "subprocess.Popen[str]"
+    process: ForkedProcess
     clients: ExitStack = field(default_factory=ExitStack)
 
     @property
@@ -44,7 +43,7 @@ class Api:
         """End it as a user or a service manager would; exit code and what it said."""
         self.process.send_signal(signal.SIGTERM)
         _, output = self.process.communicate(timeout=60)
-        return self.process.returncode, output
+        return self.process.wait(), output
 
 
 @contextmanager
@@ -56,9 +55,8 @@ def started(
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     root.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-c", code, door, "--port", str(port), *options]
     environ = {**environment(root), **(env or {})}
-    process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=root.parent)
+    process = forked(code, door, "--port", str(port), *options, env=environ, cwd=root.parent)
     api = Api(root, port, process)
     try:
         _wait(api, answers)

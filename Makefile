@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # tests/faults/test_disk_faults.py stays on the disk.
 MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -k /dev/shm | tail -n 1)" -gt 4000000 ] && echo /dev/shm)
 
-.PHONY: help setup run test test-faults test-sglang test-web test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-research bench-asking bench-archive docs docs-site screenshots wheel lock clean
+.PHONY: help setup run test test-faults test-sglang test-web test-gpu check ui bench bench-guard bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-research bench-asking bench-archive docs docs-site screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -83,6 +83,9 @@ ui: setup         ## Dagster's page and daemon on workspace.yaml, over the store
 
 bench: setup $(BIN)/.locked-dev  ## the speed benchmarks, as ratios
 	$(BIN)/python -m benchmarks.speed
+
+bench-guard: setup $(BIN)/.locked-dev  ## fail where a ratio of processor time got worse by more than a third (two minutes)
+	$(BIN)/python -m benchmarks.guard
 
 bench-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made  ## the pipeline over a real server on the CPU, as ratios (half an hour)
 	$(BIN)/python -m benchmarks.sglang

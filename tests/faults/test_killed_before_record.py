@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import dagster as dg
 
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.settings import load_settings
-from tests.faults.processes import PANDORA, asked, ended, pandora, started
+from tests.faults.processes import PANDORA, asked, pandora
 from tests.faults.test_killed_archival import conversation
 
 KILLED = "import os, signal; from pandora_dagster.defs{module} import {name} as _; import pandora_dagster.defs{module} as m; "
@@ -19,6 +18,19 @@ DIES = "m.{name} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL); "
 SETTLED = "from datetime import timedelta; import pandora_dagster.defs.turn.missing_runs as r; r._SETTLED = timedelta(0); "
 
 OLD = SETTLED + "import pandora_dagster.defs.archival.recorded_archival as a; a._SETTLED = timedelta(0); "
+
+
+HALF_WAY = """
+import os, signal
+replace, placed = os.replace, []
+def dies(source, target, **more):
+    placed.append(target)
+    if sum(str(one).endswith("turn.json") for one in placed) > 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return replace(source, target, **more)
+os.replace = dies
+"""
+"""The program, which dies when some turns of an archival are placed and others are not."""
 
 
 def killed(module: str, name: str) -> str:
@@ -60,11 +72,7 @@ def test_an_archival_killed_while_it_archives_is_recorded_later(tmp_path: Path) 
     root, file = tmp_path / "store", tmp_path / "talks.jsonl"
     file.write_bytes(b"\n".join(map(conversation, range(12))) + b"\n")
     assert pandora(root, "import", str(file))[0] == 0
-    archival = started(root, "archive")
-    while not run_ids(root) and archival.poll() is None:
-        time.sleep(0.005)
-    archival.kill()
-    ended(archival)
+    assert pandora(root, "archive", code=HALF_WAY + PANDORA)[0] == -9
     (killed_run,) = run_ids(root)
     assert pandora(root, "archive")[0] == 0
     assert len(run_ids(root)) == 2 and run_ids(root) - known_runs(root) == {killed_run}, "its process might have been about to record it"

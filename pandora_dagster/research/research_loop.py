@@ -97,14 +97,15 @@ class ResearchLoop:
 
     async def run(self, text: str) -> ResearchRun:
         """The ended run; a run of the same question that was cut off goes on. Raises HaltError where a recipe call fails for good."""
-        deadline = monotonic() + self.limits.seconds
         run = self.store.load() or ResearchRun(question=text)
-        while step := self._next_step(run, deadline):
+        begin = monotonic() - run.seconds
+        while step := self._next_step(run):
             run = await step(run)
+            run = run.model_copy(update={"seconds": monotonic() - begin})
             self.store.save(run)
         return run
 
-    def _next_step(self, run: ResearchRun, deadline: float) -> Step | None:
+    def _next_step(self, run: ResearchRun) -> Step | None:
         """What the run needs next; None where it has ended."""
         if run.outcome is not None:
             return self._end_step(run)
@@ -118,7 +119,7 @@ class ResearchLoop:
             return self._select
         if run.visits and (page := run.visits[-1].page) and (due := self._pending_step(run, run.visits[-1], page)):
             return lambda run: self._judge_page(run, page, due)
-        is_spent = self._is_spent(run, deadline)
+        is_spent = self._is_spent(run)
         if run.waiting and not is_spent and not run.is_enough:
             return self._weigh if self._must_choose(run) else self._visit
         if not is_spent and self._may_rewrite(run):
@@ -148,11 +149,10 @@ class ResearchLoop:
         is_answered = any(not search.fault for search in run.searches)
         return is_open and is_answered and run.rewrites < _REWRITES[self.limits.depth] and not run.is_enough
 
-    def _is_spent(self, run: ResearchRun, deadline: float) -> bool:
+    def _is_spent(self, run: ResearchRun) -> bool:
         limits = self.limits
-        return (
-            _pages_read(run) >= limits.pages or len(run.visits) >= limits.addresses or run.calls >= limits.calls or monotonic() > deadline
-        )
+        used = (_pages_read(run), len(run.visits), run.calls, run.seconds)
+        return any(u >= limit for u, limit in zip(used, (limits.pages, limits.addresses, limits.calls, limits.seconds), strict=True))
 
     async def _plan(self, run: ResearchRun) -> ResearchRun:
         self.report("plan: what would answer the question")

@@ -20,7 +20,7 @@ def result_fields(run: ResearchRun) -> dict[str, Any]:
 
 def run_fields(run: ResearchRun) -> dict[str, Any]:
     """Everything of a run but the pages' text."""
-    fields = run.model_dump(mode="json", exclude={"visits": {"__all__": {"page"}}, "waiting": True})
+    fields = run.model_dump(mode="json", exclude={"visits": {"__all__": {"page"}}, "waiting": True, "seconds": True})
     return {key: value for key, value in fields.items() if value or key in ("claims", "visits", "searches")}
 
 

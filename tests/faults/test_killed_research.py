@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,32 +18,37 @@ PAGE = """<!doctype html><html lang="en"><head><title>Vela lamp {number}</title>
 QUESTION = "How much does the Vela lamp weigh?"
 
 
-def serve_pages(web: Web) -> None:
-    """Pages that come after a moment; each has a text of its own."""
+def serve_pages(web: Web, folder: Path) -> tuple[str, ...]:
+    """Pages that come after a moment, each with a text of its own, and the options that lead to them."""
     for number in range(PAGES):
         body = PAGE.format(number=number, price=number + 40)
         web.page(f"/vela/{number}", body.encode())
         answer = web.pages[f"/vela/{number}"]
         web.pages[f"/vela/{number}"] = lambda handler, answer=answer: (time.sleep(0.4), answer(handler))[1]
+    dials = {address: f"127.0.0.1:{web.port}" for answers in NAMES.values() for address in answers}
+    (folder / "hosts.json").write_text(json.dumps({"resolver": NAMES, "dial": dials}))
+    rows = [{"url": f"http://a.test/vela/{number}", "title": "Vela lamp", "content": "weight"} for number in range(PAGES)]
+    (folder / "hits.json").write_text(json.dumps({"*": rows}))
+    return ("--hosts", str(folder / "hosts.json"), "--provider", f"recorded={folder / 'hits.json'}", "--json")
+
+
+def kill_run(root: Path, web: Web, options: tuple[str, ...], asked: int, settings: Mapping[str, str]) -> None:
+    """Start the run, and kill it while it waits for the page number `asked`."""
+    first = started(root, "research", "run", QUESTION, *options, settings=settings)
+    deadline = time.monotonic() + 60
+    while sum(path.startswith("/vela") for path in web.paths()) < asked:
+        assert time.monotonic() < deadline and first.poll() is None
+        time.sleep(0.02)
+    first.kill()
+    ended(first)
 
 
 @pytest.mark.parametrize("killed_at", range(PAGES))
 def test_a_killed_run_goes_on_without_a_second_visit(tmp_path: Path, killed_at: int) -> None:
     with serving(Web()) as web:
-        serve_pages(web)
-        dials = {address: f"127.0.0.1:{web.port}" for answers in NAMES.values() for address in answers}
-        (tmp_path / "hosts.json").write_text(json.dumps({"resolver": NAMES, "dial": dials}))
-        rows = [{"url": f"http://a.test/vela/{number}", "title": "Vela lamp", "content": "weight"} for number in range(PAGES)]
-        (tmp_path / "hits.json").write_text(json.dumps({"*": rows}))
-        options = ("--hosts", str(tmp_path / "hosts.json"), "--provider", f"recorded={tmp_path / 'hits.json'}", "--json")
+        options = serve_pages(web, tmp_path)
         root = tmp_path / "store"
-        first = started(root, "research", "run", QUESTION, *options)
-        deadline = time.monotonic() + 60
-        while sum(path.startswith("/vela") for path in web.paths()) <= killed_at:
-            assert time.monotonic() < deadline and first.poll() is None
-            time.sleep(0.02)
-        first.kill()
-        ended(first)
+        kill_run(root, web, options, killed_at + 1, {})
         came = [path for path in web.paths() if path.startswith("/vela")]
         code, out, err = ended(started(root, "research", "run", QUESTION, *options))
         assert code == 0, err
@@ -51,3 +57,16 @@ def test_a_killed_run_goes_on_without_a_second_visit(tmp_path: Path, killed_at: 
         assert [visit["status"] for visit in run["visits"]] == ["read"] * PAGES
         asked = Counter(path for path in web.paths() if path.startswith("/vela"))
         assert len(asked) == PAGES and all(asked[path] == 1 for path in asked if path != came[-1])
+
+
+def test_a_killed_run_goes_on_with_what_is_left_of_its_budget(tmp_path: Path) -> None:
+    """Two requests are allowed and both were sent when the run was killed; it went on with two more."""
+    with serving(Web()) as web:
+        options, root, settings = serve_pages(web, tmp_path), tmp_path / "store", {"PANDORA_WEB_MAX_PAGES": "2"}
+        kill_run(root, web, options, 2, settings)
+        code, out, err = ended(started(root, "research", "run", QUESTION, *options, settings=settings))
+        assert code == 0, err
+        reasons = [visit["reason"] for visit in json.loads(out)["visits"]]
+        assert reasons == ["", *["budget: the budget of 2 pages is used up"] * (PAGES - 1)]
+        assert sum(path.startswith("/vela") for path in web.paths()) == 2
+        assert list((root / "users" / "me" / "research_runs").iterdir()) == []

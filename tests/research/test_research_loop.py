@@ -62,6 +62,19 @@ def test_the_budget_ends_a_run_and_says_so() -> None:
     assert len(visitor.visited) == 1 and "1 address not visited" in run.notices[0]
 
 
+def test_a_run_that_was_cut_off_has_the_seconds_that_are_left() -> None:
+    visitor, runs = FakeVisitor(PAGES), MemoryRuns(saves_left=3)
+    with pytest.raises(KilledError):
+        run_of(FakeSearch(hits(*PAGES)), visitor, runs)
+    cut_off = runs.load()
+    assert cut_off and cut_off.waiting == () and 0 < cut_off.seconds < 60
+    runs.saves_left = -1
+    runs.save(cut_off.model_copy(update={"seconds": 60.0}))
+    run = run_of(FakeSearch(hits(*PAGES)), visitor, runs)
+    assert visitor.visited == [] and run.seconds >= 60
+    assert "2 addresses not visited: the budget was spent" in run.notices
+
+
 def test_a_run_that_was_cut_off_after_any_step_repeats_no_visit_no_query_and_no_call() -> None:
     """As often as there are steps: each step but the one that was under way is done once."""
     whole_visitor, whole, search = FakeVisitor(PAGES), RoleRuntime(), FakeSearch(hits(*PAGES))
@@ -78,7 +91,8 @@ def test_a_run_that_was_cut_off_after_any_step_repeats_no_visit_no_query_and_no_
         else:
             break
         runs.saves_left = -1
-        assert run_of(search, visitor, runs, runtime=runtime) == expected
+        run = run_of(search, visitor, runs, runtime=runtime)
+        assert run.model_copy(update={"seconds": expected.seconds}) == expected
         assert len(runtime.packs) + len(visitor.visited) <= steps + len(PAGES) + 1
         killed_at += 1
     assert killed_at > steps

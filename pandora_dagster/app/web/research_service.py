@@ -167,17 +167,23 @@ class Researcher:
 
         Where a server or the network is out and nothing is found, stored research on the same question answers, with its age.
 
-        Raises HaltError where a recipe call fails for good; the checkpoint stays, and the next run goes on from it.
+        Raises HaltError where a recipe call fails for good; the checkpoint stays, and the next run goes on from it with what is left of
+        its budget for the web.
         """
-        fetcher = open_places(self.settings, self.hosts_file, self.providers)
-        run = await self.research_topic(question, "", report, fetcher)
+        run = await self.research_topic(question, "", report)
         stored = self._stored_research(question) if outage(run) else None
         return answered_from(stored, run, self.clock()) if stored else run
 
-    async def research_topic(self, question: str, topic: str, report: Callable[[str], None], fetcher: PlacesFetcher) -> ResearchRun:
-        """The ended run within the budget of `fetcher`; its record is stored under `topic`, "" for a name after its subject."""
+    async def research_topic(
+        self, question: str, topic: str, report: Callable[[str], None], fetcher: PlacesFetcher | None = None
+    ) -> ResearchRun:
+        """The ended run; its record is stored under `topic`, "" for a name after its subject.
+
+        It has the budget of `fetcher`; without one, a budget of its own, which is kept beside the checkpoint.
+        """
         store = open_research_run_store(self.settings, self.user, self._run_id(question))
         with store.held():
+            fetcher = fetcher or open_places(self.settings, self.hosts_file, self.providers, store.account)
             run = await self.run(question, report, fetcher, store)
             if self.visits:
                 sources = self.visits.sources

@@ -126,7 +126,7 @@ def stored_page(app: App, user: UserId, visit: Visit) -> tuple[PageDoc, bytes] |
 
 
 def open_fetcher(settings: Settings, hosts_file: Path | None, accounts: WebAccounts | None = None) -> Fetcher:
-    """The way out to the web, with the budget of one command, or of the turn that `accounts` keeps; raises ConfigurationError where it is
+    """The way out to the web, with the budget of one command, or the one that `accounts` keeps; raises ConfigurationError where it is
     off or not installed."""
     if settings.web == "off" and hosts_file is None:
         raise ConfigurationError(

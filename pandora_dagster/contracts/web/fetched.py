@@ -77,7 +77,7 @@ class WebAccount(StrictModel):
 
 
 class WebAccounts(Protocol):
-    """Keeps the account of one turn, so that a turn that was killed goes on with what is left."""
+    """Keeps the account of one turn or run, so that one that was killed goes on with what is left."""
 
     def load(self) -> WebAccount:
         """The stored account; an empty one where there is none."""

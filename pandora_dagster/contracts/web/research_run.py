@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pandora_dagster.contracts.strict_model import StrictModel
+from pandora_dagster.contracts.web.fetched import Seconds
 from pandora_dagster.contracts.web.page_doc import PageDoc, PageType
 from pandora_dagster.contracts.web.research_decisions import LookedFor, MergedAnswer, ReportStatement, ResearchPlan
 
@@ -156,3 +157,5 @@ class ResearchRun(StrictModel):
     calls: int = 0
     """Recipe calls so far."""
     notices: tuple[str, ...] = ()
+    seconds: Seconds = 0.0
+    """How long it was under way so far, without the time between two programs."""

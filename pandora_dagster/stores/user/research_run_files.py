@@ -18,6 +18,8 @@ from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.disk.turn_directory import user_ids
 
 _ACCOUNT = "web_budget.json"
+_PARTS = (".json", ".budget", ".lock")
+"""The files of a run: its checkpoint, what it has used of a budget of its own, and who holds it."""
 _HELD_WAIT_S = 1.0
 """A run takes minutes: it makes no sense to wait for its end."""
 
@@ -34,11 +36,23 @@ class ResearchRunFile:
     def _path(self) -> Path:
         return path_inside(self.root, self.folder / f"{self.run_id}.json")
 
+    @property
+    def account(self) -> "WebAccountFile":
+        """What the run has used of a budget of its own."""
+        return WebAccountFile(self._path.with_suffix(".budget"))
+
     @contextmanager
     def held(self) -> Generator[None]:
-        """Hold the run while it goes on: no other process takes it up, and no sweep deletes it. Raises StoreError."""
+        """Hold the run while it goes on: no other process takes it up, and no sweep deletes it. Raises StoreError.
+
+        A run that ends without a checkpoint leaves no file.
+        """
         with file_lock(self._path.with_suffix(".lock"), what="the same research", seconds=_HELD_WAIT_S):
-            yield
+            try:
+                yield
+            finally:
+                if not self._path.exists():
+                    self.delete()
 
     def load(self) -> ResearchRun | None:
         """The run as it was stored last; None where there is none, or none that can be read: it starts again."""
@@ -52,8 +66,7 @@ class ResearchRunFile:
 
     def delete(self) -> None:
         """Delete the run; its holder calls this."""
-        self._path.unlink(missing_ok=True)
-        self._path.with_suffix(".lock").unlink(missing_ok=True)
+        _unlink_parts(self._path)
 
 
 def user_run(root: Path, user: UserId, run_id: str) -> ResearchRunFile:
@@ -95,7 +108,7 @@ class TurnRunFiles:
 
 @dataclass(frozen=True, slots=True)
 class WebAccountFile:
-    """The WebAccounts port: one small file beside the runs of a turn."""
+    """The WebAccounts port: one small file beside the run, or the runs of a turn."""
 
     path: Path
 
@@ -136,18 +149,23 @@ class ResearchRunSweep:
 def _delete_old_runs(folder: Path, before: float) -> int:
     """Delete the old runs of a folder with their locks, and then the folder of a turn where nothing is left in it."""
     deleted = 0
-    for run in sorted({path.with_suffix(".json") for path in folder.glob("*.*") if path.suffix in (".json", ".lock")}):
+    for run in sorted({path.with_suffix(".json") for path in folder.glob("*.*") if path.suffix in _PARTS}):
         lock = run.with_suffix(".lock")
         if (_changed_at(run) or _changed_at(lock)) >= before:  # each attempt to lock changes the lock
             continue
         with suppress(StoreError), file_lock(lock, what="an old run", seconds=0):
             if _changed_at(run) < before:
                 deleted += run.exists()
-                run.unlink(missing_ok=True)
-                lock.unlink(missing_ok=True)
+                _unlink_parts(run)
     with suppress(OSError):  # not empty, or not there
         folder.rmdir()
     return deleted
+
+
+def _unlink_parts(run: Path) -> None:
+    """The lock goes last: until then nobody else takes the run up."""
+    for suffix in _PARTS:
+        run.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _changed_at(path: Path) -> float:

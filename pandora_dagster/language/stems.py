@@ -1,4 +1,4 @@
-"""Stems of words by Snowball, in all its languages."""
+"""Stems of words by Snowball, in all its languages; `snowballstemmer` uses PyStemmer, the same in C, where it is installed."""
 
 from functools import cache, lru_cache
 from threading import Lock

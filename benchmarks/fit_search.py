@@ -23,8 +23,8 @@ from pandora_dagster.retrieval.messages.message_ranking import WEIGHTS, WINDOW, 
 from pandora_dagster.retrieval.messages.search_results import pack_messages
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.search.message_search import MessageSearch
+from pandora_dagster.stores.search.search_tables import user_base
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
-from pandora_dagster.stores.search.turn_tables import user_base, user_end
 
 BUDGETS = (1_000, 3_000)
 FIRST = 10
@@ -58,11 +58,11 @@ class Case:
 def cases(app: App, questions: Sequence[Mapping[str, object]], window: Mapping[int, float] = WINDOW) -> Iterator[Case]:
     index = cast("DuckTurnIndex", app.turn_index)
     messages = {user: _messages(app, user) for user in {str(q["user_id"]) for q in questions}}
-    with index.file.reading() as db:
+    with index.search_file.reading() as db:
         for question in questions:
             user, evidence = str(question["user_id"]), tuple(map(str, question["evidence"]))  # type: ignore[call-overload]
             base = user_base(db, user) or 0
-            found = MessageSearch(db, base, user_end(base), index.reader).gather(str(question["question"]))
+            found = MessageSearch(db, base, index.reader).gather(str(question["question"]))
             if found:
                 signals = message_signals(found.question, found.units, found.matches, window=window)
                 yield Case(user, str(question["category"]), evidence, found.question.named_speakers, found.units, signals, messages[user])

@@ -10,9 +10,10 @@ from pandora_dagster.documents.turn_row import build_turn_row
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.search.search_documents import search_documents
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles
-from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA, search_documents
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 
 SESSION_TURNS = 20
 

@@ -179,7 +179,7 @@ def main(arguments: list[str]) -> int:
             print("|---|---|---|---|---|---|---|---|---|", flush=True)
             found: dict[int, dict[str, Times]] = {}
             for size, times, filling in grown(Path(folder), users, sizes, asked.searches):
-                megabytes = (Path(folder) / f"{users}.duckdb").stat().st_size / 1e6
+                megabytes = sum(file.stat().st_size for file in Path(folder).glob(f"{users}.duckdb*")) / 1e6
                 for clock in CLOCKS:
                     cells = " | ".join(spread(v[clock]) for v in times.values())
                     ratio = p(times["search"][clock], 95) / p(times["FTS5 search"][clock], 95)

@@ -223,7 +223,7 @@ def open_index_service(stores: StoreAdapters, lineage: LineageService) -> IndexS
     def compare_newest(turns_of_a_user: int) -> tuple[str, ...]:
         return verify_turns(turns, stores.index, preambles, newest=turns_of_a_user)
 
-    return IndexService(stores.index.file, rebuild, partial(verify_turns, turns, stores.index, preambles), tuple(others), compare_newest)
+    return IndexService(stores.index, rebuild, partial(verify_turns, turns, stores.index, preambles), tuple(others), compare_newest)
 
 
 def open_transfer_service(settings: Settings, stores: StoreAdapters) -> TransferService:

@@ -59,7 +59,8 @@ class MessageUnits:
     """Messages, and turns for what they hold besides their messages (summary, tool results), by rising document number."""
 
     docs: IntArray
-    sessions: TextArray
+    sessions: IntArray
+    """A number for each session."""
     speakers: TextArray
     lengths: IntArray
     asks: BoolArray
@@ -116,8 +117,7 @@ class Neighbourhood:
         self._has_turn: BoolArray = units.docs[self._turns] == turn_docs
         self.is_message: BoolArray = units.docs != turn_docs
         messages = np.flatnonzero(self.is_message)
-        numbers: dict[str, int] = {}
-        sessions = np.array([numbers.setdefault(session, len(numbers)) for session in units.sessions[messages]], dtype=np.int64)
+        numbers, sessions = np.unique(units.sessions[messages], return_inverse=True)
         order = np.argsort(sessions, kind="stable")
         self.messages, self.sessions, self.session_count = messages[order], sessions[order], len(numbers)
         """The messages' columns by session and number, the session of each, and the number of sessions."""

@@ -124,7 +124,7 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 
 _LOCK_POLL_S = 0.005
 _MAX_REASON_CHARACTERS = 200
-_REBUILD_HINT = "run `pandora index rebuild`: it keeps this file under another name and makes the index again from the documents"
+REBUILD_HINT = "run `pandora index rebuild`: it keeps this file under another name and makes the index again from the documents"
 _DAMAGE_ERRORS = (
     duckdb.IOException,
     duckdb.SerializationException,
@@ -183,11 +183,15 @@ class DuckDBFile:
             except OldIndexError:
                 if self.remake is None:
                     raise
-                with FileLock(self.path.with_name(self.path.name + ".remake.lock"), thread_local=False):
-                    if isinstance(replace(self, remake=None).fault(), OldIndexError):  # no other process has rebuilt it meanwhile
-                        self.remake()
+                self.remake_if(lambda: isinstance(replace(self, remake=None).fault(), OldIndexError))
                 connection = stack.enter_context(self._open_locked(read_only=read_only))
             yield connection
+
+    def remake_if(self, is_outdated: Callable[[], bool]) -> None:
+        """Rebuild the index where it still is outdated when no other process rebuilds it."""
+        with FileLock(self.path.with_name(self.path.name + ".remake.lock"), thread_local=False):
+            if self.remake and is_outdated():
+                self.remake()
 
     @contextmanager
     def _open_locked(self, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
@@ -221,9 +225,7 @@ class DuckDBFile:
         if not self.path.exists():
             log.unlink(missing_ok=True)
             return None
-        number = 1
-        while (damaged_file := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
-            number += 1
+        damaged_file = next_damaged_path(self.path)
         self.path.rename(damaged_file)
         if log.exists():
             log.rename(_log_of(damaged_file))
@@ -239,10 +241,13 @@ class DuckDBFile:
         with self.locked():
             self._create_if_missing()
 
-    def rebuild(self, fill: Callable[["DuckDBFile"], T]) -> tuple[T, Path | None]:
+    def rebuild(
+        self, fill: Callable[["DuckDBFile"], T], replace_companion: Callable[[], Path | None] = lambda: None
+    ) -> tuple[T, Path | None]:
         """Let `fill` write to an empty file beside this one, then replace this file by it. No other process waits while `fill` works.
 
-        Returns what `fill` returned, and the new path of a damaged file.
+        `replace_companion`: does the same, under the lock, for a file that belongs to this one. Returns what `fill` returned, and the new
+        path of a damaged file.
         """
         fresh = DuckDBFile(self.path.with_name(self.path.name + ".rebuilt"), self.schema, self.wait_s)
         with fresh.locked():
@@ -254,7 +259,8 @@ class DuckDBFile:
             damaged_file = self.rename_damaged() if fault and not isinstance(fault, OldIndexError) else None
             _log_of(self.path).unlink(missing_ok=True)
             fresh.path.replace(self.path)
-        return result, damaged_file
+            damaged_companion = replace_companion()
+        return result, damaged_file or damaged_companion
 
     def exists(self) -> bool:
         return self.path.exists()
@@ -315,7 +321,7 @@ class DuckDBFile:
         row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
         if not row or row[0] != self.schema.version:
             error_class = OldIndexError if row and row[0] is not None and row[0] < self.schema.version else DamagedIndexError
-            raise error_class(f"{self.path}: index version {row and row[0]}, expected {self.schema.version}", hint=_REBUILD_HINT)
+            raise error_class(f"{self.path}: index version {row and row[0]}, expected {self.schema.version}", hint=REBUILD_HINT)
 
     def _fault(self, error: duckdb.Error) -> StoreError:
         """The StoreError for an error of DuckDB, by its class and words."""
@@ -325,8 +331,13 @@ class DuckDBFile:
         if any(word in reason for word in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
             return StoreError(f"{self.path}: cannot be written: {reason}", hint="free some space or make the folder writable")
         if isinstance(error, _DAMAGE_ERRORS):
-            return DamagedIndexError(f"{self.path}: damaged or not an index: {reason}", hint=_REBUILD_HINT)
+            return DamagedIndexError(f"{self.path}: damaged or not an index: {reason}", hint=REBUILD_HINT)
         return StoreError(f"{self.path}: DuckDB failed: {reason}")
+
+
+def next_damaged_path(path: Path) -> Path:
+    """The next free name `.damaged-N` beside a file."""
+    return next(free for number in count(1) if not (free := path.with_name(f"{path.name}.damaged-{number}")).exists())
 
 
 def _log_of(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Removes a user's rows from the DuckDB indexes and from SQLite files.
+"""Removes a user's rows from the indexes and from SQLite files of records.
 
 An index is copied without the rows, because the bytes of a deleted row would stay in its file. A table whose rows cannot be assigned to
 users stops the erasure.
@@ -9,7 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -17,16 +17,19 @@ import duckdb
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
 from pandora_dagster.contracts.retention import SearchedObject
-from pandora_dagster.errors import StoreError
+from pandora_dagster.errors import DamagedIndexError, OldIndexError, StoreError
 from pandora_dagster.stores.disk.duckdb_file import DUCKDB_CONFIG, DuckDBFile, Schema
 from pandora_dagster.stores.disk.files import disk_errors, sync
+from pandora_dagster.stores.disk.sqlite_file import SqliteFile
 from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below
+from pandora_dagster.stores.search.search_tables import SEARCH_SCHEMA, copy_without_user, search_path
 from pandora_dagster.stores.search.turn_tables import USER_NUMBER_SQL, user_base, user_number
 
 _TABLES_WITHOUT_USERS = frozenset({"schema_version", "model", "whole"})
 """Tables without rows of users."""
 _INDEX_SUFFIX, _LOCK_SUFFIX = ".duckdb", ".lock"
+_KEPT_SUFFIXES = (_INDEX_SUFFIX, _LOCK_SUFFIX, f"{_INDEX_SUFFIX}.wal", str(search_path(Path(_INDEX_SUFFIX))))
 
 
 def index_files(root: Path) -> tuple[Path, ...]:
@@ -36,28 +39,49 @@ def index_files(root: Path) -> tuple[Path, ...]:
 
 
 def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
-    """Replace an index by a copy without the user's rows, the others in their order.
+    """Replace an index, and the file that belongs to it, by a copy without the user's rows, the others in their order.
 
-    False for a damaged file, which is deleted, because an index can be rebuilt. Raises StoreError where another process holds it.
+    False where one was damaged: it is deleted, because an index can be rebuilt. Raises StoreError where another process holds it.
     """
-    file = DuckDBFile(path, Schema(0, ()), wait_s)
+    with DuckDBFile(path, Schema(0, ()), wait_s).locked(), disk_errors(path, "cannot erase"):
+        search_file = SqliteFile(search_path(path), SEARCH_SCHEMA, wait_s)
+        is_sound = not search_file.exists() or _erase_search_rows(search_file, user)
+        return _erase_duckdb_rows(path, user) and is_sound
+
+
+def _erase_search_rows(file: SqliteFile, user: str) -> bool:
+    """Replace the file of a search; one that is damaged, or of another version, is deleted."""
+    fresh = replace(file, path=file.path.with_name(file.path.name + ".making"))
+    fresh.discard()
+    try:
+        copy_without_user(file, fresh, user)
+    except DamagedIndexError as error:
+        fresh.discard()
+        file.discard()
+        return isinstance(error, OldIndexError)
+    sync(fresh.path)
+    file.replace_by(fresh.path)
+    sync(file.path.parent)
+    return True
+
+
+def _erase_duckdb_rows(path: Path, user: str) -> bool:
     fresh = path.with_name(path.name + ".making")
-    with file.locked(), disk_errors(path, "cannot erase"):
+    _remove_file(fresh)
+    try:
+        _copy_without_user(path, fresh, user)
+    except duckdb.Error as error:
         _remove_file(fresh)
-        try:
-            _copy_without_user(path, fresh, user)
-        except duckdb.Error as error:
-            _remove_file(fresh)
-            if "lock" in str(error).lower():
-                raise StoreError(
-                    f"{path}: open in another program: expected it to be free", hint="end that program, then run it again"
-                ) from error
-            _remove_file(path)
-            return False
-        sync(fresh)
-        path.with_name(path.name + ".wal").unlink(missing_ok=True)
-        os.replace(fresh, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
-        sync(path.parent)
+        if "lock" in str(error).lower():
+            raise StoreError(
+                f"{path}: open in another program: expected it to be free", hint="end that program, then run it again"
+            ) from error
+        _remove_file(path)
+        return False
+    sync(fresh)
+    path.with_name(path.name + ".wal").unlink(missing_ok=True)
+    os.replace(fresh, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
+    sync(path.parent)
     return True
 
 
@@ -73,7 +97,7 @@ def remove_leftovers(root: Path, *, wait_s: float) -> int:
         for path in sorted(folder.glob(f"*{_LOCK_SUFFIX}")):
             locks.enter_context(DuckDBFile(path.with_name(path.name.removesuffix(_LOCK_SUFFIX)), Schema(0, ()), wait_s).locked())
         for path in files_below(folder):
-            is_index = path.parent == folder and path.name.endswith((_INDEX_SUFFIX, _LOCK_SUFFIX, f"{_INDEX_SUFFIX}.wal"))
+            is_index = path.parent == folder and path.name.endswith(_KEPT_SUFFIXES)
             is_instance_marker = path.parent != folder and not path.lstat().st_size
             if not is_index and not is_instance_marker:
                 path.unlink()

@@ -1,17 +1,20 @@
 """Messages found in the index."""
 
+import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.turns import SearchFilters, TurnRow
+from pandora_dagster.retrieval.messages.document_numbers import PLACE_BITS
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
-from pandora_dagster.stores.search import turn_tables
+from pandora_dagster.stores.search import search_tables
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
 from tests.stores.search.index_rig import message_row
@@ -73,18 +76,10 @@ def test_what_was_said_comes_back_as_it_was_put(index: DuckTurnIndex) -> None:
     assert index.messages_by_turn("bob") == {}
 
 
-def test_a_text_is_read_without_the_texts_around_it(index: DuckTurnIndex) -> None:
-    """A compressed text costs the decompression of its whole block, which was half of a search in 100,000 turns."""
-    index.put([message_row(n, f"we ordered desk number {n}", "thanks") for n in range(1, 1_500)])
-    with index.file.reading() as db:
-        rows = db.execute("SELECT DISTINCT compression FROM pragma_storage_info('messages_new') WHERE column_name = 'text'").fetchall()
-    assert ("Uncompressed",) in rows and not {"DICT_FSST", "ZSTD", "Dictionary"} & {row[0] for row in rows}
-
-
-def test_a_merge_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turns are found, replaced and removed wherever their postings have been moved to."""
-    monkeypatch.setattr(turn_tables, "MAX_NEW_MESSAGES", 4)
-    monkeypatch.setattr(turn_tables, "MAX_MIDDLE_POSTINGS", 40)
+def test_the_number_of_turns_in_a_block_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns are found, replaced and removed in whichever block their postings are."""
+    monkeypatch.setattr(search_tables, "POSTING_BITS", PLACE_BITS + 1)
+    monkeypatch.setattr(search_tables, "COLUMN_BITS", PLACE_BITS + 2)
     for n in range(1, 13):
         index.put([message_row(n, f"desk number {n}", "fine", session=f"s{n}")])
     assert set(_ids(index, "desk", limit=50)) == {f"D{n}:{i}" for n in range(1, 13) for i in (1, 2)}
@@ -93,6 +88,31 @@ def test_a_merge_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.Mon
     assert {i.split(":")[0] for i in _ids(index, "desk", limit=50)} == {f"D{n}" for n in range(3, 13)}
     assert _ids(index, "lamp") == ["D1:1"]
     assert len(index.rows()) == 11
+
+
+def test_nothing_of_a_removed_turn_is_left(index: DuckTurnIndex) -> None:
+    """The search file of turns that were put and removed holds what one that never had them holds, but for names."""
+    kept = [message_row(n, f"a desk of oak {n}", session="s1") for n in range(1, 4)]
+    index.put(kept)
+    with index.search_file.reading() as db:
+        before = _contents(db)
+    index.put([message_row(n, "the computers of walnut, 340 dollars on 2026-05-26", session="s2") for n in (2, 9)])
+    index.put(kept[1:2])
+    index.remove("ann", [9])
+    with index.search_file.reading() as db:
+        assert _contents(db) == before
+
+
+def _contents(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
+    """The rows of each table, with the documents of a block in order."""
+    contents: dict[str, list[tuple[object, ...]]] = {}
+    for name in ("users", "speakers", "postings", "columns", "messages", "turns"):
+        rows = db.execute(f"SELECT * FROM {name}").fetchall()
+        kinds = {"postings": search_tables.POSTING, "columns": search_tables.COLUMNS}
+        if kind := kinds.get(name):
+            rows = [(*row[:-1], tuple(sorted(np.frombuffer(row[-1], dtype=kind).tolist()))) for row in rows]
+        contents[name] = rows
+    return contents
 
 
 @pytest.mark.parametrize(
@@ -146,6 +166,7 @@ def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str,
     answers = []
     for name, kept in (("shared", rows), ("alone", [row for row in rows if row.user_id == "ann"])):
         index = DuckTurnIndex(DuckDBFile(tmp_path / f"{name}.duckdb", TURN_SCHEMA))
+        index.search_file.discard()
         index.file.path.unlink(missing_ok=True)
         index.put(kept)
         answers.append(index.messages("ann", " ".join(query), limit=20))

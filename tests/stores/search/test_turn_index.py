@@ -68,7 +68,7 @@ def test_the_newest_are_the_same_before_and_after_a_merge(index: DuckTurnIndex, 
     index.remove("ann", [27])
     before = listed()
     assert before[0] == [22, 23, 24, 25, 26]
-    monkeypatch.setattr(turn_tables, "MAX_NEW_MESSAGES", 1)
+    monkeypatch.setattr(turn_tables, "MAX_NEW_TURNS", 1)
     index.put([text_row(1, user="eve")])
     assert listed() == before
     index.remove("ann", [26])
@@ -195,10 +195,12 @@ _TURNS = st.lists(
 def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str, list[str]]], query: list[str]) -> None:
     """Users share session names and words; each finds what an index of their turns alone would find, scores included."""
     shared = DuckTurnIndex(DuckDBFile(tmp_path / "shared.duckdb", TURN_SCHEMA))
+    shared.search_file.discard()
     shared.file.path.unlink(missing_ok=True)
     rows = [text_row(n, " ".join(words), user=user, session=session) for n, (user, session, words) in enumerate(turns, 1)]
     shared.put(rows)
     alone = DuckTurnIndex(DuckDBFile(tmp_path / "alone.duckdb", TURN_SCHEMA))
+    alone.search_file.discard()
     alone.file.path.unlink(missing_ok=True)
     alone.put([row for row in rows if row.user_id == "ann"])
     found = shared.candidates("ann", " ".join(query), limit=20)

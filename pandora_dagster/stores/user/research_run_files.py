@@ -163,7 +163,7 @@ def _delete_old_runs(folder: Path, before: float) -> int:
 
 
 def _unlink_parts(run: Path) -> None:
-    """The lock goes last: until then nobody else takes the run up."""
+    """The lock is deleted last: until then no other process takes the run up."""
     for suffix in _PARTS:
         run.with_suffix(suffix).unlink(missing_ok=True)
 

@@ -139,6 +139,9 @@ def serve(control_fd: int) -> None:
     """Fork a process for each order until the other end is closed. In a forked process: run what was ordered, and return."""
     _import_all()
     assert threading.active_count() == 1
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)  # may be ignored by the tests' process, which gave it to this one
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     control = socket.socket(fileno=control_fd)
     woken, wakes = socket.socketpair()
     for end in (woken, wakes):

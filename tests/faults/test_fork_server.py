@@ -46,6 +46,23 @@ def test_it_is_what_an_interpreter_of_its_own_is(tmp_path: Path) -> None:
     assert len(drawn) == 3
 
 
+IGNORES = """
+import os, signal, sys
+from pathlib import Path
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
+from tests.fork_server import forked
+codes = []
+for number in (signal.SIGTERM, signal.SIGINT):
+    process = forked("print('ready', flush=True); import time; time.sleep(600)", env=os.environ, cwd=Path.cwd())
+    process.stdout.readline()
+    process.send_signal(number)
+    process.communicate(30)
+    codes.append(process.returncode)
+print(*codes)
+"""
+
+
 @pytest.mark.parametrize("ends", [signal.SIGKILL, signal.SIGTERM])
 def test_a_signal_ends_it_and_no_other(tmp_path: Path, ends: signal.Signals) -> None:
     waits = "import sys; print('ready', flush=True); import time; time.sleep({seconds})"
@@ -70,3 +87,9 @@ def test_an_error_is_a_traceback_and_what_takes_too_long_is_killed(tmp_path: Pat
     with pytest.raises(subprocess.TimeoutExpired):
         slow.communicate(0.5)
     assert slow.wait(30) == -signal.SIGKILL
+
+
+def test_signals_that_the_tests_ignore_end_it(tmp_path: Path) -> None:
+    """A shell starts programs in the background with SIGINT ignored, and Dagster's daemon then ignores SIGTERM too."""
+    ignores = subprocess.run([sys.executable, "-c", IGNORES], env=own(tmp_path), cwd=tmp_path, capture_output=True, text=True)
+    assert ignores.stdout.split() == [str(-signal.SIGTERM), str(-signal.SIGINT)], ignores.stderr

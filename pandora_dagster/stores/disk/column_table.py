@@ -16,14 +16,11 @@ class ColumnTable:
 
     name: str
     columns: Mapping[str, str]
-    uncompressed: str = ""
-    """The column that is stored without compression: DuckDB reads a compressed text by decompressing the 2,048 texts of its block."""
 
     @property
     def creation(self) -> str:
         """SQL that creates the table."""
-        options = {self.uncompressed: " USING COMPRESSION uncompressed"}
-        columns = (f"{column} {sql_type}{options.get(column, '')}" for column, sql_type in self.columns.items())
+        columns = (f"{column} {sql_type}" for column, sql_type in self.columns.items())
         return f"CREATE TABLE {self.name} ({', '.join(columns)})"
 
     def insert(self, db: duckdb.DuckDBPyConnection, rows: Iterable[Sequence[Any]], *, unique: str = "") -> None:

@@ -246,8 +246,8 @@ class DuckDBFile:
     ) -> tuple[T, Path | None]:
         """Let `fill` write to an empty file beside this one, then replace this file by it. No other process waits while `fill` works.
 
-        `replace_companion`: does the same, under the lock, for a file that belongs to this one. Returns what `fill` returned, and the new
-        path of a damaged file.
+        `replace_companion`: does the same, before and under the lock, for a file that belongs to this one: a process that is killed in
+        between leaves it ahead of this one, never behind. Returns what `fill` returned, and the new path of a damaged file.
         """
         fresh = DuckDBFile(self.path.with_name(self.path.name + ".rebuilt"), self.schema, self.wait_s)
         with fresh.locked():
@@ -255,11 +255,11 @@ class DuckDBFile:
         result = fill(fresh)
         fresh.create()
         with self.locked():
+            damaged_companion = replace_companion()
             fault = self._current_fault()
             damaged_file = self.rename_damaged() if fault and not isinstance(fault, OldIndexError) else None
             _log_of(self.path).unlink(missing_ok=True)
             fresh.path.replace(self.path)
-            damaged_companion = replace_companion()
         return result, damaged_file or damaged_companion
 
     def exists(self) -> bool:

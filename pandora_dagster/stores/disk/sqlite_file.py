@@ -75,12 +75,13 @@ class SqliteFile:
         self.path.with_name(self.path.name + "-journal").unlink(missing_ok=True)
 
     def replace_by(self, fresh: Path) -> Path | None:
-        """Put `fresh` in the place of the file; returns the new path of a damaged one. A process that is killed meanwhile leaves none."""
-        fault = self.fault()
+        """Put `fresh` in the place of the file, in one step where that is sound; returns the new path of a damaged one."""
+        fault = self.fault()  # to look, SQLite rolls back what a killed process left
         damaged_file = None
         if fault and not isinstance(fault, OldIndexError):
             damaged_file = self.path.rename(next_damaged_path(self.path))
-        self.discard()
+        if fault or not self.path.exists():
+            self.discard()
         fresh.replace(self.path)
         return damaged_file
 

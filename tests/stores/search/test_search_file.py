@@ -37,6 +37,22 @@ SqliteFile.writing = killed
 DuckTurnIndex(DuckDBFile(Path(sys.argv[1]), TURN_SCHEMA)).put([message_row(3, "a marble table")])
 """
 
+KILLED_IN_A_REBUILD = """
+import os, signal, sys
+from pathlib import Path
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.search.turn_index import DuckTurnIndex
+from pandora_dagster.stores.search.turn_tables import TURN_SCHEMA
+from tests.stores.search.test_search_file import ROWS, message_row
+path, replace = Path(sys.argv[1]), Path.replace
+def killed(self, target):
+    replace(self, target)
+    if ".rebuilt" in self.name and ".rebuilt" not in target.name:
+        os.kill(os.getpid(), signal.SIGKILL)
+Path.replace = killed
+DuckTurnIndex(DuckDBFile(path, TURN_SCHEMA)).rebuild([[*ROWS, message_row(3, "a marble table")]])
+"""
+
 
 @pytest.fixture
 def index(tmp_path: Path) -> DuckTurnIndex:
@@ -90,9 +106,10 @@ def test_a_damaged_file_is_named_and_kept_by_a_rebuild(index: DuckTurnIndex) -> 
     assert index.fault() is None and _texts(index, "oak desk") == ["we ordered the oak desk"]
 
 
-def test_a_turn_in_one_file_alone_counts_as_missing_and_is_put_again(index: DuckTurnIndex) -> None:
-    """The process was killed after the commit in SQLite and before that in DuckDB."""
-    command = [sys.executable, "-c", KILLED_BETWEEN_COMMITS, str(index.file.path)]
+@pytest.mark.parametrize("killed_in", [KILLED_BETWEEN_COMMITS, KILLED_IN_A_REBUILD], ids=["between the commits", "between the files"])
+def test_a_turn_in_one_file_alone_counts_as_missing_and_is_put_again(index: DuckTurnIndex, killed_in: str) -> None:
+    """The process was killed after the change of the SQLite file and before that of the DuckDB file."""
+    command = [sys.executable, "-c", killed_in, str(index.file.path)]
     killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])})
     assert killed.returncode == -signal.SIGKILL
     key = TurnKey(UserId("ann"), 3)
@@ -100,6 +117,21 @@ def test_a_turn_in_one_file_alone_counts_as_missing_and_is_put_again(index: Duck
     assert [c.row.number for c in index.candidates("ann", "marble table", limit=5)] != [3]
     index.put([message_row(3, "a marble table")])
     assert index.missing([key]) == () and [m.text for m in index.messages("ann", "marble", limit=9)].count("a marble table") == 1
+
+
+def test_a_sound_file_is_replaced_in_one_step(index: DuckTurnIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search takes no lock: it finds the old file or the new one, and what a killed process left to roll back is gone."""
+    replace_file, seen = Path.replace, list[bool]()
+
+    def watched(self: Path, target: Path) -> Path:
+        if target == index.search_file.path:
+            seen.append(target.exists())
+        return replace_file(self, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    index.rebuild([ROWS])
+    assert erase_rows(index.file.path, "bob", wait_s=1)
+    assert seen == [True, True] and _texts(index, "oak desk") == ["we ordered the oak desk"]
 
 
 def test_nothing_of_an_erased_user_is_left_in_the_file(index: DuckTurnIndex) -> None:

@@ -1,6 +1,6 @@
 """What recipes decide about one page: whether and as what it is read, what it says, whether its quotes say that, where its links lead.
 
-The text of a page reaches a recipe as numbered lines. A page with text that addresses a model reaches none.
+The text of a page reaches a recipe as numbered lines. A page that gives orders to a model reaches none.
 """
 
 from collections.abc import Collection, Iterable
@@ -22,7 +22,6 @@ from pandora_dagster.contracts.web.research_decisions import (
 )
 from pandora_dagster.contracts.web.research_lines import ClaimLine, LinkLine, PageLine, UnitLine, ZoneLine
 from pandora_dagster.contracts.web.research_run import ChosenAddress, PageClaim, ResearchRun, Verdict, VisitRecord
-from pandora_dagster.language.requests.orders_to_models import addresses_model
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.language.word_forms import counted
 from pandora_dagster.research.addresses import page_key, pages_of_list
@@ -112,13 +111,7 @@ class PageDecisions:
         claims: list[PageClaim] = []
         for claim in answer.claims:
             unit = units.get(claim.unit)
-            if (
-                unit
-                and claim.need <= needs
-                and not addresses_model(unit.quote)
-                and is_in_page(unit.quote, page)
-                and is_value_of(claim.value, unit.quote, page)
-            ):
+            if unit and claim.need <= needs and is_in_page(unit.quote, page) and is_value_of(claim.value, unit.quote, page):
                 claims.append(
                     PageClaim(
                         need=claim.need,

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from pandora_dagster.contracts.web.page_doc import PageDoc, PageType
 from pandora_dagster.contracts.web.research_depth import Depth
-from pandora_dagster.contracts.web.research_run import ResearchRun, VisitRecord
-from pandora_dagster.language.requests.orders_to_models import addresses_model
+from pandora_dagster.contracts.web.research_run import ResearchRun, VisitRecord, VisitStatus
+from pandora_dagster.documents.visits.visit_record import gives_orders
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.research.addresses import pages_of_list, words_of
 from pandora_dagster.research.page_units import doubtful_zones
@@ -99,7 +99,7 @@ def type_of(visit: VisitRecord, page: PageDoc) -> PageType:
 
 def pending_step(run: ResearchRun, visit: VisitRecord, page: PageDoc, depth: Depth, *, goes_on: bool) -> PageStep | None:
     """The next step that judges a page; None where none does. `goes_on`: whether the run could read more."""
-    is_read = not (page.page_type in UNREADABLE or visit.is_irrelevant or speaks_to_models(page))
+    is_read = not (page.page_type in UNREADABLE or visit.is_irrelevant)
     is_list = is_read and type_of(visit, page) in _LISTS and (visit.about_subject or bool(visit.claims))
     for step in STEPS_OF_DEPTH[depth]:
         if step in visit.decided:
@@ -129,9 +129,11 @@ def pending_step(run: ResearchRun, visit: VisitRecord, page: PageDoc, depth: Dep
     return None
 
 
-def speaks_to_models(page: PageDoc) -> bool:
-    """Whether a page has visible text that addresses a model."""
-    return any(zone.visible and addresses_model(zone.text) for zone in page.zones)
+def with_page(visit: VisitRecord, page: PageDoc) -> VisitRecord:
+    """The visit with its page. One that gives orders to a model is refused and left out, so that no recipe reads anything of it."""
+    if gives_orders(page):
+        return visit.model_copy(update={"status": VisitStatus.REFUSED, "reason": "orders: the page gives orders to a model"})
+    return visit.model_copy(update={"page": page})
 
 
 def _shares_terms(run: ResearchRun, page: PageDoc) -> bool:

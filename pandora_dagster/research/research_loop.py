@@ -22,12 +22,12 @@ from pandora_dagster.contracts.web.research_run import (
     VisitStatus,
 )
 from pandora_dagster.contracts.web.search import SearchProvider
-from pandora_dagster.errors import FetchError, FetchRefusedError, HaltError, PandoraError
+from pandora_dagster.errors import FetchRefusedError, HaltError, PandoraError
 from pandora_dagster.language.detection import question_language
 from pandora_dagster.language.word_forms import counted
 from pandora_dagster.research.addresses import host_of
 from pandora_dagster.research.page_decisions import PageDecisions
-from pandora_dagster.research.reading_steps import STEPS_OF_DEPTH, PageStep, pending_step, recipe_of, speaks_to_models
+from pandora_dagster.research.reading_steps import STEPS_OF_DEPTH, PageStep, pending_step, recipe_of, with_page
 from pandora_dagster.research.recipe_calls import (
     CLAIM_MERGER,
     CONTRADICTION_FINDER,
@@ -37,8 +37,8 @@ from pandora_dagster.research.recipe_calls import (
     RecipeCalls,
 )
 from pandora_dagster.research.run_decisions import RunDecisions, conclusion, may_disagree, numbered_claims
+from pandora_dagster.research.search_step import search_provider
 
-_RESULT_PAGES = 2
 PAGES_OF_DEPTH = {Depth.QUICK: 3, Depth.STANDARD: 8, Depth.DEEP: 20}
 _END_RECIPES = {Depth.QUICK: (), Depth.STANDARD: (RECORD_SUMMARY, REPORT_WRITER), Depth.DEEP: (RECORD_SUMMARY, REPORT_WRITER)}
 """The recipes that write about an ended run that found something."""
@@ -180,7 +180,7 @@ class ResearchLoop:
         hits: list[FoundHit] = []
         for provider in self.providers:
             self.report(f"search {provider.name}: {query}")
-            record, found = await asyncio.to_thread(_search_provider, provider, query, question_language(run.question))
+            record, found = await asyncio.to_thread(search_provider, provider, query, question_language(run.question))
             records.append(record)
             hits += found
         return run.model_copy(update={"searches": (*run.searches, *records), "hits": (*run.hits, *hits)})
@@ -214,8 +214,7 @@ class ResearchLoop:
         same = next((v.url for v in run.visits if v.page and _content(v.page) == _content(page)), "")
         if same:
             return visited.model_copy(update={"status": VisitStatus.DUPLICATE, "reason": f"the same content as {same}"})
-        reason = "not judged: text of the page addresses a model" if speaks_to_models(page) else ""
-        return visited.model_copy(update={"page": page, "reason": reason})
+        return with_page(visited, page)
 
     def _pending_step(self, run: ResearchRun, visit: VisitRecord, page: PageDoc) -> PageStep | None:
         depth = self.limits.depth
@@ -323,21 +322,6 @@ def _pages_read(run: ResearchRun) -> int:
 def _called(run: ResearchRun, changes: dict[str, object]) -> ResearchRun:
     """The run after one more recipe call."""
     return run.model_copy(update={"calls": run.calls + 1, **changes})
-
-
-def _search_provider(provider: SearchProvider, query: str, language: str) -> tuple[SearchRecord, list[FoundHit]]:
-    record = SearchRecord(query=query, provider=provider.name)
-    hits: list[FoundHit] = []
-    try:
-        for page in range(1, _RESULT_PAGES + 1):
-            found = provider.search(query, page=page, language=language)
-            hits += [FoundHit(url=hit.url, title=hit.title, snippet=hit.snippet) for hit in found.hits]
-            record = record.model_copy(update={"hits": record.hits + len(found.hits), "notices": record.notices + found.notices})
-            if not found.hits:
-                break
-    except FetchError as error:
-        record = record.model_copy(update={"fault": str(error)})
-    return record, hits
 
 
 def _content(page: PageDoc) -> str:

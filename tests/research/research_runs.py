@@ -129,10 +129,14 @@ def research(
     store: MemoryRuns | None = None,
     report: Callable[[str], None] = lambda _: None,
     linked: Iterable[PageDoc] = (),
+    hits: tuple[SearchHit, ...] = (),
 ) -> ResearchRun:
-    """The ended run over pages that a search finds for every query, each with the question as its snippet. `linked`: it finds these not."""
+    """The ended run over pages that a search finds for every query, each with the question as its snippet, or as `hits` has them.
+
+    `linked`: pages that it does not find.
+    """
     found = {page.final_url: page for page in pages}
-    hits = tuple(SearchHit(page.final_url, page.title, question) for page in found.values())
+    hits = hits or tuple(SearchHit(page.final_url, page.title, question) for page in found.values())
     calls = recipe_calls(runtime or RoleRuntime())
     loop = ResearchLoop(
         (FakeSearch(hits),),

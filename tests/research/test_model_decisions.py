@@ -265,13 +265,6 @@ def test_a_model_that_names_what_does_not_exist_gets_nothing_through() -> None:
     assert all("refused: not in the page" in visit.reason for visit in run.visits if visit.url != HOSTILE.url)
 
 
-def test_a_page_that_addresses_a_model_reaches_none() -> None:
-    runtime = RoleRuntime(script=LIES)
-    run = research("How much does the Vela 30 weigh?", [HOSTILE], runtime=runtime)
-    assert all("evil.test" not in pack.user and "5 g" not in pack.user for pack in runtime.packs)
-    assert [visit.reason for visit in run.visits] == ["not judged: text of the page addresses a model"]
-
-
 def test_a_merger_cannot_mix_numbers_and_a_report_cannot_add_values() -> None:
     question = "How much does the Vela 30 weigh?"
     script = {

@@ -24,6 +24,7 @@ from pandora_dagster.documents.visits.visit_record import is_usable, visit_id_of
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.research.addresses import page_key
+from pandora_dagster.research.reading_steps import with_page
 from pandora_dagster.research.research_record import age_of, outage, record_of, same_question
 from pandora_dagster.retrieval.freshness import is_expired
 from pandora_dagster.settings import Settings
@@ -41,7 +42,7 @@ _FOR_A_PERSON = frozenset({PageType.LOGIN, PageType.CAPTCHA})
 
 @dataclass(frozen=True, slots=True)
 class UsableVisitStore(VisitStore):
-    """Stores no page with text that addresses a model: no later turn refers to it."""
+    """Stores no page that gives orders to a model: no later turn refers to it."""
 
     def put(self, reading: PageReading) -> Visit | None:
         if reading.page_doc and not is_usable(reading.page_doc):
@@ -177,7 +178,7 @@ class WebResearcher:
         fetched = FetchedPage(url, url, 200, headers, text.encode(), self.clock(), (url,), (GIVEN,))
         page = read_page(fetched)
         visits.put(PageReading(PageRequest(url), fetched, page))
-        return VisitRecord(url=url, chosen_because=visit.chosen_because, status=VisitStatus.READ, reason=GIVEN, page=page)
+        return with_page(VisitRecord(url=url, chosen_because=visit.chosen_because, status=VisitStatus.READ, reason=GIVEN), page)
 
     def _findings(self, asked: TurnQuestion, run: ResearchRun, provenance: Provenance) -> TurnFindings:
         """The run with the visits that answer: of its claims' pages or, without claims, of all pages that may be used."""

@@ -1,18 +1,19 @@
 """The record of a visit (specification 004, section 3.6) from a page that was fetched and read."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from itertools import chain
+from typing import Any, cast
 
 from pandora_dagster.contracts.enums import SECTION_TITLES
 from pandora_dagster.contracts.user.sources import Provenance, StoredPage, Visit
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.page_doc import MIN_CONFIDENCE, OUTSIDE_KINDS, PageDoc, Zone
-from pandora_dagster.language.requests.orders_to_models import addresses_model
+from pandora_dagster.language.requests.orders_to_models import orders_model
 
-ADDRESSES_MODEL = "the page has text that addresses a model; nothing of it is used"
+ORDERS_MODEL = "the page has text that gives orders to a model; nothing of it is used"
 _SECTION_HEADING = re.compile(rf"#{{1,3}} ?[0-6]\. (?:{'|'.join(SECTION_TITLES.values())})\b")
 """Forged structure: text that a quotation in a turn could be taken for."""
 _MAX_TEXT_CHARACTERS = 20_000
@@ -48,8 +49,26 @@ def build_visit(page: FetchedPage, page_doc: PageDoc, provenance: Provenance) ->
 
 
 def is_usable(page_doc: PageDoc) -> bool:
-    """Whether no visible text of a page addresses a model, or has the heading of a section of context.md."""
-    return not any(zone.visible and (addresses_model(zone.text) or _SECTION_HEADING.search(zone.text)) for zone in page_doc.zones)
+    """Whether a page gives no orders to a model, and no visible text of it has the heading of a section of context.md."""
+    return not (gives_orders(page_doc) or any(zone.visible and _SECTION_HEADING.search(zone.text) for zone in page_doc.zones))
+
+
+def gives_orders(page_doc: PageDoc) -> bool:
+    """Whether something of a page that a recipe could read gives orders to a model: its title, a visible zone, a field."""
+    fields = page_doc.extracted_data.model_dump(mode="json", exclude_none=True)
+    visible = (zone.text for zone in page_doc.zones if zone.visible)
+    texts = chain([page_doc.title], visible, _strings(fields))
+    return any(map(orders_model, texts))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The strings in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        parts = cast("Mapping[str, Any] | list[Any]", value)
+        for part in parts.values() if isinstance(parts, Mapping) else parts:
+            yield from _strings(part)
 
 
 def visit_id_of(url: str, fetched_at: datetime) -> str:
@@ -64,10 +83,10 @@ def _time_text(time: datetime) -> str:
 def _extracted_data(page_doc: PageDoc, zones: list[Zone]) -> Mapping[str, Any]:
     """What a later turn reads: the title, the fields that the page has, and the text of whole zones under their kinds.
 
-    Of a page that is not usable it is the title alone.
+    Of a page that is not usable it is a notice alone.
     """
     if not is_usable(page_doc):
-        return {"title": page_doc.title, "notice": ADDRESSES_MODEL}
+        return {"notice": ORDERS_MODEL}
     fields = page_doc.extracted_data.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     texts: dict[str, str] = {}
     room = _MAX_TEXT_CHARACTERS

@@ -1,21 +1,39 @@
-"""Text that addresses a program instead of a reader: orders to an assistant, a language model or a crawler."""
+"""Text that gives orders to a program that reads it: an assistant, a language model or a crawler. A mention of one is no order."""
 
 import re
 
-_PROGRAMS = r"(?:assistants?|assistent\w{0,4}|agents?|agenten|ai|ki|models?|modelle?|crawlers?|robots?|bots?)"
-_ADDRESSES = tuple(
+_MODEL = (
+    r"(?:(?:ai|ki|automat\w{2,8}|digital\w{0,3})[ -](?:assistants?|assistent\w{0,4}|agents?|agenten|models?|modelle?)"
+    r"|(?:large )?language models?|sprachmodell\w{0,3}|llms?|chat ?bots?|ais?|kis?)"
+)
+_PROGRAM = rf"(?:{_MODEL}|assistants?|assistent\w{{0,4}}|agents?|agenten|models?|modelle?|crawlers?|robots?|bots?)"
+_ANY = r"(?:all|any|every|each|the|an?|alle|jede[rsn]?|die|das|den|eine?) "
+_ORDERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"\b(?:automat\w{2,8}|ai|ki|digital\w{0,3})[ -](?:assistants?|assistent\w{0,4}|agents?|agenten)\b",
-        r"\b(?:language models?|sprachmodell\w{0,3}|llms?|chat ?bots?|chatgpt|system prompts?|systemprompt)\b",
-        rf"\b(?:note|hinweis|message|instructions?|anweisung\w{{0,3}}) (?:to|for|an|für) (?:all |alle )?{_PROGRAMS}\b",
-        r"\b(?:ignore|disregard|forget) (?:(?:all|any|the|your) )?(?:previous|prior|earlier|above) (?:instructions?|prompts?|text|rules)\b",
-        r"\b(?:ignoriere?|vergiss) (?:(?:alle|die) )?(?:vorherigen|bisherigen|obigen) (?:anweisungen|regeln)\b",
-        r"<\|?(?:system|assistant|im_start)\b",
+        # told to drop what it was told
+        r"\b(?:ignore|disregard|forget|override) (?:(?:all|any|the|your|of) ){0,3}(?:previous|prior|earlier|above|system) "
+        r"(?:instructions?|prompts?|text|rules|guidelines)\b",
+        r"\b(?:ignoriere?n?|vergiss) (?:sie )?(?:(?:alle|die|deine|ihre) ){0,2}(?:vorherigen|bisherigen|obigen) (?:anweisungen|regeln)\b",
+        # addressed by its kind
+        rf"\b(?:note|hinweis|message|attention|instructions?|anweisung\w{{0,3}}) (?:(?:to|for|an|für) )?(?:{_ANY})?{_PROGRAM}\b"
+        r"[^.\n]{0,40}:",
+        rf"\b(?:dear|hey|liebe[rs]?|hallo) {_MODEL}\b",
+        # addressed as the reader of the page
+        rf"\b{_MODEL} (?:(?:that|who|which) )?(?:reads?|reading|process(?:es|ing)?|summari[sz](?:es?|ing)|visit(?:s|ing)?) "
+        r"(?:this|the page)\b",
+        rf"\b{_MODEL}, (?:die|das|welche[sr]?) dies\w{{0,2}} (?:\w+ )?(?:liest|lesen|verarbeite\w{{1,2}})\b",
+        rf"\b(?:if you are|wenn du|falls du) (?:{_ANY})?{_MODEL}\b",
+        rf"\b(?:{_ANY}){_MODEL} (?:must|shall|muss|müssen|soll|sollen) (?!not be\b|be\b)",
+        # written as the turn of a conversation
+        r"<\|?(?:system|assistant|im_start)\b|\[/?INST\]|<</?SYS>>",
     )
 )
 
 
-def addresses_model(text: str) -> bool:
-    """Whether a text addresses an assistant or a model. It is data in any case; a page with such text is no source."""
-    return any(pattern.search(text) for pattern in _ADDRESSES)
+def orders_model(text: str) -> bool:
+    """Whether a text gives orders to a program that reads it.
+
+    Common wordings in English and German, and the marks of chat templates. What a page says is data in any case: this is a second guard.
+    """
+    return any(pattern.search(text) for pattern in _ORDERS)

@@ -74,7 +74,7 @@ def test_a_turn_answers_with_the_words_of_a_page(pandora: Pandora, web: Web, env
     assert told.stdout.startswith('Vela lamp: "Weight 210 g" [1]\n  [1] http://a.test/vela ')
     assert "internet.research: visit http://a.test/vela" in told.stderr
     section = pandora("show", "1", "--section", "4", env=env).stdout
-    assert "**Page:** refused <http://b.test/barred>: robots:" in section and "**Page:** read <http://a.test/outlet>" in section
+    assert "**Page:** refused <http://b.test/barred>: robots:" in section and "**Page:** refused <http://a.test/outlet>: orders:" in section
     assert 'pandora_tool_pages_total{tool="internet.research"} 3.0' in (tmp_path / "store" / "metrics" / "pandora.prom").read_text()
     assert "1 g" not in section.replace("210 g", "") and "memory.create" not in section
     folder = tmp_path / "store" / "users" / "anna" / "turns" / "turn_000001"

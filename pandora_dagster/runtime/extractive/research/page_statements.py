@@ -8,7 +8,6 @@ from pandora_dagster.contracts.web.page_doc import PageType, ZoneKind
 from pandora_dagster.contracts.web.research_lines import PageLine, UnitLine
 from pandora_dagster.documents.webpages.fields.availability import written_availability
 from pandora_dagster.language.requests.asked_values import AskedKind, FoundValue, has_asked_value, names_kind, values_of
-from pandora_dagster.language.requests.orders_to_models import addresses_model
 from pandora_dagster.research.addresses import names_host, words_of
 from pandora_dagster.runtime.extractive.research.asked_question import AskedQuestion, is_held, share, terms_of
 
@@ -74,7 +73,7 @@ class PageReader:
             return  # one post says yes, the next one no: that needs a judgement
         on_topic = self.is_on_topic(other_hosts)
         for unit in self.units:
-            if unit.zone in _NO_STATEMENTS or unit.text.endswith("?") or addresses_model(unit.text):
+            if unit.zone in _NO_STATEMENTS or unit.text.endswith("?"):
                 continue
             own = terms_of(f"{unit.text} {unit.under}")
             if kind is AskedKind.YES_NO and not _ANSWER.match(unit.text):
@@ -169,7 +168,7 @@ def availability_statements(reader: PageReader) -> tuple[Statement, ...]:
     state = reader.page.availability
     if reader.missing_names(reader.head) or not state:
         return ()
-    stating = (unit for unit in reader.units if unit.zone != ZoneKind.HEADER and not addresses_model(unit.text))
+    stating = (unit for unit in reader.units if unit.zone != ZoneKind.HEADER)
     return tuple(Statement(unit, state.replace("_", " "), 0.9) for unit in stating if written_availability(unit.text) == state)
 
 

@@ -30,7 +30,7 @@ from pandora_dagster.contracts.web.research_decisions import (
 )
 from pandora_dagster.contracts.web.research_lines import ClaimLine, HitLine, LinkLine, PageLine, SourceLine, UnitLine
 from pandora_dagster.language.requests.asked_values import AskedKind
-from pandora_dagster.language.requests.orders_to_models import addresses_model
+from pandora_dagster.language.requests.orders_to_models import orders_model
 from pandora_dagster.research.addresses import host_of, names_host
 from pandora_dagster.research.recipe_calls import READERS
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
@@ -108,8 +108,8 @@ def extract_claims(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 def screen_units(pack: PromptPack, counter: TokenMeasure) -> Draft:
-    """The units whose words address a program."""
-    addressing = [unit for unit in read_lines(pack.document("units"), UnitLine) if addresses_model(unit.text)][:_MAX_FLAGGED]
+    """The units whose words give orders to a program."""
+    addressing = [unit for unit in read_lines(pack.document("units"), UnitLine) if orders_model(unit.text)][:_MAX_FLAGGED]
 
     def make(n: int) -> InjectionFlags:
         return InjectionFlags(flagged=tuple(FlaggedUnit(unit=unit.number, reason=TEMPLATES["addresses"]) for unit in addressing[:n]))

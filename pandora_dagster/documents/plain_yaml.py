@@ -120,6 +120,10 @@ def plain_value(text: str) -> Any:
     return number
 
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The parser of libyaml, a tenth of the time of the one in Python, which takes its place where PyYAML was built without it."""
+
+
 class _TooLargeError(Exception):
     """The text has too many values or levels; reading stops."""
 
@@ -136,7 +140,7 @@ class _EventReader:
         self.faults: list[SourceFault] = []
         self.is_usable = True
         self._values = 0
-        self._events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
+        self._events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_LOADER))  # pyright: ignore[reportUnknownMemberType]
 
     def document(self) -> Any:
         """The value of the only document, None for an empty text."""
@@ -241,6 +245,8 @@ def _syntax_fault(error: Exception) -> SourceFault:
         mark = untyped.problem_mark or untyped.context_mark
         problem = str(untyped.problem or untyped.context).replace("\n", " ")
         return SourceFault(mark.line + 1 if mark else 1, f"not YAML: {problem}: expected YAML")
+    if isinstance(error, UnicodeEncodeError):
+        return SourceFault(1, "not YAML: half of a surrogate pair: expected whole Unicode characters")
     reason = str(untyped.reason) if isinstance(error, yaml.reader.ReaderError) else "an escape of no character"
     return SourceFault(1, f"not YAML: {reason}: expected YAML")
 

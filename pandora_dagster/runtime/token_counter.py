@@ -1,6 +1,6 @@
 """Counting of cl100k tokens (specification 000, section 21.1), by the vocabulary file that the caller names."""
 
-import base64
+from binascii import a2b_base64
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
@@ -65,5 +65,6 @@ def _encoding(vocabulary: Path) -> tiktoken.Encoding:
         raise ConfigurationError(f"{vocabulary}: cannot read the token vocabulary: {error.strerror}") from error
     if sha256(data).hexdigest() != VOCABULARY_SHA256:
         raise ConfigurationError(f"{vocabulary}: not the cl100k vocabulary (sha256 differs)")
-    ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in data.splitlines() if line)}
+    fields = data.split()  # token and rank in turn
+    ranks = dict(zip(map(a2b_base64, fields[::2]), map(int, fields[1::2]), strict=True))
     return tiktoken.Encoding(name="cl100k_base", pat_str=_SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens={})

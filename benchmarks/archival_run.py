@@ -33,7 +33,8 @@ from dagster import DagsterInstance
 
 from benchmarks.speed import GIVEN
 from benchmarks.speed_import import generated
-from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.app import open_app
+from pandora_dagster.app.archive_service import open_archive
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.turn_archival import CONTEXT_FILE, PHASE, compression_targets, readable_documents
 from pandora_dagster.contracts.compression_results import CompressionInput

@@ -17,7 +17,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from compression_tasks import domains, locomo, qmsum, speed, tau_bench  # noqa: E402
 from compression_tasks.literal import Tokens  # noqa: E402
 
-from pandora_dagster.compression import Outcome, check_summary, compress  # noqa: E402
+from pandora_dagster.compression.compressor import compress  # noqa: E402
+from pandora_dagster.compression.verification.facts import Outcome  # noqa: E402
+from pandora_dagster.compression.verification.summary_check import check_summary  # noqa: E402
 from pandora_dagster.contracts.compression_results import CompressionRequest  # noqa: E402
 
 PARTS = ("tau_bench", "domains", "locomo", "qmsum", "again", "speed")

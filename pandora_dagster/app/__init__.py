@@ -1,7 +1,6 @@
 """The application: the container of one open store, its services, and the composition root that builds both from settings."""
 
 from pandora_dagster.app.application import App
-from pandora_dagster.app.archive_service import open_archive, open_levels
 from pandora_dagster.app.composition import open_app
 
-__all__ = ["App", "open_app", "open_archive", "open_levels"]
+__all__ = ["App", "open_app"]

@@ -7,13 +7,9 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pandora_dagster.app.health import HealthService
-from pandora_dagster.app.index_service import IndexService
-from pandora_dagster.app.lineage_service import LineageService
-from pandora_dagster.app.search_service import SearchService
-from pandora_dagster.app.transfer_service import TransferService
+from pandora_dagster.app.services import Services
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, turn_number, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import AnswerListener
@@ -36,17 +32,24 @@ from pandora_dagster.contracts.ports.user_storage import Continuations, LevelSto
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.errors import InputError
+from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.execution.fit.section_budgets import SectionBudgets
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
-from pandora_dagster.governance.manual_answers import check_manual_answer, pending_vault_refs
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
-from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, with_manual_answer
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
 from pandora_dagster.phases.steps.manual_pages import decide_page
 from pandora_dagster.phases.steps.write_approval import decide_call
 from pandora_dagster.settings import Settings
+
+if TYPE_CHECKING:
+    from pandora_dagster.app.health import HealthService
+    from pandora_dagster.app.index_service import IndexService
+    from pandora_dagster.app.lineage_service import LineageService
+    from pandora_dagster.app.search_service import SearchService
+    from pandora_dagster.app.transfer_service import TransferService
+    from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor
 
 T = TypeVar("T")
 
@@ -106,17 +109,34 @@ class App:
     records: RecordPorts
     versions: RecipeVersionStore
     """Every version of a recipe that ran, and the one in production."""
-    indexes: IndexService
-    transfer: TransferService
-    health: HealthService
-    lineage: LineageService
-    search: SearchService
+    services: Services
+    """Search, lineage, import and export, indexes and health."""
     on_close: Callable[[], None]
     """Writes the metrics that are not stored yet."""
 
     @property
     def turns(self) -> TurnStore:
         return self.dependencies.turns
+
+    @property
+    def indexes(self) -> "IndexService":
+        return self.services.indexes
+
+    @property
+    def transfer(self) -> "TransferService":
+        return self.services.transfer
+
+    @property
+    def health(self) -> "HealthService":
+        return self.services.health
+
+    @property
+    def lineage(self) -> "LineageService":
+        return self.services.lineage
+
+    @property
+    def search(self) -> "SearchService":
+        return self.services.search
 
     @property
     def interventions(self) -> Interventions:
@@ -132,7 +152,7 @@ class App:
 
     def verify_models(self) -> None:
         """Ask the servers for their models, once per process and before an event loop runs; raises ConfigurationError."""
-        if not self.health.models_verified:
+        if self.runtime.name != EMBEDDED and not self.health.models_verified:
             self.run(self.health.verify_models())
 
     def owner(self, user: str) -> UserId:
@@ -174,10 +194,13 @@ class App:
         decide_page(self.dependencies, intervention, text)
         self.interventions.resolve(intervention.id, note, how="by_hand" if text.strip() else "refused")
 
-    def with_manual_answer(self, intervention: Intervention, answer: str) -> tuple["App", ManualAnswerExecutor]:
+    def with_manual_answer(self, intervention: Intervention, answer: str) -> "tuple[App, ManualAnswerExecutor]":
         """The same application, in which the halted call has the user's answer, and the executor that records whether it was given.
 
         Raises InputError where the answer does not pass the recipe's checks."""
+        from pandora_dagster.governance.manual_answers import check_manual_answer
+        from pandora_dagster.phases.flow.halt_resolution import with_manual_answer
+
         deps, executor = with_manual_answer(self.dependencies, intervention, answer)
         check_manual_answer(intervention, answer, self.dependencies.recipes, self.calls, self.vault)
         return replace(self, dependencies=deps), executor
@@ -187,6 +210,8 @@ class App:
         those of open interventions stay.
 
         Raises StoreError, and DocumentError for a damaged intervention: then nothing is deleted."""
+        from pandora_dagster.governance.manual_answers import pending_vault_refs
+
         now, days = self.dependencies.clock(), self.settings.keep_packs_days
         if self.vault.sweep_daily(now, days=days, spared=partial(pending_vault_refs, self.interventions, self.calls)) is not None:
             waiting = [record for record in self.interventions.list(state="open") if record.turn_id]

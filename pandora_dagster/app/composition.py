@@ -9,19 +9,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pandora_dagster.app.application import App, CompressionStack
-from pandora_dagster.app.health import HealthService, ServerChecks
-from pandora_dagster.app.index_service import IndexService
-from pandora_dagster.app.lineage_service import LineageService
-from pandora_dagster.app.search_service import SearchService
-from pandora_dagster.app.store_adapters import (
+from pandora_dagster.app.adapters.store_adapters import (
     StoreAdapters,
-    open_index_service,
-    open_lineage_service,
     open_research_run_sweep,
     open_store_adapters,
-    open_transfer_service,
 )
+from pandora_dagster.app.application import App, CompressionStack
+from pandora_dagster.app.services import Services
 from pandora_dagster.app.web.web_tools import open_named_tools, open_web_tools
 from pandora_dagster.contracts.enums import ModelLayer, Priority
 from pandora_dagster.contracts.ports.measurement import Metrics, TokenMeasure
@@ -61,6 +55,8 @@ from pandora_dagster.stores.user.session_files import LimiterFiles
 from pandora_dagster.tools.tool_registry import TOOL_NAMES, build_tools
 
 if TYPE_CHECKING:
+    from pandora_dagster.app.health import HealthService, ServerChecks
+    from pandora_dagster.app.index_service import IndexService
     from pandora_dagster.runtime.sglang.endpoints import Endpoints
 
 
@@ -195,8 +191,6 @@ def open_app(
     runtime = runtime or open_runtime(settings, counter, metrics)
     embedder = embeds or open_embedder(settings)
     stores = open_store_adapters(settings, counter, utc_now, embeddings=embedder, metrics=metrics, report=print_notice)
-    lineage = open_lineage_service(settings, stores, counter, utc_now)
-    indexes = open_index_service(stores, lineage)
     execution, compression = open_executor(
         settings,
         recipes=recipes,
@@ -213,7 +207,7 @@ def open_app(
     )
     web_tools = open_web_tools(settings, stores, utc_now, execution, report=print_notice)
     named_tools = open_named_tools(settings, report=print_notice)
-    deps = _phase_dependencies(stores, execution, recipes, counter, lineage, runtime.name, priority, web_tools, named_tools, metrics)
+    deps = _phase_dependencies(stores, execution, recipes, counter, runtime.name, priority, web_tools, named_tools, metrics)
     return App(
         settings=settings,
         dependencies=replace(deps, summarizer=compression.sections) if settings.compression_enabled else deps,
@@ -231,11 +225,7 @@ def open_app(
         archive=stores.archive,
         records=stores.records,
         versions=versions,
-        indexes=indexes,
-        transfer=open_transfer_service(settings, stores),
-        health=_open_health(settings, stores, runtime, recipes, versions, indexes),
-        lineage=lineage,
-        search=SearchService(stores.index, settings.user, counter.count),
+        services=Services(settings, stores, counter, utc_now, partial(_open_health, settings, stores, runtime, recipes, versions)),
         on_close=metrics.flush,
     )
 
@@ -252,7 +242,6 @@ def _phase_dependencies(
     execution: Executor,
     recipes: RecipeLoader,
     counter: TokenMeasure,
-    lineage: LineageService,
     runtime: str,
     priority: Priority,
     web_tools: tuple[Tool, ...],
@@ -290,7 +279,7 @@ def _phase_dependencies(
         tool_permissions=STORE_PERMISSIONS.union(*(tool.spec.permissions for tool in further_tools)),
         named_tools=tuple(tool.spec.name for tool in named_tools),
         metrics=metrics,
-        lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, phases=phase_effects(), report=print_notice),
+        lineage=LineageIndexWriter(stores.lineage_index, stores.document_texts, counter, phases=phase_effects(), report=print_notice),
     )
 
 
@@ -300,9 +289,11 @@ def _open_health(
     runtime: ModelRuntime,
     recipes: RecipeLoader,
     versions: RecipeVersionStore,
-    indexes: IndexService,
-) -> HealthService:
+    indexes: "IndexService",
+) -> "HealthService":
     """The health checks of the store and, for the runtimes `sglang` and `openai`, of their servers."""
+    from pandora_dagster.app.health import HealthService
+
     return HealthService(
         settings=settings,
         runtime=runtime,
@@ -318,7 +309,7 @@ def _open_health(
     )
 
 
-def _open_server_checks(settings: Settings, runtime: ModelRuntime) -> ServerChecks | None:
+def _open_server_checks(settings: Settings, runtime: ModelRuntime) -> "ServerChecks | None":
     if runtime.name == EMBEDDED:
         return None
     from pandora_dagster.app.servers.served_models import open_server_checks

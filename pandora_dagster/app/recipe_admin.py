@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pandora_dagster.app.adapters.store_adapters import open_recipe_tests, open_recorded_answers, open_vault
 from pandora_dagster.app.composition import (
     open_counter,
     open_executor,
@@ -16,7 +17,6 @@ from pandora_dagster.app.composition import (
     open_versions,
     utc_now,
 )
-from pandora_dagster.app.store_adapters import open_recipe_tests, open_recorded_answers, open_vault
 from pandora_dagster.app.web.screenshot_reader import RECIPE as SCREENSHOT_READER
 from pandora_dagster.archive import session_narratives, user_digests
 from pandora_dagster.contracts.ids import user_id

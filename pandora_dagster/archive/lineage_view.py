@@ -11,8 +11,8 @@ from pandora_dagster.archive.digest_reading import DigestReading
 from pandora_dagster.archive.lineage_proof import text_by_hash
 from pandora_dagster.archive.lineage_tree import Branch, describe_branch
 from pandora_dagster.archive.text_comparison import Mark, TextComparison, compare
-from pandora_dagster.compression import detect_content_type
-from pandora_dagster.compression.compressor import reference_line
+from pandora_dagster.compression.content_detection import detect_content_type
+from pandora_dagster.compression.original_reference import reference_line
 from pandora_dagster.compression.verification.facts import Outcome
 from pandora_dagster.compression.verification.text_facts import find_facts
 from pandora_dagster.contracts.enums import ContentType

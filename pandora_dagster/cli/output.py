@@ -61,7 +61,7 @@ def display_path(path: str) -> str:
 
 def write_page(path: Path, page: str) -> str:
     """Write the page of `--html`, whole or not at all; returns its path as a user types it. Raises StoreError."""
-    from pandora_dagster.app.store_adapters import write_page as write_file
+    from pandora_dagster.app.adapters.store_adapters import write_page as write_file
 
     if not path.parent.is_dir():
         exit_with(EXIT_USAGE, f"--html {path}: no folder {path.parent}: expected an existing one")

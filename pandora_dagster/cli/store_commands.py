@@ -246,7 +246,7 @@ def forget(
 
     Example: pandora forget ann --dry-run
     """
-    from pandora_dagster.app.store_adapters import open_erasure
+    from pandora_dagster.app.adapters.erasure_adapters import open_erasure
     from pandora_dagster.contracts.ids import user_id
     from pandora_dagster.defs.run_records import open_run_eraser
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pandora_dagster.compression.content_detection import content_type_of
+from pandora_dagster.compression.original_reference import reference_line
 from pandora_dagster.compression.salience.salience import reading_salience
 from pandora_dagster.compression.salience.text_reading import TextReading, read_text, tokenized
 from pandora_dagster.compression.selection.budget_selection import BudgetSelector, Selection
@@ -24,17 +25,11 @@ from pandora_dagster.compression.verification.summary_check import check_summary
 from pandora_dagster.compression.verification.text_facts import TextFacts, find_facts
 from pandora_dagster.compression.verification.verifier import Verification, verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
-from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.units.unit import Unit, UnitKind
 from pandora_dagster.errors import InputError
-
-REFERENCE = "whole text: "
-"""Begins the line that names the stored original."""
-_STORED_TYPES = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
-"""Contents whose original stays at the path that is their name, so that a shortened text may refer to it for details."""
 
 _META_BLOCK = re.compile(r"^```yaml\n_meta:\n(?:(?!```)[^\n]*\n)*+```[ \t]*$", re.MULTILINE)
 _MANDATORY_SHARE, _LAST_LINE_SHARE = 0.9, 0.1
@@ -89,12 +84,6 @@ class CompressedText:
         if self.text is None or self.is_unchanged:
             return None
         return check_summary(self.text, self.original_facts, self.request.target, self.counter, reference=self._reference)
-
-
-def reference_line(name: str, content_type: ContentType) -> str:
-    """The line that names the stored tool result or turn; "" where its name is no path."""
-    is_path = "/" in name or name.endswith((".md", ".json", ".txt"))
-    return f"{REFERENCE}{name}" if content_type in _STORED_TYPES and is_path else ""
 
 
 def compress(request: CompressionRequest, counter: TokenMeasure, *, original_facts: TextFacts | None = None) -> CompressedText:

@@ -10,10 +10,10 @@ import dagster as dg
 from pydantic import Field
 
 from pandora_dagster.app import App, open_app
+from pandora_dagster.app.adapters.store_adapters import open_inbox
 from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.app.batch_service import BatchService
 from pandora_dagster.app.evaluation import Evaluation, open_evaluation
-from pandora_dagster.app.store_adapters import open_inbox
 from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.ports.record_storage import Interventions, QueryFiles
 from pandora_dagster.settings import Settings, load_settings, process_environment

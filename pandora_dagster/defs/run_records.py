@@ -14,7 +14,7 @@ from typing import cast
 
 import dagster as dg
 
-from pandora_dagster.app.store_adapters import open_record_folder
+from pandora_dagster.app.adapters.erasure_adapters import open_record_folder
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.user_storage import Eraser, RecordFolder, TraceScrubber
 from pandora_dagster.contracts.retention import SearchedObject

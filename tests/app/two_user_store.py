@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from pandora_dagster.app import open_app
-from pandora_dagster.app.store_adapters import open_erasure
+from pandora_dagster.app.adapters.erasure_adapters import open_erasure
 from pandora_dagster.archive.turn_restoration import pin, restore
 from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine, query_file_digest
 from pandora_dagster.contracts.enums import InterventionType

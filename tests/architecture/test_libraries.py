@@ -168,12 +168,12 @@ def misplaced_libraries(sources: Iterable[Source]) -> list[str]:
 
 
 ABOVE_PORTS = ("app", "cli", "api", "defs", "definitions")
-COMPOSITION = ("app.composition", "app.store_adapters")
+COMPOSITION = ("app.composition", "app.adapters")
 
 
 def imports_of_stores(sources: Iterable[Source]) -> list[str]:
     """Services, commands, servers and assets that import an adapter instead of a port of `contracts.ports`."""
-    above = [source for source in sources if is_within(source.name, ABOVE_PORTS) and source.name not in COMPOSITION]
+    above = [source for source in sources if is_within(source.name, ABOVE_PORTS) and not is_within(source.name, COMPOSITION)]
     named = ((source.name, line, name) for source in above for line, name in references(source))
     return sorted({f"{module}:{line}: {name}" for module, line, name in named if is_within(name, [f"{ROOT}.stores"])})
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pandora_dagster.app import open_archive
+from pandora_dagster.app.archive_service import open_archive
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from tests.phases.rig import gathers_all, retrieval

@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pandora_dagster.app import open_levels
+from pandora_dagster.app.archive_service import open_levels
 from pandora_dagster.archive.session_narratives import narrative_faults, summarize_sessions
 from pandora_dagster.archive.user_digests import digest_faults, digest_users
 from pandora_dagster.compression.levels.summarization_config import SummarizationConfig

@@ -122,7 +122,8 @@ import asyncio, sys
 from pandora_dagster.archive.user_digests import digest_users
 from pandora_dagster.archive.session_narratives import summarize_sessions
 from pandora_dagster.settings import load_settings
-from pandora_dagster.app import open_app, open_levels
+from pandora_dagster.app import open_app
+from pandora_dagster.app.archive_service import open_levels
 app = open_app(load_settings({"PANDORA_ROOT": sys.argv[1]}))
 ctx = open_levels(app)
 for work in (summarize_sessions, digest_users):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.compression import compress
+from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType

@@ -2,7 +2,10 @@
 
 import pytest
 
-from pandora_dagster.compression import check_summary, compress, find_facts, verify
+from pandora_dagster.compression.compressor import compress
+from pandora_dagster.compression.verification.summary_check import check_summary
+from pandora_dagster.compression.verification.text_facts import find_facts
+from pandora_dagster.compression.verification.verifier import verify
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.redaction.credentials import credential_spans, redact
 from pandora_dagster.runtime.token_counter import TokenCounter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression import detect_content_type
+from pandora_dagster.compression.content_detection import detect_content_type
 from pandora_dagster.contracts.enums import ContentType
 
 

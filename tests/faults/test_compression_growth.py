@@ -9,7 +9,7 @@ from time import process_time
 
 import pytest
 
-from pandora_dagster.compression import compress
+from pandora_dagster.compression.compressor import compress
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 
@@ -76,7 +76,7 @@ def test_time_grows_as_the_text_does(shape: str) -> None:
 
 
 _TALK = """
-from pandora_dagster.compression import compress
+from pandora_dagster.compression.compressor import compress
 from pandora_dagster.contracts.compression_results import CompressionRequest
 class Words:
     def count(self, text):

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.app import App, open_app, open_archive
+from pandora_dagster.app import App, open_app
+from pandora_dagster.app.archive_service import open_archive
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.turn_restoration import restore

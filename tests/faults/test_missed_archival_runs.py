@@ -7,8 +7,8 @@ import dagster as dg
 import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
-from pandora_dagster.app import open_app, open_archive
-from pandora_dagster.app.archive_service import ArchiveService
+from pandora_dagster.app import open_app
+from pandora_dagster.app.archive_service import ArchiveService, open_archive
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.app import open_app, open_levels
+from pandora_dagster.app import open_app
+from pandora_dagster.app.archive_service import open_levels
 from pandora_dagster.archive.session_narratives import narrative_faults, summarize_sessions
 from pandora_dagster.archive.user_digests import digest_faults, digest_users
 from pandora_dagster.contracts.user.summary_levels import LevelSubject

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pandora_dagster.app.store_adapters import open_research_run_store
+from pandora_dagster.app.adapters.store_adapters import open_research_run_store
 from pandora_dagster.app.web.page_rendering import PageReader, open_page_reader
 from pandora_dagster.app.web.web_service import PageRequest, VisitStore, open_fetcher, open_web_client, read_page_of
 from pandora_dagster.contracts.ids import UserId

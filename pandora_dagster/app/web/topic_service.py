@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pandora_dagster.app.adapters.store_adapters import open_page_store
 from pandora_dagster.app.application import App
-from pandora_dagster.app.store_adapters import open_page_store
 from pandora_dagster.app.web.web_tools import usable_searches
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.user.sources import ClaimEvidence, Provenance

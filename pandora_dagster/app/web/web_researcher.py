@@ -6,7 +6,7 @@ from hashlib import sha256
 from threading import Lock
 from urllib.parse import urlsplit
 
-from pandora_dagster.app.store_adapters import open_host_records, open_page_store, open_turn_runs
+from pandora_dagster.app.adapters.store_adapters import open_host_records, open_page_store, open_turn_runs
 from pandora_dagster.app.web.research_service import PlacesFetcher, Researcher, checked_question, open_places, open_providers
 from pandora_dagster.app.web.turn_privacy import UserStores, query_privacy
 from pandora_dagster.app.web.web_service import PageReading, PageRequest, VisitStore

@@ -12,8 +12,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pandora_dagster.app.adapters.store_adapters import open_host_records, open_page_store
 from pandora_dagster.app.application import App
-from pandora_dagster.app.store_adapters import open_host_records, open_page_store
 from pandora_dagster.app.web.page_rendering import PageReader, PageView
 from pandora_dagster.app.web.screenshot_reader import EMBEDDED_FAULT, ScreenshotReader, with_notice
 from pandora_dagster.contracts.ids import UserId

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pandora_dagster.app.store_adapters import StoreAdapters
+from pandora_dagster.app.adapters.store_adapters import StoreAdapters
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.recipe_execution import RecipeExecutor
 from pandora_dagster.contracts.ports.tool import Tool

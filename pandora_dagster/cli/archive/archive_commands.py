@@ -54,7 +54,7 @@ def archive(
 
     Example: pandora archive --older-than 30d --dry-run
     """
-    from pandora_dagster.app import open_archive
+    from pandora_dagster.app.archive_service import open_archive
     from pandora_dagster.archive.archive_selection import last_due_day, select_turns
     from pandora_dagster.defs.archival.recorded_archival import ArchivalRecord
 
@@ -96,7 +96,7 @@ def restore(context: typer.Context, turn: Turn, as_json: AsJson = False) -> None
 
     Example: pandora restore example:turn_000012
     """
-    from pandora_dagster.app import open_archive
+    from pandora_dagster.app.archive_service import open_archive
     from pandora_dagster.archive.turn_restoration import restore as restore_turn
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
@@ -129,7 +129,7 @@ def pin(context: typer.Context, turn: Turn) -> None:
 
     Example: pandora pin example:turn_000012
     """
-    from pandora_dagster.app import open_archive
+    from pandora_dagster.app.archive_service import open_archive
     from pandora_dagster.archive.turn_restoration import pin as pin_turn
 
     with app_of_existing_store(context) as app:
@@ -146,7 +146,7 @@ def unpin(context: typer.Context, turn: Turn) -> None:
 
     Example: pandora unpin example:turn_000012
     """
-    from pandora_dagster.app import open_archive
+    from pandora_dagster.app.archive_service import open_archive
     from pandora_dagster.archive.turn_restoration import unpin as unpin_turn
 
     with app_of_existing_store(context) as app:
@@ -191,7 +191,7 @@ def _archive_with_progress(
 
 def _update_levels(app: "App", after_days: int, record: "ArchivalRecord") -> "tuple[LevelReport, LevelReport]":
     """Update session narratives and user digests."""
-    from pandora_dagster.app import open_levels
+    from pandora_dagster.app.archive_service import open_levels
     from pandora_dagster.archive.session_narratives import summarize_sessions
     from pandora_dagster.archive.user_digests import digest_users
     from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES

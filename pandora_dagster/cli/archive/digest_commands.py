@@ -34,7 +34,7 @@ def digest(
 
     Example: pandora digest --user example --session chair
     """
-    from pandora_dagster.app import open_levels
+    from pandora_dagster.app.archive_service import open_levels
     from pandora_dagster.contracts.ids import SessionId
 
     with app_of_existing_store(context) as app:

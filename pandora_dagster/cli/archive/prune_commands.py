@@ -42,7 +42,7 @@ def prune(
 
     Example: pandora cold prune --older-than 400d --dry-run
     """
-    from pandora_dagster.app import open_archive
+    from pandora_dagster.app.archive_service import open_archive
     from pandora_dagster.archive.original_retention import prune as prune_originals
 
     with app_of_existing_store(context) as app:

@@ -130,7 +130,7 @@ def show(
 
     Example: pandora show example:turn_000012 --section 5
     """
-    from pandora_dagster.app import open_archive
+    from pandora_dagster.app.archive_service import open_archive
     from pandora_dagster.documents.sections import ContextDocument
 
     with app_of_existing_store(context) as app:

@@ -146,7 +146,7 @@ def list_visits(context: typer.Context, user: User = "", as_json: AsJson = False
 
 def _read_record(file: Path, shape: type[Record], by: str, app: "App") -> Record:
     """The record of a user's file, with its provenance. Raises InputError or DocumentError with every fault."""
-    from pandora_dagster.app.store_adapters import read_source_record
+    from pandora_dagster.app.adapters.store_adapters import read_source_record
     from pandora_dagster.contracts.user.sources import Provenance, Research
 
     if not file.is_file():

@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from pandora_dagster.app.store_adapters import open_record_folder
+from pandora_dagster.app.adapters.erasure_adapters import open_record_folder
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
 from pandora_dagster.defs.archival.archive_assets import GROUP
 from pandora_dagster.defs.checked_asset import OWNER, checked_asset, failure

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pandora_dagster.app import App, open_archive
+from pandora_dagster.app import App
+from pandora_dagster.app.archive_service import open_archive
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.contracts.archive_records import DueTurn
 from pandora_dagster.contracts.ids import TurnKey

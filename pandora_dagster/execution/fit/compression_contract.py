@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from pandora_dagster.compression.compressor import compress, reference_line
 from pandora_dagster.compression.content_detection import content_type_of
+from pandora_dagster.compression.original_reference import reference_line
 from pandora_dagster.compression.verification.facts import Verdict
 from pandora_dagster.compression.verification.report import describe_change
 from pandora_dagster.compression.verification.summary_check import check_summary
@@ -102,6 +102,8 @@ async def compress_in_process(contract: CompressionContract, tokens: int) -> Com
 
 def compress_structurally(contract: CompressionContract, tokens: int) -> CompressionOutcome:
     """The whole units of a text of `tokens` tokens that fit its target, or a HALT. Raises InputError for a target under 1."""
+    from pandora_dagster.compression.compressor import compress
+
     condensed = compress(contract.request, contract.counter)
     if condensed.text is None or condensed.check is None:
         return CompressionOutcome(condensed.text, condensed.tokens, tokens, halted=condensed.halted or "", runtime=EMBEDDED)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.verification.facts import Statement
 from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
@@ -96,6 +95,8 @@ class ModelRewriting:
         chunk_contract = CompressionContract(request, self._counter)
         if chunk.method == "model" and (rewritten := await self._rewrite(chunk, chunk_contract, contract.request.preserve)):
             return rewritten
+        from pandora_dagster.compression.compressor import compress
+
         text = compress(chunk_contract.request, self._counter).text
         if text is None:
             return replace(chunk, method="verbatim")

@@ -34,8 +34,6 @@ from pandora_dagster.execution.fit.compression_contract import (
     verified_outcome,
 )
 from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog
-from pandora_dagster.execution.fit.model_rewriting import ModelRewriting
-from pandora_dagster.execution.fit.model_selection import ModelSelection
 
 MAX_CACHED_TEXTS = 256
 """The settings say how long a compressed text is cached."""
@@ -136,8 +134,12 @@ class SummarizationEngine:
         call = CallRequest(recipe=loaded.path, query=query, site=site, layer=self._layer)
         is_selection = loaded.recipe.compression.mode == "select"
         if is_selection:
+            from pandora_dagster.execution.fit.model_selection import ModelSelection
+
             pieces = await ModelSelection(calls, call, loaded, self._counter).compress(contract)
         else:
+            from pandora_dagster.execution.fit.model_rewriting import ModelRewriting
+
             pieces = await ModelRewriting(calls, call, loaded, self._counter, self._meaning_recipe).compress(contract)
         judged = contract.judge(pieces.text) if pieces and pieces.text else None
         if pieces is None or judged is None or not (judged.fits if is_selection else judged.ok):

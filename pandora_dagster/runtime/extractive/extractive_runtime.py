@@ -8,23 +8,16 @@ from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.extractive.output_budget import Draft, render_draft
-from pandora_dagster.runtime.extractive.roles import judging_roles
 from pandora_dagster.runtime.extractive.roles.context_synthesis import gather
-from pandora_dagster.runtime.extractive.roles.conversation_summarizer import summarize_conversation
 from pandora_dagster.runtime.extractive.roles.header_retrieval import retrieve
-from pandora_dagster.runtime.extractive.roles.level_summarizers import build_digest, summarize_session
-from pandora_dagster.runtime.extractive.roles.picture_transcription import transcribe
 from pandora_dagster.runtime.extractive.roles.query_analyzer import analyse, reflect
-from pandora_dagster.runtime.extractive.roles.session_fact_extraction import keep_facts, keep_profile
 from pandora_dagster.runtime.extractive.roles.synthesizer import answer
-from pandora_dagster.runtime.extractive.roles.text_shortener import shorten
 from pandora_dagster.runtime.extractive.roles.tool_planner import coordinate, plan, step
-from pandora_dagster.runtime.extractive.roles.turn_summarizer import summarize
 from pandora_dagster.runtime.extractive.roles.validator import check_meaning, validate
 
 NAME = "extractive"
 Role = Callable[[PromptPack, TokenMeasure], Draft]
-_TURN_ROLES: Mapping[str, Role] = MappingProxyType(
+_ANSWERING_ROLES: Mapping[str, Role] = MappingProxyType(
     {
         "query_analyzer": analyse,
         "reflection": reflect,
@@ -35,9 +28,30 @@ _TURN_ROLES: Mapping[str, Role] = MappingProxyType(
         "coordinator": coordinate,
         "synthesizer": answer,
         "validator": validate,
+        "meaning_checker": check_meaning,
+    }
+)
+"""The roles that every turn calls until it has its answer."""
+
+
+def roles() -> Mapping[str, Role]:
+    """Recipe field `role` -> the function that answers it."""
+    return MappingProxyType({**_ANSWERING_ROLES, **_other_roles(), **_research_roles()})
+
+
+def _other_roles() -> Mapping[str, Role]:
+    """The other roles of turns and archival, imported with the first call of one."""
+    from pandora_dagster.runtime.extractive.roles import judging_roles
+    from pandora_dagster.runtime.extractive.roles.conversation_summarizer import summarize_conversation
+    from pandora_dagster.runtime.extractive.roles.level_summarizers import build_digest, summarize_session
+    from pandora_dagster.runtime.extractive.roles.picture_transcription import transcribe
+    from pandora_dagster.runtime.extractive.roles.session_fact_extraction import keep_facts, keep_profile
+    from pandora_dagster.runtime.extractive.roles.text_shortener import shorten
+    from pandora_dagster.runtime.extractive.roles.turn_summarizer import summarize
+
+    return {
         "summarizer": summarize,
         "compressor": shorten,
-        "meaning_checker": check_meaning,
         "session_summarizer": summarize_session,
         "digest_builder": build_digest,
         "conversation_summarizer": summarize_conversation,
@@ -53,13 +67,6 @@ _TURN_ROLES: Mapping[str, Role] = MappingProxyType(
         "failure_lesson": judging_roles.propose_nothing,
         "screenshot_reader": transcribe,
     }
-)
-"""The roles of turns and archival, beside those of research."""
-
-
-def roles() -> Mapping[str, Role]:
-    """Recipe field `role` -> the function that answers it."""
-    return MappingProxyType({**_TURN_ROLES, **_research_roles()})
 
 
 def _research_roles() -> Mapping[str, Role]:
@@ -99,7 +106,7 @@ class ExtractiveRuntime:
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         """The answer for `pack.role`; raises ModelRejectedError for an unknown role and for a pack with images. It takes milliseconds:
         `timeout_s` is ignored, and the answer is sent in one piece."""
-        role = _TURN_ROLES.get(pack.role) or _research_roles().get(pack.role)
+        role = _ANSWERING_ROLES.get(pack.role) or _other_roles().get(pack.role) or _research_roles().get(pack.role)
         if role is None:
             raise ModelRejectedError(
                 f"{pack.recipe}: role {pack.role!r}: the extractive runtime knows {', '.join(roles())}",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.app import open_app
+from pandora_dagster.app.archive_service import open_archive
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.settings import load_settings

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from pandora_dagster.api.pages.html_pages import lineage_page
-from pandora_dagster.app import open_app, open_archive, open_levels
+from pandora_dagster.app import open_app
+from pandora_dagster.app.archive_service import open_archive, open_levels
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.session_narratives import summarize_sessions

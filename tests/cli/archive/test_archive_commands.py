@@ -8,7 +8,8 @@ import pytest
 from dagster import AssetKey
 from typer.testing import CliRunner
 
-from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.app import open_app
+from pandora_dagster.app.archive_service import open_archive
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.turn_restoration import restore as bring_back

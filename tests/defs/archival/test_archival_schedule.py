@@ -9,7 +9,8 @@ import dagster as dg
 import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
-from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.app import open_app
+from pandora_dagster.app.archive_service import open_archive
 from pandora_dagster.archive.turn_restoration import pin
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.user.summary_levels import LevelSubject

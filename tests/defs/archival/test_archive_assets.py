@@ -7,8 +7,7 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 
-from pandora_dagster.app import open_archive
-from pandora_dagster.app.archive_service import ArchiveService
+from pandora_dagster.app.archive_service import ArchiveService, open_archive
 from pandora_dagster.archive.turn_restoration import pin, restore, unpin
 from pandora_dagster.contracts.archive_records import Hold
 from pandora_dagster.contracts.enums import Priority, TurnState

@@ -7,8 +7,7 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 
-from pandora_dagster.app import open_archive
-from pandora_dagster.app.archive_service import ArchiveService, open_levels
+from pandora_dagster.app.archive_service import ArchiveService, open_archive, open_levels
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
 from pandora_dagster.archive.session_narratives import summarize_sessions

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pandora_dagster.app.store_adapters import open_record_folder
+from pandora_dagster.app.adapters.erasure_adapters import open_record_folder
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport, RetentionReason
 from pandora_dagster.defs.archival.retention_assets import COLD_ASSET, COLD_JOB, RUNS_JOB, SCHEDULE, cold_asset, runs_asset, runs_schedule

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pandora_dagster.compression.compressor import REFERENCE
+from pandora_dagster.compression.original_reference import REFERENCE
 from pandora_dagster.compression.selection.omission_marks import without_marks
 from pandora_dagster.documents.delimited_blocks import fenced_spans
 from pandora_dagster.documents.units.unit import Unit, UnitKind

@@ -33,6 +33,7 @@ from pandora_dagster.contracts.web.research_run import (
     Verdict,
     VisitRecord,
 )
+from pandora_dagster.documents.redaction.printable_text import CONTROLS
 from pandora_dagster.errors import InputError
 from pandora_dagster.language.tokens import words_within
 from pandora_dagster.research.addresses import host_of, page_key
@@ -93,7 +94,7 @@ class RunDecisions:
             notices = (f"the question has over {MAX_QUERY_CHARACTERS} characters: a query has some of its words, each whole", *notices)
         if queries := queries or _sendable((words_within(run.question.split(), MAX_QUERY_CHARACTERS),))[0]:
             return queries, notices
-        raise InputError(f"the question has no words for a query: expected a word of at most {MAX_QUERY_CHARACTERS} printable characters")
+        raise InputError(f"the question has no words for a query: expected a word of at most {MAX_QUERY_CHARACTERS} characters")
 
     async def further_queries(self, run: ResearchRun) -> SearchQueries:
         """Queries that were not sent yet, and why. The recipe reads no page: a page cannot write a query."""
@@ -256,9 +257,9 @@ def _answers_document(run: ResearchRun) -> InputDocument:
 def _sendable(queries: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The queries in one line each, and a notice for each that is not sent: one that is too long is never cut."""
     lines = [line for query in queries if (line := " ".join(query.split()))]
-    sendable = dict.fromkeys(line for line in lines if line.isprintable() and len(line) <= MAX_QUERY_CHARACTERS)
+    sendable = dict.fromkeys(line for line in lines if not CONTROLS.search(line) and len(line) <= MAX_QUERY_CHARACTERS)
     refused = [line for line in lines if line not in sendable]
-    reason = f"expected at most {MAX_QUERY_CHARACTERS} printable characters"
+    reason = f"expected at most {MAX_QUERY_CHARACTERS} characters without control characters"
     return tuple(sendable), tuple(f"a query of {len(line):,} characters was not sent: {reason}" for line in refused)
 
 

@@ -191,13 +191,20 @@ def test_a_query_of_a_long_question_has_whole_words_of_it(written: list[str] | N
 
 
 def test_a_query_that_cannot_be_sent_is_named() -> None:
-    script = {"query_writer": lambda _: {"reason": "", "queries": ["Vela\u200b 30", "Vela 30"]}}
+    script = {"query_writer": lambda _: {"reason": "", "queries": ["Vela\u202e 30", "Vela 30"]}}
     run = research("How heavy is the Vela 30?", [SHOP], runtime=RoleRuntime(script=script))
     assert run.queries[0] == "Vela 30" and run.notices[0].startswith("a query of 8 characters was not sent: expected at most 300")
 
 
+@pytest.mark.parametrize("query", ["قیمت نمی\u200cخواهم", "क्\u200dष Vela", "👨\u200d👩\u200d👧 tent"])
+def test_a_query_with_joiners_is_sent(query: str) -> None:
+    script = {"query_writer": lambda _: {"reason": "", "queries": [query]}}
+    run = research("How heavy is the Vela 30?", [SHOP], runtime=RoleRuntime(script=script))
+    assert run.queries[0] == query and not any("was not sent" in notice for notice in run.notices)
+
+
 def test_a_question_without_words_for_a_query_is_refused() -> None:
-    with pytest.raises(InputError, match="expected a word of at most 300 printable characters"):
+    with pytest.raises(InputError, match="expected a word of at most 300 characters"):
         research("x" * 301, [SHOP], runtime=RoleRuntime(script={"query_writer": lambda _: {"reason": "", "queries": []}}))
 
 

@@ -23,6 +23,7 @@ from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.contracts.web.research_run import ResearchRun
 from pandora_dagster.contracts.web.search import SearchProvider
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
+from pandora_dagster.documents.redaction.printable_text import CONTROLS
 from pandora_dagster.errors import ConfigurationError, DocumentError, FetchFailedError, FetchRefusedError, InputError
 from pandora_dagster.research.addresses import page_key
 from pandora_dagster.research.recipe_calls import RecipeCalls
@@ -251,6 +252,6 @@ def _parse_line(row: bytes, number: int, where: str) -> ResearchRequest:
 def checked_question(text: str) -> str:
     """The question in one line; raises InputError."""
     line = " ".join(text.split())
-    if not line or len(line) > _MAX_QUESTION_CHARACTERS or not line.isprintable():
-        raise InputError(f"a question of 1 to {_MAX_QUESTION_CHARACTERS:,} printable characters was expected")
+    if not line or len(line) > _MAX_QUESTION_CHARACTERS or CONTROLS.search(line):
+        raise InputError(f"expected a question of 1 to {_MAX_QUESTION_CHARACTERS:,} characters without control characters")
     return line

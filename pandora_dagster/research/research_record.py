@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 from pandora_dagster.contracts.user.sources import Claim, ClaimEvidence, Provenance, Research, ResearchRow
 from pandora_dagster.contracts.web.research_run import EvidenceClaim, ResearchOutcome, ResearchRun, VisitStatus
@@ -15,7 +16,7 @@ from pandora_dagster.retrieval.freshness import age_hours, hours_left, is_expire
 
 _FRESH_FOR = {"hours": timedelta(hours=6), "days": timedelta(days=7), "months": timedelta(days=30)}
 """By what the plan says; a quote that says what is in stock holds for hours."""
-_MAX_SLUG = 50
+_MAX_SLUG, _DIGEST_CHARACTERS = 50, 8
 _MAX_LINE, _MAX_SUMMARY = 2_000, 20_000
 """Characters that the fields of a record hold. What is longer is left out whole and counted; a claim is never cut."""
 
@@ -30,7 +31,6 @@ def record_of(run: ResearchRun, now: datetime, provenance: Provenance, visit_ids
     states = any(written_availability(claim.quote) for claim in run.claims)
     fresh_for = _FRESH_FOR["hours" if states or run.plan is None else run.plan.holds_for]
     subject = run.plan.subject if run.plan else ""
-    slug = re.sub(r"[^a-z0-9]+", "_", unaccented(subject or run.question).lower()).strip("_")[:_MAX_SLUG].strip("_")
     claims = tuple(
         Claim(
             claim=line,
@@ -42,7 +42,7 @@ def record_of(run: ResearchRun, now: datetime, provenance: Provenance, visit_ids
         if len(line := _line(f"{claim.claim} ({claim.url})")) <= _MAX_LINE
     )
     return Research(
-        topic=topic or f"web.{slug or 'question'}",
+        topic=topic or topic_of(subject or run.question, run.question),
         cache_key=_line(run.question)[:_MAX_LINE],
         created_at=format_timestamp(now),
         expires_at=format_timestamp(now + fresh_for),
@@ -53,6 +53,23 @@ def record_of(run: ResearchRun, now: datetime, provenance: Provenance, visit_ids
         contradicted=True if run.outcome is ResearchOutcome.CONTRADICTION else None,
         provenance=provenance,
     )
+
+
+def topic_of(subject: str, question: str) -> str:
+    """The topic of research on a question, such as `web.halden_300.1f0c6a2e`: no newer research on another question replaces it."""
+    return f"web.{_slug(subject)}.{_digest(_plain(question))}"
+
+
+def _slug(text: str) -> str:
+    """The Latin letters and digits of a text, and a digest of it where it has letters of another script."""
+    plain = unaccented(text.lower())
+    slug = re.sub(r"[^a-z0-9]+", "_", plain)[:_MAX_SLUG].strip("_")
+    is_whole = bool(slug) and not any(character.isalnum() and not character.isascii() for character in plain)
+    return slug if is_whole else "_".join(filter(None, (slug, _digest(plain))))
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
 
 
 def outage(run: ResearchRun) -> str:
@@ -87,8 +104,13 @@ def answered_from(record: Research, run: ResearchRun, now: datetime) -> Research
 
 def same_question(rows: Sequence[ResearchRow], question: str) -> Iterator[ResearchRow]:
     """The rows of research on a question, letter case and blanks apart."""
-    wanted = " ".join(question.lower().split())
-    return (row for row in rows if " ".join(row.cache_key.lower().split()) == wanted)
+    wanted = _plain(question)
+    return (row for row in rows if _plain(row.cache_key) == wanted)
+
+
+def _plain(question: str) -> str:
+    """A question as it is compared: as a record has it, in lower case, without doubled blanks."""
+    return " ".join(_line(question)[:_MAX_LINE].lower().split())
 
 
 def stored_visits(run: ResearchRun, stored: Collection[str]) -> dict[str, str]:

@@ -97,7 +97,8 @@ def topic_fields(row: TopicRow, refusal: str) -> dict[str, Any]:
 
 
 def topic_row(topic: ResearchTopic, wanted: str, asked_by: Sequence[str], now: datetime) -> TopicRow:
-    """The topic at a time. `wanted`: topics that a refresh may take, separated by commas, `all`, or `off`.
+    """The topic at a time. `wanted`: topics that a refresh may take, separated by commas, `all`, or `off`; `web.vela` takes all that
+    begin with `web.vela.`.
 
     `asked_by`: who stores records whose cache key is the question of a run.
     """
@@ -116,7 +117,7 @@ def _state(topic: ResearchTopic, wanted: str, asked_by: Sequence[str], now: date
         return RefreshState.UNREADABLE
     if topic.provenance is None or topic.provenance.by not in asked_by:
         return RefreshState.NO_QUESTION
-    if wanted != ALL and topic.topic not in wanted.split(","):
+    if wanted != ALL and not any(f"{topic.topic}.".startswith(f"{name}.") for name in wanted.split(",")):
         return RefreshState.NOT_NAMED
     if now - expires > _GIVEN_UP:
         return RefreshState.GIVEN_UP

@@ -24,7 +24,7 @@ from tests.fakes.user_stores import (
 from tests.stores.user.test_session_files_summaries import made as summary
 from tests.stores.user.test_source_files import RESEARCH, VISIT
 
-ANN, BEN, S1 = UserId("ann"), UserId("ben"), SessionId("s1")
+ANN, BEN, CAROL, S1 = UserId("ann"), UserId("ben"), UserId("carol"), SessionId("s1")
 FACT = NotableFact(id="f1", category="Logistics", fact="My budget is $900.", turn=1, stated_at="2026-01-04T14:30:00Z")
 NOTES = {"gear/lamps.md": "---\ntags: [light]\n---\n# Walnut lamps\n\nThe walnut lamp costs 80 euros.\n", "broken.md": "---\ntags: [\n"}
 
@@ -132,10 +132,18 @@ def test_research_and_visits_are_found_by_their_ids(sources):
     sources.put(ANN, visit)
     (row,), (seen,) = sources.research_rows(ANN), sources.visit_rows(ANN)
     assert (row.topic, row.created_at, seen.visit_id, seen.url) == (newer.topic, newer.created_at, visit.visit_id, visit.url)
+    other = newer.model_copy(update={"cache_key": "another question", "created_at": "2026-01-03T00:00:00Z"})
+    sources.put(BEN, newer)
+    sources.put(BEN, other)
+    assert sources.research(BEN, row.topic) == other and sources.research(BEN, row.topic, cache_key=newer.cache_key) == newer
     assert sources.research(ANN, row.topic) == newer and sources.visit(ANN, visit.visit_id) == visit
     assert sources.path(ANN, newer.logical_id) and sources.path(ANN, visit.logical_id) and sources.path(ANN, "notes/x.md") is None
-    assert sources.research_rows(BEN) == sources.visit_rows(BEN) == ()
-    for missing in (lambda: sources.research(BEN, row.topic), lambda: sources.visit(ANN, "visit_none")):
+    assert sources.research_rows(CAROL) == sources.visit_rows(BEN) == ()
+    for missing in (
+        lambda: sources.research(CAROL, row.topic),
+        lambda: sources.research(BEN, row.topic, cache_key="none"),
+        lambda: sources.visit(ANN, "visit_none"),
+    ):
         with pytest.raises(DocumentError) as error:
             missing()
         assert error.value.missing

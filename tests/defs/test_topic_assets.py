@@ -15,7 +15,7 @@ from pandora_dagster.defs import resources
 from pandora_dagster.defs.resources import ResearchResource
 from pandora_dagster.defs.topic_assets import ASSET, JOB, REFRESH_JOB, SCHEDULE, refresh_schedule, topics_asset
 from pandora_dagster.settings import load_settings
-from tests.app.web.topic_store import QUESTION, research, serve_price, web_settings
+from tests.app.web.topic_store import QUESTION, TOPIC, research, serve_price, web_settings
 from tests.cli.conftest import Pandora, pandora
 from tests.tools.egress.conftest import Web, serving
 
@@ -74,12 +74,13 @@ def test_the_asset_lists_topics_and_claims_and_sends_nothing(
     pandora: Pandora, web: Web, env: dict[str, str], instance: dg.DagsterInstance
 ) -> None:
     research(pandora, env)
+    research(pandora, env, question="What does the Vela lamp cost?")
     research(pandora, env, "--user", "ben", question="What is the price of the Vela lamp?")
     asked = len(web.begun)
     metadata, checks = ran(instance)
-    (topic,) = rows(metadata["topics"])
-    assert (topic["topic"], topic["question"], topic["records"], topic["refresh"]) == ("web.vela", QUESTION, 1, "due")
-    (claim,) = rows(metadata["claims"])
+    _, topic = rows(metadata["topics"])
+    assert (topic["topic"], topic["question"], topic["records"], topic["refresh"]) == (TOPIC, QUESTION, 1, "due")
+    _, claim = rows(metadata["claims"])
     assert (claim["value"], claim["address"], claim["fault"]) == ("43.00 euros", "http://a.test/vela", "")
     assert {name: check.passed for name, check in checks.items()} == {
         "records_readable": True,
@@ -94,7 +95,7 @@ def test_a_page_without_the_quote_fails_its_check(pandora: Pandora, env: dict[st
     (page,) = (Path(env["PANDORA_ROOT"]) / "users" / "anna" / "webpage_cache").glob("*/page_doc.json")
     page.write_text(page.read_text().replace("43.00", "34.00"))
     metadata, checks = ran(instance)
-    assert not checks["quotes_verbatim"].passed and "web.vela: the visible text of visit_" in str(checks["quotes_verbatim"].description)
+    assert not checks["quotes_verbatim"].passed and f"{TOPIC}: the visible text of visit_" in str(checks["quotes_verbatim"].description)
     assert metadata["quotes_at_fault"].value == 1 and checks["records_readable"].passed
 
 
@@ -110,7 +111,7 @@ def test_a_run_with_refresh_renews_due_topics(pandora: Pandora, web: Web, env: d
     research(pandora, env)
     serve_price(web, "39.00")
     metadata, checks = ran(instance, refresh=True)
-    assert rows(metadata["refreshed"]) == [{"topic": "web.vela", "outcome": "refreshed", "pages": 1, "reason": ""}]
+    assert rows(metadata["refreshed"]) == [{"topic": TOPIC, "outcome": "refreshed", "pages": 1, "reason": ""}]
     assert rows(metadata["claims"])[0]["value"] == "39.00 euros" and checks["refresh_complete"].passed
 
 
@@ -121,7 +122,7 @@ def test_a_refresh_that_fails_keeps_the_record_and_fails_its_check(
     web.page("a.test/vela", b"", status=500)
     metadata, checks = ran(instance, refresh=True)
     assert rows(metadata["claims"])[0]["value"] == "43.00 euros"
-    assert not checks["refresh_complete"].passed and "web.vela: kept: not found; " in str(checks["refresh_complete"].description)
+    assert not checks["refresh_complete"].passed and f"{TOPIC}: kept: not found; " in str(checks["refresh_complete"].description)
 
 
 def test_an_erasure_deletes_what_the_asset_recorded(pandora: Pandora, env: dict[str, str], instance: dg.DagsterInstance) -> None:

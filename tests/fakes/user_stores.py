@@ -184,8 +184,8 @@ class MemorySourceStore:
         rows = [_visit_row(user, visit) for (owner, _), visit in self.visits.items() if owner == user]
         return tuple(sorted(sorted(rows, key=lambda r: r.visit_id), key=lambda r: r.visited_at, reverse=True))
 
-    def research(self, user: UserId, topic: str) -> Research:
-        row = next((row for row in self.research_rows(user) if row.topic == topic), None)
+    def research(self, user: UserId, topic: str, *, cache_key: str = "") -> Research:
+        row = next((row for row in self.research_rows(user) if row.topic == topic and cache_key in ("", row.cache_key)), None)
         if row is None:
             raise DocumentError(
                 f"{research_logical_id(topic)}: not among the cached research of {user}: expected a stored topic", missing=True

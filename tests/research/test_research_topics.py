@@ -25,6 +25,8 @@ def topic(name: str, expires: str, by: str = BY[0]) -> ResearchTopic:
         ("2026-11-17T03:59:59Z", "all", RefreshState.GIVEN_UP),
         ("2026-11-24T10:00:00Z", "web.vela", RefreshState.DUE),
         ("2026-11-24T10:00:00Z", "web.orion,web.vela", RefreshState.DUE),
+        ("2026-11-24T10:00:00Z", "web", RefreshState.DUE),
+        ("2026-11-24T10:00:00Z", "web.vel", RefreshState.NOT_NAMED),
         ("2026-11-24T10:00:00Z", "web.vela_30", RefreshState.NOT_NAMED),
         ("2026-11-24T10:00:00Z", "off", RefreshState.NOT_NAMED),
     ],

@@ -208,8 +208,7 @@ class Researcher:
         if sources is None or (row := next(same_question(sources.research_rows(self.user), question), None)) is None:
             return None
         with suppress(DocumentError):  # a damaged record answers nothing
-            record = sources.research(self.user, row.topic)
-            return record if record.cache_key == row.cache_key else None
+            return sources.research(self.user, row.topic, cache_key=row.cache_key)
         return None
 
     @property

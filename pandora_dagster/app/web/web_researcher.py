@@ -144,8 +144,7 @@ class WebResearcher:
         now = self.clock()
         for row in same_question(self.stores.sources.research_rows(asked.turn.user), asked.question):
             if row.source_turn != asked.turn.number and not (is_fresh and is_expired(row.expires_at, now)):
-                research = self.stores.sources.research(asked.turn.user, row.topic)
-                return research if research.cache_key == row.cache_key else None
+                return self.stores.sources.research(asked.turn.user, row.topic, cache_key=row.cache_key)
         return None
 
     def _visits_asked(self, asked: TurnQuestion) -> tuple[Visit, ...]:

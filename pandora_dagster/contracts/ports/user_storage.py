@@ -53,8 +53,8 @@ class SourceStore(Protocol):
         """Newest first."""
         ...
 
-    def research(self, user: UserId, topic: str) -> Research:
-        """The topic's newest record; raises DocumentError (`missing` where there is none)."""
+    def research(self, user: UserId, topic: str, *, cache_key: str = "") -> Research:
+        """The topic's newest record, or that of `cache_key`; raises DocumentError (`missing` where there is none)."""
         ...
 
     def visit(self, user: UserId, visit_id: str) -> Visit:

@@ -159,9 +159,9 @@ class SourceFiles:
     def visit_rows(self, user: UserId) -> tuple[VisitRow, ...]:
         return self._index.rows(VisitRow, user)
 
-    def research(self, user: UserId, topic: str) -> Research:
-        """The newest record of a topic; raises DocumentError with its file and what is wrong."""
-        row = next((r for r in self.research_rows(user) if r.topic == topic), None)
+    def research(self, user: UserId, topic: str, *, cache_key: str = "") -> Research:
+        """The newest record of a topic, or that of `cache_key`; raises DocumentError with its file and what is wrong."""
+        row = next((r for r in self.research_rows(user) if r.topic == topic and cache_key in ("", r.cache_key)), None)
         if row is None:
             where = research_logical_id(topic)[:160]
             message = f"{where}: not among the cached research of {user}: expected a stored topic"

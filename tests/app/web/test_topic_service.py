@@ -11,10 +11,11 @@ from pandora_dagster.app.web.topic_service import RefreshOutcome, TopicRefresh, 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.research.research_record import topic_of
 from pandora_dagster.research.research_topics import RefreshState
 from pandora_dagster.settings import load_settings
 from tests.app.web.test_web_researcher_privacy import Careless
-from tests.app.web.topic_store import QUESTION, research, serve_price, web_settings
+from tests.app.web.topic_store import QUESTION, TOPIC, research, serve_price, web_settings
 from tests.cli.conftest import Pandora
 from tests.phases.vocabulary import vocabulary
 from tests.tools.egress.conftest import Web, serving
@@ -57,21 +58,35 @@ def pages_of(web: Web) -> list[str]:
 
 def test_a_topic_is_its_newest_record_and_of_one_user(pandora: Pandora, env: dict[str, str]) -> None:
     research(pandora, env)
-    research(pandora, env, question="What does the Vela lamp cost?")
+    research(pandora, env, question=QUESTION.lower().replace("vela", "Vela"))
     research(pandora, env, "--user", "ben", question="What is the price of the Vela lamp?")
     with opened(env) as (app, service):
         (row,) = service.topics()
-        assert (row.topic.topic, row.topic.question, row.topic.records) == ("web.vela", "What does the Vela lamp cost?", 2)
+        assert (row.topic.topic, row.topic.question, row.topic.records) == (TOPIC, "how much does the Vela lamp cost?", 2)
         assert (len(row.topic.claims), row.quotes, row.state, row.expired) == (1, 1, RefreshState.DUE, False)
         (of_ben,) = TopicService(app, user_id("ben")).topics()
         assert of_ben.topic.question == "What is the price of the Vela lamp?"
         assert "only topics of PANDORA_USER" in TopicService(app, user_id("ben")).refusal
 
 
+def test_another_question_about_the_same_thing_is_another_topic(pandora: Pandora, env: dict[str, str]) -> None:
+    """Both were one topic, of which only the newest record was found."""
+    other = "What does the Vela lamp cost?"
+    research(pandora, env)
+    research(pandora, env, question=other)
+    with opened(env) as (_, service):
+        assert {row.topic.question: (row.topic.topic, row.topic.records) for row in service.topics()} == {
+            QUESTION: (TOPIC, 1),
+            other: (topic_of("Vela", other), 1),
+        }
+    with opened({**env, "PANDORA_RESEARCH_REFRESH": "web.vela"}) as (_, service):
+        assert {row.state for row in service.topics()} == {RefreshState.DUE}
+
+
 def test_a_refresh_renews_the_record_of_the_topic(pandora: Pandora, web: Web, env: dict[str, str]) -> None:
     research(pandora, env)
     serve_price(web, "39.00")
-    assert refreshed(env) == (TopicRefresh("web.vela", RefreshOutcome.REFRESHED, 1),)
+    assert refreshed(env) == (TopicRefresh(TOPIC, RefreshOutcome.REFRESHED, 1),)
     with opened(env) as (_, service):
         (row,) = service.topics()
         assert row.topic.records == 1 and row.topic.question == QUESTION and row.topic.provenance
@@ -117,9 +132,10 @@ def test_only_named_topics_are_refreshed_and_only_those_that_expire(pandora: Pan
     research(pandora, env)
     web.page("a.test/vela", b"<title>Orion pump</title><main><h1>Orion pump</h1><p>The Orion pump weighs 310 g.</p></main>")
     research(pandora, env, question="How much does the Orion pump weigh?")
+    orion = topic_of("Orion", "How much does the Orion pump weigh?")
     for named, states in {
-        "web.vela": {"web.vela": RefreshState.DUE, "web.orion": RefreshState.NOT_NAMED},
-        "all": {"web.vela": RefreshState.DUE, "web.orion": RefreshState.FRESH},
+        TOPIC: {TOPIC: RefreshState.DUE, orion: RefreshState.NOT_NAMED},
+        "all": {TOPIC: RefreshState.DUE, orion: RefreshState.FRESH},
     }.items():
         with opened({**env, "PANDORA_RESEARCH_REFRESH": named}) as (_, service):
             assert {row.topic.topic: row.state for row in service.topics()} == states
@@ -130,7 +146,7 @@ def test_a_topic_waits_where_the_pages_of_a_refresh_are_used_up(pandora: Pandora
     web.page("a.test/vela", b"<title>Orion pump</title><main><h1>Orion pump</h1><p>The price of the Orion pump is 31.00 euros.</p></main>")
     research(pandora, env, question="How much does the Orion pump cost?")
     first, second = refreshed({**env, "PANDORA_RESEARCH_REFRESH_PAGES": "8"})
-    assert first.topic == "web.vela" and first.pages == 1
+    assert first.topic == TOPIC and first.pages == 1
     assert (second.outcome, second.pages) == (RefreshOutcome.WAITS, 0) and "used up" in second.reason
 
 
@@ -154,7 +170,7 @@ def test_a_quote_that_its_stored_page_does_not_have_is_found(pandora: Pandora, e
     page.write_text(page.read_text().replace("43.00", "34.00"))
     with opened(env) as (_, service):
         (verdict,) = service.verify_quotes()
-        assert verdict.topic == "web.vela" and "does not have the words" in verdict.fault
+        assert verdict.topic == TOPIC and "does not have the words" in verdict.fault
     page.unlink()
     with opened(env) as (_, service):
         assert "page_doc.json" in service.verify_quotes()[0].fault

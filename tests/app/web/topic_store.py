@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+from pandora_dagster.research.research_record import topic_of
 from tests.cli.conftest import Pandora
 from tests.tools.egress.conftest import NAMES, Web
 
 QUESTION = "How much does the Vela lamp cost?"
+TOPIC = topic_of("Vela", QUESTION)
 PAGE = """<!doctype html><html lang="en"><head><title>Vela lamp</title></head><body><main><h1>Vela lamp</h1>
 <p>The Vela lamp shines for twelve hours on one charge and is made for long nights on dark roads.</p>
 <table><tr><th>Price</th><td>{price} euros</td></tr></table></main></body></html>"""

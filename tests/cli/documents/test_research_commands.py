@@ -3,13 +3,18 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from pandora_dagster.app import open_app
+from pandora_dagster.contracts.ids import user_id
+from pandora_dagster.research.research_record import topic_of
+from pandora_dagster.settings import load_settings
 from tests.app.web.topic_store import QUESTION as QUESTION_PRICE
-from tests.app.web.topic_store import research, serve_price, web_settings
+from tests.app.web.topic_store import TOPIC, research, serve_price, web_settings
 from tests.cli.conftest import Pandora
 from tests.tools.egress.conftest import NAMES, Web, serving
 
@@ -54,7 +59,7 @@ def test_a_claim_has_its_words_and_its_page_and_every_address_its_reason(pandora
     (row,) = json.loads(pandora("visit", "list", "--json").stdout)
     assert row["url"] == "http://a.test/vela"
     (record,) = json.loads(pandora("research", "list", "--json").stdout)
-    assert (record["topic"], record["cache_key"], record["expired"]) == ("web.vela", QUESTION, False)
+    assert (record["topic"], record["cache_key"], record["expired"]) == (topic_of("Vela", QUESTION), QUESTION, False)
     run = json.loads(pandora("research", "run", QUESTION, *options, "--json").stdout)
     assert (run["outcome"], [c["value"] for c in run["claims"]]) == ("answered", ["210 g"])
     assert [visit["status"] for visit in run["visits"]] == ["read", "refused", "refused"]
@@ -117,18 +122,39 @@ def test_stored_research_answers_with_its_age_where_pages_cannot_be_read(pandora
     assert json.loads(unknown.stdout)["outcome"] == "not found"
 
 
+def test_records_that_an_earlier_version_stored_under_one_topic_are_both_found(pandora: Pandora, web: Web, tmp_path: Path) -> None:
+    """Every question about a thing had its name as the topic, and only the newest record of a topic was read."""
+    env = web_settings(web, tmp_path)
+    serve_price(web, "43.00")
+    research(pandora, env)
+    with closing(open_app(load_settings(env))) as app:
+        anna, sources = user_id("anna"), app.dependencies.sources
+        record = sources.research(anna, TOPIC)
+        sources.put(anna, record.model_copy(update={"topic": "web.vela"}))
+        newer = {"cache_key": "What is the Vela lamp?", "created_at": "2099-01-01T00:00:00Z", "expires_at": "2099-01-02T00:00:00Z"}
+        sources.put(anna, record.model_copy(update={"topic": "web.vela", **newer}))
+    for file in (tmp_path / "store" / "users" / "anna" / "research_cache").glob("*.json"):
+        if TOPIC in file.read_text():
+            file.unlink()
+    assert pandora("index", "rebuild", env=env).returncode == 0
+    web.page("a.test/vela", b"", status=500)
+    told = pandora("research", "run", QUESTION_PRICE, "--provider", env["PANDORA_SEARCH"], "--json", env=env)
+    assert [claim["quote"] for claim in json.loads(told.stdout)["claims"]] == ["Price 43.00 euros"]
+
+
 def test_topics_show_what_a_refresh_would_do(pandora: Pandora, web: Web, tmp_path: Path) -> None:
     """Off by default; on, a topic whose price expires within the day is due. Nothing is sent, and no topic of another user is listed."""
     env = web_settings(web, tmp_path)
     serve_price(web, "43.00")
     research(pandora, env)
+    research(pandora, env, question="What does the Vela lamp cost?")
     asked = len(web.begun)
     told = pandora("research", "topics", "--json", env=env)
-    (topic,) = json.loads(told.stdout)
-    assert (topic["topic"], topic["records"], topic["claims"], topic["quotes"], topic["refresh"]) == ("web.vela", 1, 1, 1, "due")
-    assert "researches 1 topic again, with at most 24 pages" in told.stderr
+    _, topic = json.loads(told.stdout)
+    assert (topic["topic"], topic["records"], topic["claims"], topic["quotes"], topic["refresh"]) == (TOPIC, 1, 1, 1, "due")
+    assert "researches 2 topics again, with at most 24 pages" in told.stderr
     off = pandora("research", "topics", env={**env, "PANDORA_RESEARCH_REFRESH": "off"})
-    assert "web.vela" in off.stdout and off.stderr.startswith("PANDORA_RESEARCH_REFRESH: off: no topic is refreshed")
+    assert TOPIC in off.stdout and off.stderr.startswith("PANDORA_RESEARCH_REFRESH: off: no topic is refreshed")
     of_ben = pandora("research", "topics", "--user", "ben", env=env)
     assert of_ben.stdout == "" and "no research is cached" in of_ben.stderr and len(web.begun) == asked
 

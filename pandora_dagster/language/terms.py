@@ -20,7 +20,15 @@ from pandora_dagster.language.stems import stem
 from pandora_dagster.language.stop_words import function_words, stop_words
 from pandora_dagster.language.word_forms import IRREGULAR_BASES, umlauts_undone, unaccented
 
-_TOKEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?![^\W_]|[-_][^\W_])|[^\W_]+(?:[-_][^\W_]+)*")
+_NUMBER_ALONE = r"\d+(?:,\d{3})*(?:\.\d+)?(?![^\W_]|[-_][^\W_])"
+_TOKEN = re.compile(rf"{_NUMBER_ALONE}|[^\W_]+(?:[-_][^\W_]+)*")
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+    "\u0e31-\u0e3a\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3"
+)
+"""Marks that are written with a letter, such as the vowels of Hindi and Thai. To `re` they are no word characters, and words fell apart."""
+_MARK = re.compile(f"[{_MARKS}]")
+_MARKED_TOKEN = re.compile(rf"{_NUMBER_ALONE}|[^\W_][\w{_MARKS}]*(?:-[\w{_MARKS}]+)*")
 _NUMBER = re.compile(r"[\d,.]+")
 _ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 _PARTS = re.compile(r"[-_]")
@@ -34,8 +42,8 @@ _PREFIX_LETTERS = 5
 _MAX_TERM_CHARACTERS = 64
 _WILL_NOT = re.compile("won['\u2019]t")
 """Of the other contractions a function word is left; `won` is a word of its own."""
-_FIRST_WIDE_CODE_POINT = 0x2E80
-"""From this code point on, scripts write without spaces between words: every pair of signs is a term."""
+_WITHOUT_BLANKS = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\U0010ffff]")
+"""Scripts that write without spaces between words, such as Thai and Chinese: every pair of signs is a term."""
 _ENGLISH_FUNCTION_WORDS = function_words("en")
 _MAX_FUNCTION_WORD_LETTERS = 3
 """Letters of a stop word of another language that is taken for a function word."""
@@ -64,7 +72,7 @@ class TermReader:
     def words(self, text: str) -> list[Word]:
         """The words of `text` that have terms, in order, with repeats."""
         language = self.language(text)
-        return [word for token in _TOKEN.findall(_lowered(text)) for word in _words_of(token, language)]
+        return [word for token in _tokens(_lowered(text)) for word in _words_of(token, language)]
 
     def counts(self, text: str) -> Counter[str]:
         """The count of each term in `text`, with `#money` where it names an amount."""
@@ -73,7 +81,7 @@ class TermReader:
     def read(self, text: str) -> TermCounts:
         """The terms of `text` with their counts, and its words."""
         lower = _lowered(text)
-        words = Counter(_TOKEN.findall(lower))
+        words = Counter(_tokens(lower))
         language = _dominant_foreign_language(language_of(text), words.keys())
         counts: Counter[str] = Counter()
         length = 0
@@ -89,7 +97,7 @@ class TermReader:
 
     def language(self, text: str) -> str:
         """The language besides English whose stems the terms of `text` have; "" for none."""
-        return _dominant_foreign_language(language_of(text), set(_TOKEN.findall(_lowered(text))))
+        return _dominant_foreign_language(language_of(text), set(_tokens(_lowered(text))))
 
     def stem(self, word: str) -> str:
         return stem(IRREGULAR_BASES.get(word, word), "en")
@@ -130,7 +138,7 @@ def _read_token(token: str, language: str) -> Iterable[Word]:
     if date := _ISO_DATE.fullmatch(token):
         month = MONTHS[max(0, int(date[2]) - 1) : int(date[2])]
         return ((token,), (date[1],), *((stem(name, "en"),) for name in month), (str(int(date[3])),))
-    if ord(max(token)) >= _FIRST_WIDE_CODE_POINT:
+    if not token.isascii() and _WITHOUT_BLANKS.search(token):
         return ((pair,) for pair in _pairs(token))
     parts = _PARTS.split(token)
     if len(parts) == 1:
@@ -148,6 +156,11 @@ def _word(word: str, language: str) -> Word:
         return (plain,)
     stems = [stem(IRREGULAR_BASES.get(plain, plain), "en"), *([unaccented(stem(word, language))] if foreign else ())]
     return tuple(dict.fromkeys((*stems, *map(umlauts_undone, stems))))
+
+
+def _tokens(lower: str) -> list[str]:
+    has_marks = not lower.isascii() and _MARK.search(lower)
+    return (_MARKED_TOKEN if has_marks else _TOKEN).findall(lower)
 
 
 def _lowered(text: str) -> str:

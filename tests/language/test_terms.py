@@ -115,6 +115,21 @@ def test_words_of_a_stop_list_are_common(term: str, language: str, common: bool)
     assert is_common(term, language) is common
 
 
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("โรคเบาหวาน", "น้องสาวเป็นโรคเบาหวานตั้งแต่เด็ก"),
+        ("เบาหวาน", "น้องสาวเป็นโรคเบาหวาน"),
+        ("李小龙", "李小龙最近住院了"),
+        ("मधुमेह", "मेरी बहन को मधुमेह है।"),
+    ],
+)
+def test_a_word_has_its_terms_within_a_text_of_its_script(word: str, text: str) -> None:
+    """Vowels that are marks ended a word, so that a word of Thai was found only where a text was cut in the same place."""
+    assert set(TermReader().terms(word)) <= set(TermReader().terms(text))
+    assert min(map(len, TermReader().terms(word))) > 1
+
+
 @pytest.mark.parametrize(("term", "prefix"), [("comput", "~compu"), ("paint", ""), ("hat113", ""), ("1234567", ""), ("", "")])
 def test_longer_words_have_a_beginning(term: str, prefix: str) -> None:
     """Only words of more than five letters do; numbers and identifiers are whole or nothing."""

@@ -36,7 +36,7 @@ from pandora_dagster.research.recipe_calls import (
     REPORT_WRITER,
     RecipeCalls,
 )
-from pandora_dagster.research.run_decisions import RunDecisions, conclusion, may_disagree, numbered_claims
+from pandora_dagster.research.run_decisions import RunDecisions, conclusion, may_disagree, numbered_claims, own_query
 from pandora_dagster.research.search_step import search_provider
 
 PAGES_OF_DEPTH = {Depth.QUICK: 3, Depth.STANDARD: 8, Depth.DEEP: 20}
@@ -115,6 +115,8 @@ class ResearchLoop:
             return self._write_queries
         if len({search.query for search in run.searches}) < len(run.queries):
             return self._search
+        if all(search.refused for search in run.searches) and (own := own_query(run.question)) not in (*run.queries, ""):
+            return lambda run: self._search(run.model_copy(update={"queries": (*run.queries, own)}))
         if run.hits:
             return self._select
         if run.visits and (page := run.visits[-1].page) and (due := self._pending_step(run, run.visits[-1], page)):
@@ -197,7 +199,6 @@ class ResearchLoop:
         return _called(run, {"is_weighed": True, **await self._optional(run, "waiting addresses", "waiting", decision)})
 
     async def _visit(self, run: ResearchRun) -> ResearchRun:
-        """Visit the first address that waits."""
         address, *waiting = run.waiting
         self.report(f"visit {address.url}")
         record = await self._read(address, run)
@@ -330,5 +331,4 @@ def _content(page: PageDoc) -> str:
 
 
 def _addresses(run: ResearchRun) -> str:
-    """How many addresses wait."""
     return counted(len(run.waiting), "address", "addresses")

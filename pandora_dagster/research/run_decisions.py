@@ -92,13 +92,13 @@ class RunDecisions:
         queries, notices = _sendable(answer.queries)
         if len(run.question) > MAX_QUERY_CHARACTERS:
             notices = (f"the question has over {MAX_QUERY_CHARACTERS} characters: a query has some of its words, each whole", *notices)
-        if queries := queries or _sendable((words_within(run.question.split(), MAX_QUERY_CHARACTERS),))[0]:
+        if queries := queries or tuple(filter(None, (own_query(run.question),))):
             return queries, notices
         raise InputError(f"the question has no words for a query: expected a word of at most {MAX_QUERY_CHARACTERS} characters")
 
     async def further_queries(self, run: ResearchRun) -> SearchQueries:
         """Queries that were not sent yet, and why. The recipe reads no page: a page cannot write a query."""
-        sent = [SearchLine(query=search.query, hits=search.hits) for search in run.searches]
+        sent = [SearchLine(query=search.query, hits=search.hits) for search in run.searches if not search.refused]
         needs = run.plan.needs if run.plan else ()
         missing = [NeedLine(number=n, need=need) for n, need in enumerate(needs, 1) if n in run.missing or not run.missing]
         documents = [plan_document(run), lines_document("missing", missing), lines_document("searches", sent)]
@@ -198,6 +198,11 @@ class RunDecisions:
             if quotes and is_supported(statement.text, [f"{c.claim} {c.value}" for c in quotes], run.question):
                 kept.append(statement)
         return tuple(kept)
+
+
+def own_query(question: str) -> str:
+    """The words of a question as a query, each whole; "" where none is short enough."""
+    return words_within(question.split(), MAX_QUERY_CHARACTERS)
 
 
 def is_supported(text: str, quotes: list[str], question: str) -> bool:

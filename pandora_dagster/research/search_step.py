@@ -2,7 +2,7 @@
 
 from pandora_dagster.contracts.web.research_run import FoundHit, SearchRecord
 from pandora_dagster.contracts.web.search import SearchProvider
-from pandora_dagster.errors import FetchError
+from pandora_dagster.errors import FetchError, FetchRefusedError
 from pandora_dagster.language.requests.orders_to_models import orders_model
 from pandora_dagster.language.word_forms import counted
 
@@ -23,7 +23,7 @@ def search_provider(provider: SearchProvider, query: str, language: str) -> tupl
             if not found.hits:
                 break
     except FetchError as error:
-        record = record.model_copy(update={"fault": str(error)})
+        record = record.model_copy(update={"fault": str(error), "refused": isinstance(error, FetchRefusedError)})
     return record, hits
 
 

@@ -12,7 +12,7 @@ from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun
 from pandora_dagster.contracts.user.sources import Claim, Research
 from pandora_dagster.contracts.web.fetched import RobotsAnswer
 from pandora_dagster.contracts.web.research_run import ResearchOutcome, VisitRecord, VisitStatus
-from pandora_dagster.contracts.web.search import SearchHits
+from pandora_dagster.contracts.web.search import SearchHit, SearchHits
 from pandora_dagster.contracts.web.turn_research import TurnFindings
 from pandora_dagster.errors import FetchRefusedError, PandoraError
 from pandora_dagster.tools.research_checks import check_run
@@ -122,16 +122,30 @@ class Provider:
 
     def __init__(self) -> None:
         self.queries: list[str] = []
+        self.hits: tuple[SearchHit, ...] = ()
 
     def search(self, query: str, *, page: int, language: str) -> SearchHits:
         self.queries.append(query)
-        return SearchHits()
+        return SearchHits(self.hits)
 
 
 def provider(question: str, *, stored: str = "", said: str = "", shown: str = "") -> tuple[PrivateProvider, Provider]:
     inner = Provider()
-    rule = QueryPrivacy(private_terms(question), private_terms(stored), lambda words: [said] if said else [], private_terms(shown))
+    rule = QueryPrivacy(question, private_terms(stored), lambda _, terms: bool(terms & private_terms(said)), {*private_terms(shown)})
     return PrivateProvider(inner, rule), inner
+
+
+@pytest.mark.parametrize(("url", "sent"), [("https://a.test/noise", True), ("file:///home/anna/noise.md", False)])
+def test_results_of_the_web_are_public_and_documents_of_a_folder_are_not(url: str, sent: bool) -> None:
+    guarded, inner = provider("Which dryer is quiet?", said="What is the noise of the Vela?")
+    inner.hits = (SearchHit(url, "Noise of dryers", "in decibels"),)
+    guarded.search("quiet dryer", page=1, language="en")
+    if sent:
+        guarded.search("dryer noise", page=1, language="en")
+    else:
+        with pytest.raises(FetchRefusedError, match="not sent"):
+            guarded.search("dryer noise", page=1, language="en")
+    assert len(inner.queries) == 1 + sent
 
 
 @pytest.mark.parametrize(
@@ -143,7 +157,18 @@ def provider(question: str, *, stored: str = "", said: str = "", shown: str = ""
         ("Which dryer is quiet?", "dryer under 800", {"stored": "$500-800"}, False),
         ("Which dryer is quiet?", "anna@example.org dryer", {"said": "Write to anna@example.org"}, False),
         ("Which dryer is quiet?", "dryer ORD-77120", {"said": "My order ORD-77120 is late"}, False),
-        ("Which dryer is quiet?", "dryer test decibel", {"said": "We want a test of dryers and their decibel values"}, True),
+        ("Which dryer is quiet?", "dryer decibel", {"said": "We want a test of dryers and their decibel values"}, False),
+        ("Which dryer is quiet?", "dryer decibel", {"said": "And the decibel values?", "shown": "Decibel values of dryers"}, True),
+        ("Which dryer is quiet?", "quiet dryer review price", {"said": "What is the weather like in the mountains today?"}, True),
+        ("Which dryer is quiet?", "what is the quiet dryer of them all", {"said": "What is the best of all of them?"}, True),
+        ("Welcher Trockner ist leise?", "Trockner der leise ist für die Wohnung", {"said": "Was ist für die Oma der Preis?"}, True),
+        ("Which dryer is quiet?", "quiet dryer pregnant diabetes", {"said": "My sister has diabetes and is pregnant."}, False),
+        ("Which dryer is quiet?", "quiet dryer diabetic", {"said": "my sister has DIABETES"}, False),
+        ("Which dryer is quiet?", "quiet dryer anna kowalska", {"said": "what does anna kowalska from my office do?"}, False),
+        ("哪款烘干机安静？", "安静 烘干机 李小龙", {"said": "李小龙最近住院了"}, False),
+        ("哪款烘干机安静？", "安静 烘干机 价格", {"said": "李小龙最近住院了"}, True),
+        ("เครื่องอบผ้ารุ่นไหนเงียบ", "เครื่องอบผ้า โรคเบาหวาน", {"stored": "น้องสาวเป็นโรคเบาหวาน"}, False),
+        ("कौन सा ड्रायर शांत है?", "शांत ड्रायर मधुमेह", {"said": "मेरी बहन को मधुमेह है।"}, False),
         ("Is it in stock?", "Vela 7 stock", {"said": "What does the Vela 7 cost?", "shown": "Vela 7 dryer"}, True),
         ("Is it in stock?", "Vela 7 stock", {"stored": "Vela 7", "shown": "Vela 7 dryer"}, False),
     ],

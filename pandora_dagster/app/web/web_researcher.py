@@ -30,13 +30,14 @@ from pandora_dagster.retrieval.freshness import is_expired
 from pandora_dagster.settings import Settings
 from pandora_dagster.tools.internet_research import INTERNET_RESEARCH, InternetResearch
 from pandora_dagster.tools.research_checks import GIVEN
-from pandora_dagster.tools.search.query_privacy import PrivateProvider
+from pandora_dagster.tools.search.query_privacy import PrivateProvider, QueryPrivacy
 from pandora_dagster.tools.search.visited_pages import VisitedPages
 
 _MAX_TURNS = 32
 """Turns of which the way out is kept; a process runs few at a time."""
 _PHASE = "tool_results"
 _RECORD_WAIT_S = 60.0
+_OWN_QUESTION = "the question that was asked for has words of the user's memory or earlier turns; the user's own words were researched"
 _FOR_A_PERSON = frozenset({PageType.LOGIN, PageType.CAPTCHA})
 
 
@@ -64,8 +65,10 @@ class WebResearcher:
     _opening: Lock = field(default_factory=Lock)
 
     async def research(self, asked: TurnQuestion, report: Callable[[str], None]) -> TurnFindings:
-        asked = replace(asked, question=checked_question(asked.question))
         visited = self._visits_asked(asked)
+        privacy = query_privacy(self.stores, asked.turn)
+        question = checked_question(asked.question)
+        asked = replace(asked, question=question if visited else sendable_question(question, privacy))
         if not visited and (fresh := self._stored_research(asked, is_fresh=True)):
             report(f"answered from research of {fresh.created_at}")
             return TurnFindings(None, tuple(self._visits_of(asked.turn, fresh.webpage_cache)), fresh)
@@ -76,7 +79,7 @@ class WebResearcher:
         researcher = Researcher(
             self.settings,
             asked.turn.user,
-            self._providers(asked, visited),
+            self._providers(privacy, visited),
             self.settings.web_hosts,
             visits,
             asked.depth,
@@ -93,6 +96,8 @@ class WebResearcher:
             if (stored := store.load()) and (given := self._with_given(stored, asked, visits)) is not stored:
                 store.save(given)
             run = await researcher.run(asked.question, report, fetcher, store)
+        if asked.question != question:
+            run = run.model_copy(update={"notices": (_OWN_QUESTION, *run.notices)})
         pages, page_bytes = fetcher.spent
         found = self._findings_or_stored(asked, run, provenance, report, is_again=bool(visited))
         return replace(found, pages=pages - pages_before, page_bytes=page_bytes - bytes_before)
@@ -129,10 +134,9 @@ class WebResearcher:
                     self._fetchers.pop(next(iter(self._fetchers)))
             return self._fetchers[turn]
 
-    def _providers(self, asked: TurnQuestion, visited: Sequence[Visit]) -> tuple[SearchProvider, ...]:
+    def _providers(self, privacy: QueryPrivacy, visited: Sequence[Visit]) -> tuple[SearchProvider, ...]:
         if visited:
             return (VisitedPages(visited),)
-        privacy = query_privacy(self.stores, asked.turn)
         return tuple(PrivateProvider(provider, privacy) for provider in self._opened())
 
     def _opened(self) -> tuple[SearchProvider, ...]:
@@ -212,6 +216,14 @@ def _person_at(run: ResearchRun) -> str:
 def is_for_a_person(visit: VisitRecord) -> bool:
     """Whether what was read is a login or a captcha in place of the page."""
     return visit.page is not None and visit.page.page_type in _FOR_A_PERSON
+
+
+def sendable_question(question: str, privacy: QueryPrivacy) -> str:
+    """The question; where it has private words that the user's own words of the turn do not have, these. Raises InputError.
+
+    A model that has read the whole turn writes the question of a call, and the recipes that write queries read it.
+    """
+    return checked_question(privacy.question) if privacy.refusal(question) else question
 
 
 def _run_id(asked: TurnQuestion, providers: Sequence[str]) -> str:

@@ -43,7 +43,7 @@ class EvidenceClaim(StrictModel):
 
 
 class SearchRecord(StrictModel):
-    """One query that was sent."""
+    """One query to one provider."""
 
     query: str
     provider: str
@@ -51,6 +51,8 @@ class SearchRecord(StrictModel):
     fault: str = ""
     """Why the provider gave no answer."""
     notices: tuple[str, ...] = ()
+    refused: bool = False
+    """Whether a rule refused it: it was not sent."""
 
 
 class Verdict(StrEnum):

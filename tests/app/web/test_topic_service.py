@@ -1,5 +1,6 @@
 """Topics of cached research: what is listed of them, when their quotes are proved, what a refresh renews and what it keeps."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -176,10 +177,12 @@ def test_a_quote_that_its_stored_page_does_not_have_is_found(pandora: Pandora, e
         assert "page_doc.json" in service.verify_quotes()[0].fault
 
 
-def test_a_refresh_keeps_the_privacy_of_the_turn_that_asked(pandora: Pandora, web: Web, env: dict[str, str]) -> None:
-    """The town is in the memory and not in the question; a model writes it into the query."""
+def test_a_refresh_keeps_the_privacy_of_the_turn_that_asked(pandora: Pandora, web: Web, env: dict[str, str], tmp_path: Path) -> None:
+    """The town is in the memory and not in the question; a model writes it into the query, which alone would have a result."""
     assert '"Price 43.00 euros"' in pandora("ask", QUESTION, env=env).stdout
     asked = len(web.begun)
+    hits = json.loads((tmp_path / "hits.json").read_text())
+    (tmp_path / "hits.json").write_text(json.dumps({"Vela lamp cost Lund": hits["*"]}))
     with closing(open_app(load_settings(env), runtime=Careless("Vela lamp cost Lund"), counter=vocabulary())) as app:
         app.dependencies.memory.put(ANNA, MemoryEntry("location", "Lund", 0.9, None, "2026-01-04T14:30:00Z", "fact"))
         (kept,) = TopicService(app, ANNA).refresh(lambda _: None)

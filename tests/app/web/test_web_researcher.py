@@ -11,6 +11,7 @@ import pytest
 from pandora_dagster.app import open_app
 from pandora_dagster.app.web.web_researcher import GIVEN
 from pandora_dagster.contracts.ids import user_id
+from pandora_dagster.research.research_record import topic_of
 from pandora_dagster.settings import load_settings
 from tests.cli.conftest import Pandora
 from tests.tools.egress.conftest import NAMES, Web, serving
@@ -97,7 +98,7 @@ def test_expired_research_is_done_again_and_says_what_changed(pandora: Pandora, 
     pandora("ask", QUESTION, env=env)
     with closing(open_app(load_settings(env))) as app:
         sources, anna = app.dependencies.sources, user_id("anna")
-        research = sources.research(anna, "web.vela")
+        research = sources.research(anna, topic_of("Vela", QUESTION))
         past = {"created_at": "2026-01-04T13:15:00Z", "expires_at": "2026-01-04T19:15:00Z"}
         sources.put(anna, research.model_copy(update=past))
     web.page("a.test/vela", PAGE.format(stock="Out of stock.").replace("210 g", "195 g").encode())
@@ -114,7 +115,7 @@ def test_expired_research_answers_with_its_age_where_pages_cannot_be_read(
     with closing(open_app(load_settings(env))) as app:
         sources, anna = app.dependencies.sources, user_id("anna")
         past = {"created_at": "2026-01-04T13:15:00Z", "expires_at": "2026-01-04T19:15:00Z"}
-        sources.put(anna, sources.research(anna, "web.vela").model_copy(update=past))
+        sources.put(anna, sources.research(anna, topic_of("Vela", QUESTION)).model_copy(update=past))
     web.page("a.test/vela", b"", status=500)
     search = env["PANDORA_SEARCH"] if out == "the host" else "searxng=http://127.0.0.1:9/search"
     told = pandora("ask", QUESTION, env={**env, "PANDORA_SEARCH": search})

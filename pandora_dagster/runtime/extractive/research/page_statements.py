@@ -22,6 +22,11 @@ _NO_STATEMENTS = frozenset({ZoneKind.TITLE.value, ZoneKind.HEADER.value})
 _ANSWER = re.compile(r"(?:yes|no|ja|nein|oui|non|sí|si)\b", re.IGNORECASE)
 
 
+def least_share(kind: AskedKind) -> float:
+    """The least share of the question's words about a thing that a statement has."""
+    return _MIN_SHARE.get(kind, _MIN_SHARE_OF_VALUE)
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One unit of a page that answers, with how well it does."""
@@ -90,7 +95,7 @@ class PageReader:
         """How much of what is asked a statement names; 0 where it is too little."""
         question = self.question
         kind, matter = question.kind, question.matter_terms
-        least = _MIN_SHARE.get(kind, _MIN_SHARE_OF_VALUE)
+        least = least_share(kind)
         in_own, in_all = share(matter, own), share(matter, own | head)
         names_what = has_asked_value(kind) and names_kind(f"{unit.text} {unit.under}", kind)
         if kind is AskedKind.MONEY:

@@ -12,6 +12,7 @@ from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.units.unit import UnitKind
 from pandora_dagster.language.no_result_phrases import no_result
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.evidence.asked_facts import states_asked
 from pandora_dagster.runtime.extractive.evidence.choice import choose_closest, informative_passages, limit_words, rank_evidence
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_list, as_mapping, as_number
@@ -26,12 +27,14 @@ from pandora_dagster.runtime.extractive.queries.entities import identifiers
 from pandora_dagster.runtime.extractive.queries.query_intent import asks_advice, is_greeting, states_preference
 from pandora_dagster.runtime.extractive.queries.query_pronouns import find_pointer
 from pandora_dagster.runtime.extractive.queries.user_statements import acknowledge, extract_facts
+from pandora_dagster.runtime.extractive.research.asked_question import AskedQuestion
 from pandora_dagster.runtime.extractive.roles.tool_arguments import RESEARCH, read_statement
 
 _MAX_ANSWER_WORDS = 100
 _MAX_PASSAGES = 6
 """Passages of an answer."""
 _MAX_CODE_WORDS = 600
+_RESEARCHED = ("research_cache/", "webpage_cache/")
 _AGE_CELL = r"^\| [^|\n]*\[{label}\] \|.*\| (\d+(?:\.\d+)?)h \|$"
 """The last cell of a page's row: how long ago it was seen."""
 
@@ -82,6 +85,8 @@ def _choose_passages(pack: PromptPack, asked: Question, context: ContextDocument
     if any(result.tool == RESEARCH for result in read_results(context.body(4))):  # its claims answer, or nothing that is known does
         return limit_words(_citable_passages(reader.research(context.body(4)), labels)[:_MAX_PASSAGES], _MAX_ANSWER_WORDS)
     gathered = _citable_passages(reader.gathered(context.body(2)), labels)
+    if not is_anaphoric:
+        gathered = _without_other_facts(gathered, AskedQuestion(pack.query), labels)
     found = _tool_passages(pack, context, reader, labels) if read_results(context.body(4)) or not gathered else []
     if pack.mode == "code":
         return limit_words(_rank([*gathered, *found], asked), _MAX_CODE_WORDS)
@@ -94,6 +99,12 @@ def _choose_passages(pack: PromptPack, asked: Question, context: ContextDocument
         chosen = _claims_first(_rank([*gathered, *found], asked), asked, labels)
     chosen = chosen or [p for p in informative_passages(gathered, asked) if p.is_page or is_anaphoric]
     return limit_words(chosen[:_MAX_PASSAGES], _MAX_ANSWER_WORDS)
+
+
+def _without_other_facts(passages: Sequence[Passage], question: AskedQuestion, labels: Labels) -> list[Passage]:
+    """The passages without what research found out about the thing for another question."""
+    researched = {source.label for source in labels.sources if source.path.startswith(_RESEARCHED)}
+    return [p for p in passages if not (p.label in researched or p.tool == RESEARCH) or states_asked(p, question)]
 
 
 def _claims_first(passages: Sequence[Passage], asked: Question, labels: Labels) -> list[Passage]:

@@ -16,11 +16,13 @@ from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.extractive.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.evidence.asked_facts import is_asked_known
 from pandora_dagster.runtime.extractive.evidence.citation_labels import Labels
 from pandora_dagster.runtime.extractive.evidence.header_lines import as_mapping, json_object
 from pandora_dagster.runtime.extractive.evidence.passage_ranking import Vocabulary
 from pandora_dagster.runtime.extractive.evidence.questions import read_question
 from pandora_dagster.runtime.extractive.evidence.section_reader import SectionReader
+from pandora_dagster.runtime.extractive.evidence.source_passages import Passage
 from pandora_dagster.runtime.extractive.evidence.tool_results import read_results
 from pandora_dagster.runtime.extractive.output_budget import Draft, render_draft
 from pandora_dagster.runtime.extractive.queries.content_words import content_words
@@ -61,10 +63,8 @@ def plan(pack: PromptPack, counter: TokenMeasure) -> Draft:
                 if tool and all(map(tool.accepts, filled_arguments)):
                     planned = [_plan_task(tool, TEMPLATES[task], *pair) for pair in zip(parts, filled_arguments, strict=True)]
                     return _fit_plan(pack, counter, planned, reason)
-    if is_greeting(query) or acknowledge(query):
-        reason = "nothing_asked"
-    else:
-        reason = "enough" if _evidence_share(query, pack) >= _MIN_EVIDENCE_SHARE else "no_tool"
+    is_asked = not (is_greeting(query) or acknowledge(query))
+    reason = "nothing_asked" if not is_asked else "enough" if _is_answered(query, pack) else "no_tool"
     return TaskPlan(next_step="synthesis", confidence=0.7 if reason == "no_tool" else 0.9, reasoning=TEMPLATES[reason])
 
 
@@ -106,7 +106,7 @@ def _lacks_fresh_evidence(query: str, pack: PromptPack) -> bool:
     """Whether section 2 does not answer, answers from research that has expired, or shows pages whose present state the query asks for."""
     metas = subsection_metas(ContextDocument.parse(pack.document("context.md")).body(2))
     is_stale = bool(as_mapping(metas.get("Cached Research Intelligence")).get("stale"))
-    return is_stale or bool(_pages_to_verify(query, pack)) or _evidence_share(query, pack) < _MIN_EVIDENCE_SHARE
+    return is_stale or bool(_pages_to_verify(query, pack)) or not _is_answered(query, pack)
 
 
 def _pages_to_verify(query: str, pack: PromptPack) -> tuple[str, ...]:
@@ -117,14 +117,28 @@ def _pages_to_verify(query: str, pack: PromptPack) -> tuple[str, ...]:
     return tuple(found[1] for source in sources if (found := _VISIT_PATH.fullmatch(source.path)))[:_MAX_PAGES]
 
 
+def _is_answered(query: str, pack: PromptPack) -> bool:
+    """Whether section 2 holds enough of the query's words, and what it asks of a thing: the name alone is half of a short query."""
+    if _evidence_share(query, pack) < _MIN_EVIDENCE_SHARE:
+        return False
+    return _takes_all(query) or is_asked_known(_gathered(query, pack), query)
+
+
 def _evidence_share(query: str, pack: PromptPack) -> float:
-    """The share of what the query asks that section 2 holds: 0 to 1; of one that points at something shown or asks for
-    advice, all where anything was gathered."""
-    asked = read_question(query)
+    """The share of what the query asks that section 2 holds: 0 to 1; of one that takes all of it, all where anything was gathered."""
+    passages = _gathered(query, pack)
+    vocabulary = Vocabulary(passages, read_question(query).keys())
+    return 1.0 if passages and _takes_all(query) else vocabulary.held(frozenset(vocabulary.counts))
+
+
+def _takes_all(query: str) -> bool:
+    """Whether a query points at something shown or asks for advice: all that was gathered is for it."""
+    return bool(find_pointer(query)) or asks_advice(query)
+
+
+def _gathered(query: str, pack: PromptPack) -> list[Passage]:
     body = ContextDocument.parse(pack.document("context.md")).body(2)
-    passages = SectionReader(Labels((*pack.sources, *source_references(body))), asked).gathered(body)
-    vocabulary = Vocabulary(passages, asked.keys())
-    return 1.0 if passages and (find_pointer(query) or asks_advice(query)) else vocabulary.held(frozenset(vocabulary.counts))
+    return SectionReader(Labels((*pack.sources, *source_references(body))), read_question(query)).gathered(body)
 
 
 @dataclass(frozen=True, slots=True)

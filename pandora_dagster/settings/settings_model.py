@@ -169,10 +169,10 @@ class Settings(BaseModel):
         Variable("PANDORA_WEB_CONTACT", "a mail address or URL without blanks and brackets", "none"),
     ] = Field("", description="How an operator of a site reaches you; sent with the name of this program in each request.")
     web_max_pages: Annotated[int, Field(ge=1, le=100_000), Variable("PANDORA_WEB_MAX_PAGES", "a whole number, 1 to 100000")] = Field(
-        200, description="Requests for pages that one command or turn may send, redirects included."
+        200, description="Requests for pages that one command or turn may send, redirects and repetitions included."
     )
     web_max_hosts: Annotated[int, Field(ge=1, le=10_000), Variable("PANDORA_WEB_MAX_HOSTS", "a whole number, 1 to 10000")] = Field(
-        50, description="Hosts that one command or turn may ask."
+        50, description="Hosts that one command or turn may ask, for pages, robots.txt and files of rendered pages."
     )
     web_max_mb: Annotated[int, Field(ge=1, le=100_000), Variable("PANDORA_WEB_MAX_MB", "a whole number of megabytes, 1 to 100000")] = Field(
         200, description="Megabytes that one command or turn may receive."

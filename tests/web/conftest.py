@@ -17,6 +17,7 @@ from pandora_dagster.tools.browser.chromium import PROGRAMS
 from pandora_dagster.tools.browser.chromium_renderer import ChromiumRenderer
 from pandora_dagster.tools.egress.address_guard import AddressGuard
 from pandora_dagster.tools.egress.page_fetcher import PageFetcher
+from pandora_dagster.tools.egress.polite_client import PoliteClient
 from pandora_dagster.tools.egress.resolver import DialTarget, HostsFileResolver
 from pandora_dagster.tools.egress.web_budget import WebBudget
 from pandora_dagster.tools.egress.web_client import WebClient
@@ -70,7 +71,8 @@ def way_out(web: Web, canary: Canary, tmp_path: Path) -> PageFetcher:
     addresses = {address for answers in NAMES.values() for address in answers}
     dials = {address: DialTarget("127.0.0.1", web.port if address.startswith("192.") else canary.port) for address in addresses}
     guard = AddressGuard(HostsFileResolver(NAMES, dials))
-    return PageFetcher(guard, WebClient("pandora-dagster/test"), HostFiles(tmp_path), WebBudget(replace(LIMITS, page_bytes=3_000_000)))
+    limits = replace(LIMITS, page_bytes=3_000_000, seconds=600)
+    return PageFetcher(PoliteClient(guard, WebClient("pandora-dagster/test"), HostFiles(tmp_path), limits), WebBudget(limits))
 
 
 @pytest.fixture

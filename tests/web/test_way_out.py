@@ -1,9 +1,13 @@
 """No page reaches an address that is not public: a server on loopback counts connections."""
 
+from itertools import pairwise
+
 import pytest
 
+from pandora_dagster.errors import FetchFailedError
 from pandora_dagster.tools.browser.resource_policy import ResourcePolicy
-from pandora_dagster.tools.egress import address_guard
+from pandora_dagster.tools.egress import address_guard, robots
+from pandora_dagster.tools.egress.page_fetcher import PageFetcher
 from tests.tools.egress.conftest import Web
 from tests.web.conftest import Canary, RendererOf, page
 
@@ -54,13 +58,11 @@ def hits_of_attempts(canary: Canary, renderer_of: RendererOf) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("redirecting")
-def test_every_way_to_an_internal_server_ends_at_the_proxy(
-    canary: Canary, renderer_of: RendererOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_way_leads_to_an_internal_server(canary: Canary, renderer_of: RendererOf, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the browser loads whatever a page asks for; without the guard most attempts arrive, so that they are real."""
     assert hits_of_attempts(canary, renderer_of) == {}
-    for rule in ("allows_kind", "allows_robots"):
-        monkeypatch.setattr(ResourcePolicy, rule, lambda *_: True)
+    monkeypatch.setattr(ResourcePolicy, "allows", lambda *_: True)
+    monkeypatch.setattr(robots, "is_allowed", lambda *_: True)
     assert hits_of_attempts(canary, renderer_of) == {}
     monkeypatch.setattr(address_guard, "address_fault", lambda _: "")
     monkeypatch.setattr(address_guard, "_check_port", lambda *_: None)
@@ -81,7 +83,7 @@ def test_a_disallowed_file_is_not_loaded(web: Web, renderer_of: RendererOf) -> N
     rendered = renderer_of().render(page(f"<body>{scripts}"), deadline_s=30)
     assert "loaded" in rendered.html
     assert web.paths() == ["/robots.txt", "/open/a.js"]
-    assert "files of the page that were not loaded: 1 by robots.txt" in rendered.notices
+    assert "files of the page that were not loaded: 1 by the rule 'robots'" in rendered.notices
 
 
 def test_another_site_gives_scripts_and_learns_nothing_else(web: Web, renderer_of: RendererOf) -> None:
@@ -106,9 +108,51 @@ def test_requests_and_bytes_of_a_page_have_limits(web: Web, renderer_of: Rendere
         assert any(rule in notice for notice in notices), notices
 
 
-def test_a_web_socket_obeys_the_rules_of_other_requests(web: Web, canary: Canary, renderer_of: RendererOf) -> None:
-    """One to another site is not opened, nor one to a host whose robots.txt does not come, as here without TLS."""
-    for target, reason in (("wss://b.test/s", "from another site"), ("wss://a.test/s", "by robots.txt")):
+def test_a_web_socket_is_not_opened(web: Web, canary: Canary, renderer_of: RendererOf) -> None:
+    for target in ("wss://a.test/s", "ws://a.test/s"):
         notices = renderer_of().render(page(f"<p>Text.</p><script>new WebSocket('{target}')</script>"), deadline_s=30).notices
-        assert f"files of the page that were not loaded: 1 {reason}" in notices, notices
-    assert canary.hits == []
+        assert "files of the page that were not loaded: 1 a WebSocket" in notices, notices
+    assert (web.paths(), canary.hits) == ([], [])
+
+
+def test_a_browser_keeps_the_turn_and_the_delay_of_a_host(web: Web, renderer_of: RendererOf) -> None:
+    """Scripts come one after the other without the delay; data, also of a host that a redirect leads to, keeps it."""
+    web.page("/robots.txt", b"User-agent: *\nCrawl-delay: 0.5", Content_Type="text/plain")
+    for number in range(4):
+        web.page(f"/{number}.js", f"document.body.append('script {number}.')".encode(), Content_Type="text/javascript")
+        web.page(f"/{number}.json", b"{}", Content_Type="application/json")
+    scripts = "".join(f"<script async src=/{number}.js></script>" for number in range(4))
+    calls = "for (let i = 0; i < 4; i++) fetch(`/${i}.json`).then(() => document.body.append(`data ${i}.`))"
+    html = renderer_of().render(page(f"<body>{scripts}<script>{calls}</script>"), deadline_s=60).html
+    assert all(f"script {number}." in html and f"data {number}." in html for number in range(4))
+    paths, times = [path for path in web.paths() if path != "/robots.txt"], web.times()
+    assert all(after[0] >= before[1] - 0.01 for before, after in pairwise(times))
+    data = [time for time, path in zip(times, paths, strict=True) if path.endswith(".json")]
+    assert all(after[0] - before[1] > 0.4 for before, after in pairwise(data))
+    assert times[-1][1] - times[0][0] < 4
+
+
+def test_a_host_that_has_enough_is_asked_no_more(web: Web, way_out: PageFetcher, renderer_of: RendererOf) -> None:
+    web.page("/0.js", b"", 429, Retry_After="3600")
+    web.page("/1.js", b"document.body.append('loaded')", Content_Type="text/javascript")
+    renderer_of().render(page("<body><script src=/0.js></script><script src=/1.js></script>"), deadline_s=30)
+    assert web.paths() == ["/robots.txt", "/0.js"]
+    with pytest.raises(FetchFailedError, match="the host asks to wait"):
+        way_out.fetch("http://a.test/", deadline_s=10)
+
+
+def test_cookies_of_a_page_go_to_its_own_site_alone(web: Web, renderer_of: RendererOf) -> None:
+    sent: dict[str, str] = {}
+    for host, script in (("a.test", "fetch('/rows')"), ("b.test", "document.body.append('loaded')")):
+        web.page(f"{host}/first.js", script.encode(), Content_Type="text/javascript", Set_Cookie="id=7; Path=/")
+    for path in ("a.test/rows", "b.test/second.js"):
+        web.page(path)
+        web.pages[path] = lambda handler, path=path, answer=web.pages[path]: (
+            sent.update({path: handler.headers.get("Cookie", "")}),
+            answer(handler),
+        )[1]
+    renderer_of().render(page("<body>" + "".join(f"<script src=http://{p}></script>" for p in COOKIE_FILES)), deadline_s=30)
+    assert sent == {"a.test/rows": "id=7", "b.test/second.js": ""}
+
+
+COOKIE_FILES = ("a.test/first.js", "b.test/first.js", "b.test/second.js")

@@ -136,6 +136,7 @@ def open_fetcher(settings: Settings, hosts_file: Path | None, accounts: WebAccou
     try:
         from pandora_dagster.tools.egress.address_guard import AddressGuard
         from pandora_dagster.tools.egress.page_fetcher import PageFetcher
+        from pandora_dagster.tools.egress.polite_client import PoliteClient
         from pandora_dagster.tools.egress.resolver import open_resolver
         from pandora_dagster.tools.egress.web_budget import WebBudget, WebLimits
     except ImportError as error:
@@ -151,7 +152,8 @@ def open_fetcher(settings: Settings, hosts_file: Path | None, accounts: WebAccou
         delay_s=settings.web_delay_s,
     )
     guard = AddressGuard(open_resolver(hosts_file or settings.web_hosts))
-    return PageFetcher(guard, open_web_client(settings), open_host_records(settings), WebBudget(limits, accounts))
+    out = PoliteClient(guard, open_web_client(settings), open_host_records(settings), limits)
+    return PageFetcher(out, WebBudget(limits, accounts))
 
 
 def open_web_client(settings: Settings) -> "WebClient":

@@ -11,6 +11,9 @@ class BrowserLimits:
     quiet_seconds: float = 6.0
     """The longest wait for a page to become quiet."""
     requests: int = 300
+    """For files of the page and for the robots.txt of their hosts."""
+    hosts: int = 8
+    """From which files of the page come, its own included."""
     total_bytes: int = 30_000_000
     accept_privacy: bool = False
     """Whether the only button of a dialogue about privacy is pressed where the page shows nothing without an answer."""

@@ -1,12 +1,12 @@
-"""The Renderer port over headless Chromium: one process for many pages, a fresh context and a proxy for each."""
+"""The Renderer port over headless Chromium: one process for many pages, a fresh context for each. It opens no connection of its own."""
 
 import asyncio
 import contextlib
 import secrets
 import threading
 from base64 import b64decode
-from collections.abc import Coroutine, Generator
-from concurrent.futures import Future
+from collections.abc import Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,24 +14,28 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, Page, Playwright, Route, WebSocketRoute, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
 from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.rendered import RenderedPage
-from pandora_dagster.documents.webpages.charset import decode
 from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.errors import BrowserError, FetchError
 from pandora_dagster.tools.browser.browser_limits import BrowserLimits
 from pandora_dagster.tools.browser.chromium import INSTALL_HINT, find_chromium, switches
+from pandora_dagster.tools.browser.loaded_files import LoadedFiles
 from pandora_dagster.tools.browser.page_steps import close_dialogues, follow_list, pass_privacy_dialogues
-from pandora_dagster.tools.browser.resource_policy import UNNEEDED, ResourcePolicy
-from pandora_dagster.tools.egress.browser_proxy import BrowserProxy, PageTraffic
+from pandora_dagster.tools.egress.closed_proxy import ClosedProxy
+from pandora_dagster.tools.egress.file_loader import FileLoader
 from pandora_dagster.tools.egress.page_fetcher import PageFetcher
+from pandora_dagster.tools.egress.web_budget import FileBudget
 
-_FOREVER_S = 1e6
 _CLOSE_SECONDS = 5.0
 _SAMPLE_SECONDS = 0.15
+_QUIET_MS = 3_600_000.0
+"""No limit of its own: whoever waits for quiet has one."""
+_LOADING_SHARE = 2 / 3
+"""Of the seconds of a page, the share in which its files may come: what they show has to be read as well."""
 _MIN_CONTENT = 250
 """Characters of text that a page under a dialogue has to show to be read without an answer to it."""
 _OPEN_SHADOWS = """(() => {
@@ -69,7 +73,7 @@ class _Script:
 class ChromiumRenderer:
     """Starts Chromium with the first page; `close` ends it.
 
-    `way_out`: the guard, robots.txt and budget that the requests of pages obey.
+    `way_out`: the fetcher of the pages, whose client and budget load their files.
     """
 
     def __init__(self, way_out: PageFetcher, *, program: str = "", limits: BrowserLimits | None = None) -> None:
@@ -83,7 +87,8 @@ class ChromiumRenderer:
         self._places = asyncio.Semaphore(self._limits.pages_at_once)
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
-        self._closed_way: BrowserProxy | None = None
+        self._proxy = ClosedProxy()
+        self._threads = ThreadPoolExecutor(self._limits.pages_at_once * self._limits.hosts, thread_name_prefix="pandora-files")
         self._launch_fault = ""
 
     def __enter__(self) -> "ChromiumRenderer":
@@ -108,6 +113,8 @@ class ChromiumRenderer:
 
     def close(self) -> None:
         """End Chromium."""
+        self._proxy.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
         if self._loop is None or self._thread is None:
             return
         with contextlib.suppress(FutureTimeoutError, PlaywrightError):
@@ -127,8 +134,6 @@ class ChromiumRenderer:
             await self._browser.close()
         if self._playwright:
             await self._playwright.stop()
-        if self._closed_way:
-            self._closed_way.close()
 
     async def _render_in_turn(self, page: FetchedPage, deadline_s: float, *, screenshot: bool) -> RenderedPage:
         began = monotonic()
@@ -155,11 +160,10 @@ class ChromiumRenderer:
             program = find_chromium(self._program)
             try:
                 self._playwright = self._playwright or await async_playwright().start()
-                self._closed_way = self._closed_way or BrowserProxy(self._way_out.guard, PageTraffic(0, 0, monotonic() + _FOREVER_S))
                 self._browser = await self._playwright.chromium.launch(
                     executable_path=program,
                     args=switches(),
-                    proxy={"server": self._closed_way.address, "bypass": "<-loopback>"},
+                    proxy={"server": self._proxy.address, "bypass": "<-loopback>"},
                     handle_sigint=False,
                 )
             except (PlaywrightError, OSError) as error:
@@ -168,43 +172,37 @@ class ChromiumRenderer:
             return self._browser
 
     async def _render(self, browser: Browser, page: FetchedPage, seconds: float, *, screenshot: bool) -> RenderedPage:
-        max_bytes = min(self._limits.total_bytes, self._way_out.budget.page_bytes())
-        traffic = PageTraffic(self._limits.requests, max_bytes, monotonic() + seconds + _CLOSE_SECONDS)
-        with _closing(BrowserProxy(self._way_out.guard, traffic)) as proxy:
-            context = await browser.new_context(
-                proxy={"server": proxy.address, "bypass": "<-loopback>"},
-                user_agent=self._way_out.client.user_agent,
-                viewport={"width": self._limits.width, "height": self._limits.height},
-                accept_downloads=False,
-                service_workers="block",
-                reduced_motion="reduce",
-            )
-            try:
-                async with asyncio.timeout(seconds):
-                    return await _Rendering(context, page, self._way_out, traffic, self._limits).run(screenshot=screenshot)
-            finally:
-                self._way_out.budget.spend(traffic.received)
-                with contextlib.suppress(TimeoutError, PlaywrightError):
-                    await asyncio.wait_for(context.close(), _CLOSE_SECONDS)
+        limits = self._limits
+        budget = FileBudget(self._way_out.budget, requests=limits.requests, hosts=limits.hosts, total_bytes=limits.total_bytes)
+        loader = FileLoader(self._way_out.out, budget, monotonic() + seconds * _LOADING_SHARE)
+        context = await browser.new_context(
+            user_agent=self._way_out.out.client.user_agent,
+            viewport={"width": limits.width, "height": limits.height},
+            accept_downloads=False,
+            service_workers="block",
+            reduced_motion="reduce",
+        )
+        files = LoadedFiles(context, page, loader, self._threads, with_pictures=screenshot)
+        try:
+            async with asyncio.timeout(seconds):
+                return await _Rendering(context, page, files, limits, self._way_out.out.limits.page_bytes).run(screenshot=screenshot)
+        finally:
+            files.close()
+            with contextlib.suppress(TimeoutError, PlaywrightError):
+                await asyncio.wait_for(context.close(), _CLOSE_SECONDS)
 
 
 class _Rendering:
     """The steps of one page."""
 
-    def __init__(
-        self, context: BrowserContext, page: FetchedPage, way_out: PageFetcher, traffic: PageTraffic, limits: BrowserLimits
-    ) -> None:
+    def __init__(self, context: BrowserContext, page: FetchedPage, files: LoadedFiles, limits: BrowserLimits, max_characters: int) -> None:
         self._context = context
         self._page = page
-        self._traffic = traffic
+        self._files = files
         self._limits = limits
-        self._way_out = way_out
-        self._is_delivered = False
-        self._targets: dict[str, None] = {}
-        """Addresses that scripts of the page lead to."""
+        self._max_characters = max_characters
 
     async def run(self, *, screenshot: bool) -> RenderedPage:
-        policy = ResourcePolicy(self._page.final_url, lambda url: self._way_out.robots_of(url, deadline_s=10.0), with_pictures=screenshot)
         await self._context.add_init_script(_OPEN_SHADOWS)
         tab = await self._context.new_page()
         crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -215,9 +213,9 @@ class _Rendering:
 
         tab.on("crash", mark_crashed)
         self._context.on("page", _close_popup)
-        await self._context.route("**/*", lambda route: self._answer(route, tab, policy))
-        await self._context.route_web_socket("**/*", lambda socket: _connect(socket, policy))
-        work = asyncio.ensure_future(self._steps(tab, policy, screenshot=screenshot))
+        await self._context.route("**/*", lambda route: self._files.answer(route, tab))
+        await self._context.route_web_socket("**/*", self._files.refuse_socket)
+        work = asyncio.ensure_future(self._steps(tab, screenshot=screenshot))
         try:
             await asyncio.wait((work, crashed), return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
@@ -227,13 +225,13 @@ class _Rendering:
             work.cancel()
             crashed.cancel()
 
-    async def _steps(self, tab: Page, policy: ResourcePolicy, *, screenshot: bool) -> RenderedPage:
+    async def _steps(self, tab: Page, *, screenshot: bool) -> RenderedPage:
         await tab.goto(self._page.final_url, wait_until="commit", timeout=self._limits.seconds * 1000)
         session: Any = await self._context.new_cdp_session(tab)
         script = _Script(session)
 
         async def settle(seconds: float) -> None:
-            await _settle(tab, script, seconds)
+            await _settle(tab, script, seconds, self._files)
 
         await settle(self._limits.quiet_seconds)
         buttons = _source("page_buttons.js")
@@ -246,13 +244,13 @@ class _Rendering:
         picture = await self._screenshot(session) if screenshot else b""
         notices += await self._unseen_height(script) if picture else []
         mark, snapshot = await self._snapshot(script)
-        notices += [*snapshot["notices"], *self._refusals(policy)]
+        notices += [*snapshot["notices"], *self._files.notices()]
         return RenderedPage(snapshot["html"], mark, tuple(notices), frozenset(snapshot["pictures"]), picture)
 
     async def _snapshot(self, script: _Script) -> tuple[str, Any]:
         """The page as HTML with a mark on what is not seen, and that mark."""
         mark = f"data-{secrets.token_hex(8)}"
-        limits = {"milliseconds": 5000, "characters": self._way_out.budget.limits.page_bytes, "depth": 500, "value": 10_000}
+        limits = {"milliseconds": 5000, "characters": self._max_characters, "depth": 500, "value": 10_000}
         return mark, await script.call(_source("page_snapshot.js"), mark, limits)
 
     async def _has_content(self, script: _Script) -> bool:
@@ -262,28 +260,6 @@ class _Rendering:
         shown = replace(self._page, headers=headers, body=snapshot["html"].encode(errors="replace"))
         page_doc = await asyncio.to_thread(read_page, shown, invisible_attribute=mark)
         return len(page_doc.text) >= _MIN_CONTENT
-
-    async def _answer(self, route: Route, tab: Page, policy: ResourcePolicy) -> None:
-        """Give the page as it was fetched to the browser, let through what it may load, and refuse the rest."""
-        request = route.request
-        with contextlib.suppress(PlaywrightError):  # the page has gone
-            if request.is_navigation_request() and request.frame.parent_frame is None:
-                if request.frame == tab.main_frame and not self._is_delivered:
-                    self._is_delivered = True
-                    text = decode(self._page.body, self._page.headers.get("content-type", "")).text
-                    headers = {"content-type": "text/html; charset=utf-8"}
-                    if rules := self._page.headers.get("content-security-policy"):
-                        headers["content-security-policy"] = rules
-                    await route.fulfill(status=self._page.status, headers=headers, body=text)
-                else:
-                    self._targets[request.url] = None
-                    await route.fulfill(status=204)  # the browser stays where it is; an abort would show an error page
-            elif policy.allows_kind(request.url, request.resource_type, request.method) and await asyncio.to_thread(
-                policy.allows_robots, request.url
-            ):
-                await route.continue_()
-            else:
-                await route.abort("blockedbyclient")
 
     async def _screenshot(self, session: Any) -> bytes:
         """The window as PNG, scaled to a width in pixels."""
@@ -297,48 +273,35 @@ class _Rendering:
         height, shown = int(await script.call("() => document.documentElement.scrollHeight")), self._limits.height
         return [f"the screenshot shows the first {shown:,} of {height:,} pixels of the page"] if height > shown else []
 
-    def _refusals(self, policy: ResourcePolicy) -> list[str]:
-        notices = [f"a script of the page leads to {url[:300]}, which was not followed" for url in list(self._targets)[:5]]
-        files = ", ".join(f"{number} {reason}" for reason, number in sorted(policy.refused.items()) if reason != UNNEEDED)
-        rules = ", ".join(f"{number} by the rule {rule!r}" for rule, number in sorted(self._traffic.refusals.items()))
-        notices += [f"files of the page that were not loaded: {files}"] if files else []
-        return notices + ([f"requests of the page that were refused: {rules}"] if rules else [])
+
+async def _settle(tab: Page, script: _Script, seconds: float, files: LoadedFiles) -> None:
+    """Wait until no file is under way and the page stops to change, at most so many seconds beside those in which files wait for their
+    host."""
+    quiet = asyncio.ensure_future(_wait_for_quiet(tab))
+    try:
+        before = ""
+        while seconds > 0:
+            began = monotonic()
+            await asyncio.sleep(_SAMPLE_SECONDS)
+            if quiet.done() and not files.are_under_way:
+                now = await script.call(_CHANGES)
+                if now == before:
+                    return
+                before = now
+            if not files.are_waiting:
+                seconds -= monotonic() - began
+    finally:
+        quiet.cancel()
 
 
-async def _settle(tab: Page, script: _Script, seconds: float) -> None:
-    """Wait until no request is under way and the page stops to change, at most so many seconds."""
-    deadline = monotonic() + seconds
+async def _wait_for_quiet(tab: Page) -> None:
     with contextlib.suppress(PlaywrightError):
-        await tab.wait_for_load_state("networkidle", timeout=seconds * 1000)
-    before = await script.call(_CHANGES)
-    while monotonic() < deadline:
-        await asyncio.sleep(_SAMPLE_SECONDS)
-        now = await script.call(_CHANGES)
-        if now == before:
-            return
-        before = now
-
-
-async def _connect(socket: WebSocketRoute, policy: ResourcePolicy) -> None:
-    """Let a WebSocket through that the policy allows as a request for data; the proxy judges its address."""
-    url = "http" + socket.url.removeprefix("ws")
-    if policy.allows_kind(url, "fetch", "GET") and await asyncio.to_thread(policy.allows_robots, url):
-        socket.connect_to_server()
-    else:
-        await socket.close()
+        await tab.wait_for_load_state("networkidle", timeout=_QUIET_MS)
 
 
 async def _close_popup(page: Page) -> None:
     with contextlib.suppress(PlaywrightError):
         await page.close()
-
-
-@contextlib.contextmanager
-def _closing(proxy: BrowserProxy) -> Generator[BrowserProxy]:
-    try:
-        yield proxy
-    finally:
-        proxy.close()
 
 
 @cache

@@ -1,24 +1,19 @@
 """Which files a page may load while it is rendered: what its text needs, from its own site; scripts and style sheets from elsewhere too.
 
-It keeps a page from calling out needlessly. It is no guard of addresses, since a browser does not ask it about redirects: that is the
-proxy's part.
+It keeps a page from calling out needlessly. It is no guard of addresses: that is the part of the client which loads the files.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from tld import get_fld  # pyright: ignore[reportUnknownVariableType]
 
-from pandora_dagster.contracts.web.fetched import RobotsAnswer
-from pandora_dagster.errors import FetchError
-from pandora_dagster.tools.egress.robots import is_allowed
-
 _FOREIGN_TYPES = frozenset({"script", "stylesheet"})
 _NEEDED_TYPES = frozenset({"script", "stylesheet", "xhr", "fetch", "document"})
 """Playwright's names of kinds of requests; `document` is a frame."""
+_DATA_TYPES = frozenset({"xhr", "fetch", "document"})
 _PICTURE_TYPES = frozenset({"image", "font"})
 UNNEEDED = "not needed for the text"
 
@@ -32,19 +27,22 @@ def site_of(url: str) -> str:
         return str(get_fld(url, fail_silently=True) or host)
 
 
+def is_delayed(kind: str) -> bool:
+    """Whether requests of a kind keep the delay of their host, as pages do: data and frames. The other files belong to a page that was
+    admitted, and only wait for their turn: with a delay of 10 s, 40 of them would take minutes."""
+    return kind in _DATA_TYPES
+
+
 @dataclass(slots=True)
 class ResourcePolicy:
     """The rule for one page."""
 
     page_url: str
-    robots_of: Callable[[str], RobotsAnswer]
-    """May block, and raise FetchError."""
     with_pictures: bool = False
     refused: Counter[str] = field(default_factory=Counter[str])
     """How many files were not loaded, by the reason."""
-    _rules: dict[str, RobotsAnswer | None] = field(default_factory=dict[str, RobotsAnswer | None])
 
-    def allows_kind(self, url: str, kind: str, method: str) -> bool:
+    def allows(self, url: str, kind: str, method: str) -> bool:
         """Whether a file may be loaded by its kind and place."""
         reason = ""
         if urlsplit(url).scheme not in ("http", "https"):
@@ -53,20 +51,6 @@ class ResourcePolicy:
             reason = UNNEEDED
         elif site_of(url) != site_of(self.page_url) and (kind not in _FOREIGN_TYPES or method != "GET"):
             reason = "from another site"
-        return self._is_allowed(reason)
-
-    def allows_robots(self, url: str) -> bool:
-        """Whether robots.txt of its host allows a file; may block."""
-        host = urlsplit(url).netloc
-        if host not in self._rules:
-            try:
-                self._rules[host] = self.robots_of(url)
-            except FetchError:
-                self._rules[host] = None
-        rules = self._rules[host]
-        return self._is_allowed("" if rules and is_allowed(rules, url) else "by robots.txt")
-
-    def _is_allowed(self, reason: str) -> bool:
         if reason:
             self.refused[reason] += 1
         return not reason

@@ -40,14 +40,15 @@ class LimitedStream(httpcore.NetworkStream):
     def __init__(self, connection: socket.socket, *, deadline: float, max_bytes: int) -> None:
         self._connection = connection
         self._deadline = deadline
-        self._bytes_left = max_bytes
+        self._max_bytes = max_bytes
+        self.received = 0
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._bytes_left <= 0:
+        if self.received >= self._max_bytes:
             raise FetchRefusedError("the answer is larger than the limit", rule="size")
         self._connection.settimeout(self._seconds_left())
         data = self._connection.recv(min(max_bytes, _READ_BYTES))
-        self._bytes_left -= len(data)
+        self.received += len(data)
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -86,6 +87,12 @@ class CheckedBackend(httpcore.NetworkBackend):
         self._address = address
         self._deadline = deadline
         self._max_bytes = max_bytes
+        self._streams: list[LimitedStream] = []
+
+    @property
+    def received(self) -> int:
+        """The bytes that came so far."""
+        return sum(stream.received for stream in self._streams)
 
     def connect_tcp(
         self,
@@ -96,4 +103,5 @@ class CheckedBackend(httpcore.NetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
         connection = connect(self._address, timeout_s=self._deadline - monotonic())
-        return LimitedStream(connection, deadline=self._deadline, max_bytes=self._max_bytes)
+        self._streams.append(LimitedStream(connection, deadline=self._deadline, max_bytes=self._max_bytes))
+        return self._streams[-1]

@@ -1,12 +1,11 @@
-"""One GET request to a checked address, within limits of time and bytes; no redirects, cookies, credentials or proxies."""
+"""One request to a checked address, within limits of time and bytes; no redirects, credentials or proxies."""
 
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from time import monotonic
-from types import MappingProxyType
 
 import h11
 import httpcore
@@ -44,6 +43,22 @@ class Answer:
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """What is asked of an address; the client's own headers replace those of `headers` with the same names."""
+
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+
+
+GET = WebRequest()
+
+
+def _count_none(_: int) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class WebClient:
     """Sends requests under one honest name. `trust` verifies servers; without it the system's certificates do."""
@@ -55,22 +70,24 @@ class WebClient:
     def _trust(self) -> ssl.SSLContext:
         return self.trust or ssl.create_default_context()
 
-    def get(
+    def send(
         self,
         address: CheckedAddress,
+        request: WebRequest = GET,
         *,
         timeout_s: float,
         max_bytes: int,
         reads: Callable[[Answer], bool],
-        conditions: Mapping[str, str] = MappingProxyType({}),
+        count: Callable[[int], None] = _count_none,
     ) -> Answer:
-        """The answer of `address`. `reads`: whether its body is wanted, from status and headers; it may refuse. `conditions`: headers of a
-        request that is answered with 304 where the page has not changed.
+        """The answer of `address`. `reads`: whether its body is wanted, from status and headers; it may refuse. `count` receives the bytes
+        that came, once, also where the answer is refused or fails.
 
         Raises FetchRefusedError for a body over `max_bytes`, FetchFailedError where the server or the network fails.
         """
+        backend = CheckedBackend(address, deadline=monotonic() + timeout_s, max_bytes=max_bytes + MAX_HEADER_BYTES)
         try:
-            return self._get(address, monotonic() + timeout_s, max_bytes, reads, conditions)
+            return self._send(address, request, backend, max_bytes, reads)
         except TimeoutError as error:
             raise FetchFailedError(f"{address.url}: not complete within {timeout_s:.0f} s", retryable=True) from error
         except ssl.SSLCertVerificationError as error:
@@ -79,23 +96,19 @@ class WebClient:
             raise FetchFailedError(f"{address.url}: not HTTP: {error}", retryable=True) from error
         except OSError as error:
             raise FetchFailedError(f"{address.url}: {error.strerror or error}", retryable=True) from error
+        finally:
+            count(backend.received)
 
-    def _get(
-        self, address: CheckedAddress, deadline: float, max_bytes: int, reads: Callable[[Answer], bool], conditions: Mapping[str, str]
+    def _send(
+        self, address: CheckedAddress, request: WebRequest, backend: CheckedBackend, max_bytes: int, reads: Callable[[Answer], bool]
     ) -> Answer:
-        backend = CheckedBackend(address, deadline=deadline, max_bytes=max_bytes + MAX_HEADER_BYTES)
-        headers: Mapping[bytes | str, bytes | str] = {
-            "Host": address.authority,
-            "User-Agent": self.user_agent,
-            "Accept": _ACCEPTED,
-            "Accept-Encoding": ACCEPTED_CODINGS,
-            "Connection": "close",
-            **conditions,
-        }
+        own = {"Host": address.authority, "User-Agent": self.user_agent, "Accept-Encoding": ACCEPTED_CODINGS, "Connection": "close"}
+        asked = {"Accept": _ACCEPTED} | {name.title(): value for name, value in request.headers.items()}
+        content = None if request.method in ("GET", "HEAD") else request.body
         trust = self._trust if address.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         with (
             httpcore.ConnectionPool(ssl_context=trust, network_backend=backend, max_connections=1) as pool,
-            pool.stream("GET", address.url, headers=headers) as response,
+            pool.stream(request.method, address.url, headers={**asked, **own}, content=content) as response,
         ):
             if sum(len(name) + len(value) for name, value in response.headers) > MAX_HEADER_BYTES:
                 raise FetchRefusedError(f"{address.url}: headers of over {MAX_HEADER_BYTES:,} bytes", rule="size")
@@ -111,7 +124,7 @@ class WebClient:
 
 
 def _read_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by lower-case names; several of one name are joined by commas, as HTTP reads them."""
+    """Headers by lower-case names; several of one name are joined by commas, as HTTP reads them, and cookies by line breaks."""
     joined: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name = raw_name.decode("ascii", "replace").lower()
@@ -119,5 +132,6 @@ def _read_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
             value = raw_value.decode()
         except UnicodeDecodeError:
             value = raw_value.decode("latin-1")
-        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+        mark = "\n" if name == "set-cookie" else ", "
+        joined[name] = f"{joined[name]}{mark}{value}" if name in joined else value
     return joined

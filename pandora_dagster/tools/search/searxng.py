@@ -42,7 +42,7 @@ class SearxngProvider:
         at = self.address
         dials = tuple(self.resolver.dial(ip, at.port) for ip in self.resolver.addresses(at.host, timeout_s=self.timeout_s))
         asked = CheckedAddress(at.scheme, at.host, at.port, f"{at.path}?{urlencode(fields)}", dials)
-        answer = self.client.get(asked, timeout_s=max(0.1, deadline - monotonic()), max_bytes=_MAX_BYTES, reads=_is_ok)
+        answer = self.client.send(asked, timeout_s=max(0.1, deadline - monotonic()), max_bytes=_MAX_BYTES, reads=_is_ok)
         if answer.status != 200:
             raise FetchFailedError(f"{self.name}: the search service answers {answer.status}", retryable=answer.status in (429, 503))
         try:

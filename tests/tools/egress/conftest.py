@@ -13,6 +13,7 @@ import pytest
 from pandora_dagster.stores.records.host_files import HostFiles
 from pandora_dagster.tools.egress.address_guard import AddressGuard
 from pandora_dagster.tools.egress.page_fetcher import PageFetcher
+from pandora_dagster.tools.egress.polite_client import PoliteClient
 from pandora_dagster.tools.egress.resolver import DialTarget, HostsFileResolver
 from pandora_dagster.tools.egress.web_budget import WebBudget, WebLimits
 from pandora_dagster.tools.egress.web_client import WebClient
@@ -73,6 +74,8 @@ def serving(web: Web) -> Iterator[Web]:
                 pass  # the client gave up
             web.ended.append(time.monotonic())
 
+        do_POST = do_GET  # noqa: N815 - the name that the server looks for
+
         def log_message(self, format: str, *args: object) -> None:
             pass
 
@@ -104,7 +107,9 @@ def fetcher_of(web: Web, tmp_path: Path) -> FetcherOf:
         place = DialTarget("127.0.0.1", web.port)
         addresses = [address for answers in NAMES.values() for address in answers]
         guard = AddressGuard(HostsFileResolver(NAMES, dict.fromkeys(addresses, place)))
-        budget = WebBudget(replace(LIMITS, **limits))  # type: ignore[arg-type]
-        return PageFetcher(guard, client or WebClient("pandora-dagster/test"), HostFiles(tmp_path), budget)
+        changed = replace(LIMITS, **limits)  # type: ignore[arg-type]
+        return PageFetcher(
+            PoliteClient(guard, client or WebClient("pandora-dagster/test"), HostFiles(tmp_path), changed), WebBudget(changed)
+        )
 
     return build

@@ -5,6 +5,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from itertools import pairwise
@@ -12,7 +13,7 @@ from itertools import pairwise
 import pytest
 
 from pandora_dagster.errors import FetchError, FetchFailedError, FetchRefusedError
-from pandora_dagster.tools.egress import page_fetcher
+from pandora_dagster.tools.egress import polite_client
 from tests.tools.egress.conftest import FetcherOf, Web
 
 PAGE = b"<p>text</p>"
@@ -199,7 +200,7 @@ def test_robots_decide(web: Web, fetcher_of: FetcherOf, robots: str, status: int
 def test_robots_that_never_answer_disallow_and_are_not_asked_for_at_once_again(
     web: Web, fetcher_of: FetcherOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_fetcher, "_ROBOTS_SECONDS", 0.2)
+    monkeypatch.setattr(polite_client, "_ROBOTS_SECONDS", 0.2)
     web.pages["/robots.txt"] = lambda _: time.sleep(1)
     web.page("/")
     for _ in range(2):
@@ -297,11 +298,11 @@ def test_what_is_no_page_is_not_read(web: Web, fetcher_of: FetcherOf) -> None:
 
 def test_a_budget_ends_pages_hosts_bytes_and_seconds(web: Web, fetcher_of: FetcherOf) -> None:
     web.page("/")
-    for limits, count in (({"pages": 2}, 2), ({"total_bytes": 2 * len(PAGE)}, 2), ({"seconds": 0}, 0)):
+    for limits, count in (({"pages": 2}, 2), ({"seconds": 0}, 0)):
         fetcher = fetcher_of(**limits)
         for _ in range(count):
             fetcher.fetch("http://a.test/", deadline_s=10)
-        with pytest.raises(FetchRefusedError, match=r"the budget of [\d,]+ (pages|bytes|seconds) is used up"):
+        with pytest.raises(FetchRefusedError, match=r"the budget of [\d,]+ (pages|seconds) is used up"):
             fetcher.fetch("http://a.test/", deadline_s=10)
     fetcher = fetcher_of(hosts=1)
     fetcher.fetch("http://a.test/", deadline_s=10)
@@ -309,11 +310,87 @@ def test_a_budget_ends_pages_hosts_bytes_and_seconds(web: Web, fetcher_of: Fetch
     assert refused(lambda: fetcher.fetch("http://b.test/", deadline_s=10)) == "budget"
 
 
-def test_a_server_that_is_not_there_is_a_failure(web: Web, fetcher_of: FetcherOf) -> None:
+def test_bytes_count_as_they_come_also_of_what_is_refused(web: Web, fetcher_of: FetcherOf) -> None:
+    """robots.txt, a page over its limit and an answer that breaks off: all of their bytes came."""
+    web.page("/robots.txt", b"#" * 3_000, Content_Type="text/plain")
+    web.page("/large", b"x" * 50_000)
+    web.pages["/undeclared"] = drips(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n", b"x" * 1_000, pause_s=0, count=50)
+    web.page("/cut", b"x" * 4_000, Content_Length="9000")
+    fetcher = fetcher_of(page_bytes=10_000, total_bytes=60_000)
+    fetcher.fetch("http://a.test/robots.txt", deadline_s=10)
+    assert 6_000 < fetcher.budget.spent[1] < 7_000
+    assert refused(lambda: fetcher.fetch("http://a.test/undeclared", deadline_s=10)) == "size"
+    assert 16_000 < (before := fetcher.budget.spent[1]) < 60_000
+    with pytest.raises(FetchFailedError):
+        fetcher.fetch("http://a.test/cut", deadline_s=10)
+    assert fetcher.budget.spent[1] > before + 4_000
+    fetcher.budget.spend(60_000)
+    asked = len(web.begun)
+    with pytest.raises(FetchRefusedError, match="the budget of 60,000 bytes is used up"):
+        fetcher.fetch("http://b.test/", deadline_s=10)
+    assert len(web.begun) == asked
+
+
+def test_robots_txt_counts_as_a_host_and_not_as_a_page(web: Web, fetcher_of: FetcherOf) -> None:
+    """A robots.txt that redirects from host to host reaches as many as the budget has, and their answer says nothing of the host."""
+    web.redirect("a.test/robots.txt", "http://b.test/robots.txt")
+    web.page("b.test/robots.txt", b"User-agent: *\nAllow: /", Content_Type="text/plain")
+    web.page("/")
+    fetcher = fetcher_of(hosts=1, pages=1)
+    assert refused(lambda: fetcher.fetch("http://a.test/", deadline_s=10)) == "budget"
+    assert [host for host, _, _ in web.begun] == ["a.test"]
+    fetcher = fetcher_of(hosts=2, pages=1)
+    assert fetcher.fetch("http://a.test/", deadline_s=10).status == 200
+    assert fetcher.budget.spent[0] == 1
+
+
+def test_a_request_after_a_wait_counts_as_a_page(web: Web, fetcher_of: FetcherOf) -> None:
+    web.pages["/"] = answers_in_turn((503, {"Retry-After": "0"}), (503, {"Retry-After": "0"}), (200, {}))
+    assert refused(lambda: fetcher_of(pages=2).fetch("http://a.test/", deadline_s=10)) == "budget"
+    assert web.paths().count("/") == 2
+
+
+def test_a_wait_that_a_host_asks_for_holds_back_its_robots_txt(web: Web, fetcher_of: FetcherOf) -> None:
+    web.page("/robots.txt", b"", 429, Retry_After="3600")
+    assert refused(lambda: fetcher_of().fetch("http://a.test/", deadline_s=10)) == "robots"
+    later = time.time() + 600
     fetcher = fetcher_of()
+    with pytest.raises(FetchFailedError, match=r"the host asks to wait 3\d\d\d s"):
+        replace(fetcher, out=replace(fetcher.out, clock=lambda: later)).fetch("http://a.test/", deadline_s=10)
+    assert web.paths() == ["/robots.txt"]
+
+
+def test_robots_txt_of_two_hosts_that_redirect_to_each_other_do_not_wait_for_ever(
+    web: Web, fetcher_of: FetcherOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polite_client, "_ROBOTS_SECONDS", 0.5)
+    for host, other in (("a.test", "b.test"), ("b.test", "a.test")):
+        web.pages[f"{host}/robots.txt"] = lambda handler, other=other: (time.sleep(0.2), _redirect(handler, other))[1]
+    started, outcomes = time.monotonic(), list[str]()
+
+    def fetch(host: str) -> None:
+        outcomes.append(refused(lambda: fetcher_of().fetch(f"http://{host}/", deadline_s=10)))
+
+    threads = [threading.Thread(target=fetch, args=(host,)) for host in ("a.test", "b.test")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == ["robots", "robots"]
+    assert time.monotonic() - started < 5
+
+
+def _redirect(handler: BaseHTTPRequestHandler, host: str) -> None:
+    handler.send_response(302)
+    handler.send_header("Location", f"http://{host}/robots.txt")
+    handler.end_headers()
+
+
+def test_a_server_that_is_not_there_is_a_failure(web: Web, fetcher_of: FetcherOf) -> None:
     web.port = 1
+    fetcher = fetcher_of()
     with pytest.raises(FetchFailedError, match="Connection refused") as failed:
-        fetcher_of().client.get(fetcher_of().guard.check("http://a.test/", timeout_s=1), timeout_s=1, max_bytes=9, reads=lambda _: True)
+        fetcher.out.client.send(fetcher.out.check("http://a.test/", time.monotonic() + 1), timeout_s=1, max_bytes=9, reads=lambda _: True)
     assert failed.value.retryable
     assert fetcher.budget.seconds_left > 0
 

@@ -6,9 +6,10 @@ import pytest
 
 from pandora_dagster.errors import FetchFailedError, FetchRefusedError
 from pandora_dagster.stores.records.host_files import HostFiles
-from pandora_dagster.tools.egress import page_fetcher
+from pandora_dagster.tools.egress import polite_client
 from pandora_dagster.tools.egress.address_guard import AddressGuard
 from pandora_dagster.tools.egress.page_fetcher import PageFetcher
+from pandora_dagster.tools.egress.polite_client import PoliteClient
 from pandora_dagster.tools.egress.resolver import DialTarget, HostsFileResolver
 from pandora_dagster.tools.egress.web_budget import WebBudget, WebLimits
 from pandora_dagster.tools.egress.web_client import WebClient
@@ -19,7 +20,7 @@ LIMITS = WebLimits(pages=200, hosts=20, total_bytes=50_000_000, seconds=120, pag
 
 @NEEDS_SMALL_WEB
 def test_no_trap_catches_the_fetcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(page_fetcher, "_ROBOTS_SECONDS", 1.0)
+    monkeypatch.setattr(polite_client, "_ROBOTS_SECONDS", 1.0)
     with small_web() as web:
         check_traps(web, tmp_path)
 
@@ -28,7 +29,8 @@ def check_traps(web: SmallWeb, tmp_path: Path) -> None:
     state, table = web.state, web.table
     dials = {address: DialTarget(place.split(":")[0], int(place.split(":")[1])) for address, place in table["dial"].items()}
     resolver = HostsFileResolver(table["resolver"], dials)
-    fetcher = PageFetcher(AddressGuard(resolver), WebClient("pandora-dagster/test"), HostFiles(tmp_path), WebBudget(LIMITS))
+    out = PoliteClient(AddressGuard(resolver), WebClient("pandora-dagster/test"), HostFiles(tmp_path), LIMITS)
+    fetcher = PageFetcher(out, WebBudget(LIMITS))
     truth = web.truth()
     flags = ("disallowed", "hostile", "error", "login", "captcha")
     urls = [url for url, page in truth.pages.items() if set(page["flags"]) & set(flags) and "/hop/" not in url]

@@ -57,12 +57,12 @@ def test_tls_is_verified_for_the_name_and_dialled_at_the_address(certificate: Pa
     places = (DialTarget("127.0.0.1", 1), DialTarget("127.0.0.1", server.server_port))  # the first refuses: the next one is tried
     client = WebClient("test", ssl.create_default_context(cafile=certificate))
     try:
-        answer = client.get(CheckedAddress("https", "a.test", 443, "/", places), timeout_s=5, max_bytes=100, reads=lambda _: True)
+        answer = client.send(CheckedAddress("https", "a.test", 443, "/", places), timeout_s=5, max_bytes=100, reads=lambda _: True)
         assert (answer.body, names) == (b"secret", ["a.test"])
         with pytest.raises(FetchFailedError, match="certificate is not valid"):
-            client.get(CheckedAddress("https", "b.test", 443, "/", places), timeout_s=5, max_bytes=100, reads=lambda _: True)
+            client.send(CheckedAddress("https", "b.test", 443, "/", places), timeout_s=5, max_bytes=100, reads=lambda _: True)
         with pytest.raises(FetchFailedError, match="certificate is not valid"):
-            WebClient("test").get(CheckedAddress("https", "a.test", 443, "/", places), timeout_s=5, max_bytes=100, reads=lambda _: True)
+            WebClient("test").send(CheckedAddress("https", "a.test", 443, "/", places), timeout_s=5, max_bytes=100, reads=lambda _: True)
     finally:
         server.shutdown()
         server.server_close()

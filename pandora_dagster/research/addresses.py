@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-_TRACKING = ("utm_", "gclid", "fbclid", "msclkid", "mc_", "sessionid", "session_id", "sid", "phpsessid", "jsessionid", "ref", "referrer")
+_TRACKING_FAMILIES = ("utm_", "mc_")
+"""What campaigns of Urchin and Google, and of Mailchimp, add: the family is in the prefix."""
+_TRACKING = frozenset({"gclid", "fbclid", "msclkid", "sessionid", "session_id", "sid", "phpsessid", "jsessionid", "ref", "referrer"})
+"""Whole names: `ref` is who refers, `refurbished` says which page it is."""
 _NUMBER = re.compile(r"\d+")
 
 
@@ -13,12 +16,14 @@ def page_key(url: str) -> str:
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").removeprefix("www.")
-        query = sorted(
-            (name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not name.lower().startswith(_TRACKING)
-        )
+        query = sorted((name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not _is_tracking(name.lower()))
     except ValueError:
         return url
     return f"{host}{parts.path.rstrip('/')}?{urlencode(query)}"
+
+
+def _is_tracking(name: str) -> bool:
+    return name in _TRACKING or name.startswith(_TRACKING_FAMILIES)
 
 
 def host_of(url: str) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pandora_dagster.app.adapters.store_adapters import open_research_run_store
 from pandora_dagster.app.web.page_rendering import PageReader, open_page_reader
 from pandora_dagster.app.web.web_service import PageRequest, VisitStore, open_fetcher, open_web_client, read_page_of
+from pandora_dagster.app.web.web_tools import usable_searches
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import Clock
@@ -113,9 +114,19 @@ def open_places(
 
 def open_providers(settings: Settings, specifications: Sequence[str], hosts_file: Path | None, clock: Clock) -> tuple[SearchProvider, ...]:
     """The providers of `kind=place`; raises ConfigurationError."""
-    if not specifications:
-        raise ConfigurationError(f"--provider: no search provider is named: {_EXPECTED}")
     return tuple(_open_provider(settings, specification, hosts_file, clock) for specification in specifications)
+
+
+def named_providers(settings: Settings, named: Sequence[str], *, is_web_open: bool) -> tuple[str, ...]:
+    """The specifications that a command uses: those `named` on its line, else those of the settings that may be used; raises
+    ConfigurationError where there are none. `is_web_open`: whether the command reads pages of the web."""
+    if usable := tuple(named) or usable_searches(settings, is_web_open=is_web_open):
+        return usable
+    if settings.search:
+        raise ConfigurationError(
+            f"PANDORA_WEB: off: no provider of PANDORA_SEARCH ({settings.search}) may be used: expected on, or a folder of documents"
+        )
+    raise ConfigurationError(f"PANDORA_SEARCH: not set, and no --provider is given: {_EXPECTED}, such as folder=documents")
 
 
 def _open_provider(settings: Settings, specification: str, hosts_file: Path | None, clock: Clock) -> SearchProvider:
@@ -130,7 +141,7 @@ def _open_provider(settings: Settings, specification: str, hosts_file: Path | No
     if kind != "searxng" and place and (provider := open_plugin_provider(kind, place)):
         return provider
     if kind != "searxng" or not place:
-        raise ConfigurationError(f"--provider: {specification[:200]!r}: {_EXPECTED}")
+        raise ConfigurationError(f"search provider {specification[:200]!r}: {_EXPECTED}")
     from pandora_dagster.tools.egress.resolver import open_resolver
     from pandora_dagster.tools.search.searxng import SearxngProvider, ServiceAddress
 
@@ -138,9 +149,9 @@ def _open_provider(settings: Settings, specification: str, hosts_file: Path | No
         parts = urlsplit(place)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     except (ValueError, KeyError):
-        raise ConfigurationError(f"--provider: {place[:200]!r}: expected an http or https address") from None
+        raise ConfigurationError(f"search provider {place[:200]!r}: expected an http or https address") from None
     if not parts.hostname or parts.query or parts.username:
-        raise ConfigurationError(f"--provider: {place[:200]!r}: expected an address such as http://localhost:8888/search")
+        raise ConfigurationError(f"search provider {place[:200]!r}: expected an address such as http://localhost:8888/search")
     address = ServiceAddress(parts.scheme, parts.hostname, port, parts.path or "/search")
     return SearxngProvider(address, open_web_client(settings), open_resolver(hosts_file or settings.web_hosts))
 

@@ -9,10 +9,11 @@ from pandora_dagster.contracts.ports.tool import Tool
 from pandora_dagster.settings import Settings
 
 
-def usable_searches(settings: Settings) -> tuple[str, ...]:
-    """The search providers of PANDORA_SEARCH that may be used: where the web is off, folders of documents."""
+def usable_searches(settings: Settings, *, is_web_open: bool = False) -> tuple[str, ...]:
+    """The search providers of PANDORA_SEARCH that may be used: where the web is off, folders of documents. `is_web_open`: whether a
+    command opens the web whatever PANDORA_WEB says."""
     named = (part for part in settings.search.split(",") if part)
-    return tuple(part for part in named if settings.web == "on" or part.startswith("folder="))
+    return tuple(part for part in named if is_web_open or settings.web == "on" or part.startswith("folder="))
 
 
 def open_web_tools(

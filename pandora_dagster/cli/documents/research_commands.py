@@ -28,7 +28,8 @@ def run_research(
     context: typer.Context,
     question: Annotated[str, typer.Argument(help="What is to be found out.")] = "",
     provider: Annotated[
-        list[str] | None, typer.Option("--provider", help="searxng=URL, folder=DIR or recorded=FILE; may be repeated.")
+        list[str] | None,
+        typer.Option("--provider", help="searxng=URL, folder=DIR or recorded=FILE; may be repeated; default PANDORA_SEARCH."),
     ] = None,
     depth: Annotated[Depth, typer.Option("--depth", help="How many pages are read: 3, 8 or 20.")] = Depth.STANDARD,
     budget_pages: Annotated[int, typer.Option("--budget-pages", min=0, max=200, help="Pages to read, in place of --depth.")] = 0,
@@ -41,7 +42,8 @@ def run_research(
 
     Searches, reads pages, and tells what they say; each claim has its quote and the address of its page.
 
-    Off unless PANDORA_WEB=on or --hosts is given, or every provider is a folder of documents.
+    The providers of PANDORA_SEARCH search, or those of --provider in their place. Off unless PANDORA_WEB=on or --hosts is given, or every
+    provider is a folder of documents.
     Recipes decide: what is needed, the queries, the pages, what they say, when to stop.
     The embedded runtime plays them by words, fields and values, and what needs a judgement ends as `not found`; --runtime sglang asks the
     models of the server. A run that was cut off goes on without visiting again. --depth quick makes few calls.
@@ -50,9 +52,9 @@ def run_research(
     --jsonl prints one line for each question: id, outcome (answered, contradiction told, not found, needs a person) and claims, or the
     reason as failed.
 
-    Example: pandora research run "What does the Arc 60 weigh?" --depth quick
+    Example: pandora research run "What does the Arc 60 weigh?" --depth quick --provider folder=documents
     """
-    from pandora_dagster.app.web.research_service import Researcher, checked_question, open_providers
+    from pandora_dagster.app.web.research_service import Researcher, checked_question, named_providers, open_providers
     from pandora_dagster.app.web.web_service import open_visit_store
     from pandora_dagster.research.research_report import research_report, run_fields
     from pandora_dagster.research.research_topics import RUN_COMMAND
@@ -62,7 +64,8 @@ def run_research(
     settings = settings_of(context)
     with app_of(context) as app:
         owner, deps = app.owner(user), app.dependencies
-        providers = open_providers(settings, provider or (), hosts, deps.clock)
+        named = named_providers(settings, provider or (), is_web_open=hosts is not None)
+        providers = open_providers(settings, named, hosts, deps.clock)
         visits = open_visit_store(app, owner, by=RUN_COMMAND)
         researcher = Researcher(settings, owner, providers, hosts, visits, depth, budget_pages, deps.clock, deps.execution)
         if jsonl:

@@ -77,10 +77,37 @@ def test_lines_are_answered_in_order_and_cost_only_themselves(pandora: Pandora, 
     assert told.returncode == 1 and web.paths().count("/vela") == 1
 
 
-@pytest.mark.parametrize("provider", ["", "searxng", "searxng=ftp://x/", "searxng=http://u:p@x/", "other=1", "recorded=/none.json"])
+@pytest.mark.parametrize("provider", ["searxng", "searxng=ftp://x/", "searxng=http://u:p@x/", "other=1", "recorded=/none.json"])
 def test_a_wrong_provider_is_named(pandora: Pandora, options: tuple[str, ...], provider: str) -> None:
-    told = pandora("research", "run", QUESTION, *options[:2], *(("--provider", provider) if provider else ()))
-    assert told.returncode == 2 and told.stdout == "" and ("--provider" in told.stderr or "none.json" in told.stderr)
+    told = pandora("research", "run", QUESTION, *options[:2], "--provider", provider)
+    assert told.returncode == 2 and told.stdout == "" and ("pandora: search provider '" in told.stderr or "none.json" in told.stderr)
+
+
+def test_the_providers_of_the_settings_are_used_unless_the_line_names_others(
+    pandora: Pandora, web: Web, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    hosts, recorded = options[:2], options[3]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "lamp.txt").write_text("Vela lamp\n\nThe Vela lamp weighs 215 g.\n")
+    for env, place in (
+        ({"PANDORA_SEARCH": recorded}, hosts),
+        ({"PANDORA_SEARCH": recorded, "PANDORA_WEB": "on", "PANDORA_WEB_HOSTS": options[1]}, ()),
+        ({"PANDORA_SEARCH": f"folder={tmp_path / 'notes'}"}, (*hosts, "--provider", recorded)),
+    ):
+        run = json.loads(pandora("research", "run", QUESTION, *place, "--json", env=env).stdout)
+        assert [search["provider"] for search in run["searches"]] == ["recorded"] * len(run["searches"])
+        assert [claim["value"] for claim in run["claims"]] == ["210 g"]
+    folder = {"PANDORA_SEARCH": f"{recorded},folder={tmp_path / 'notes'}"}
+    run = json.loads(pandora("research", "run", QUESTION, "--json", env=folder).stdout)
+    assert {search["provider"] for search in run["searches"]} == {"folder"}
+
+
+def test_no_usable_provider_is_one_sentence_with_the_setting(pandora: Pandora) -> None:
+    told = pandora("research", "run", QUESTION)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith("pandora: PANDORA_SEARCH: not set, and no --provider is given: expected searxng=URL, folder=DIR")
+    off = pandora("research", "run", QUESTION, env={"PANDORA_SEARCH": "searxng=http://localhost:8888"})
+    assert off.stderr.startswith("pandora: PANDORA_WEB: off: no provider of PANDORA_SEARCH (searxng=http://localhost:8888) may be used")
 
 
 def test_a_page_that_was_read_is_asked_for_with_its_conditions(pandora: Pandora, web: Web, tmp_path: Path) -> None:

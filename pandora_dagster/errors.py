@@ -13,6 +13,7 @@
     ├── BudgetError                the parts of a call that must fit do not fit
     │   └── FactLossError          they would fit only without a critical fact
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
+    │   ├── TurnChangedError           a turn changed while a tool of it ran: the result is dropped
     │   └── DamagedIndexError          an index that is damaged or has another schema: it can be rebuilt
     │       └── OldIndexError          an index of an older schema: it is rebuilt where the documents are at hand
     ├── ModelError                 a call of a model failed
@@ -116,6 +117,10 @@ class FactLossError(BudgetError):
 
 class StoreError(PandoraError):
     """The disk or the index refused."""
+
+
+class TurnChangedError(StoreError):
+    """A turn changed, or was erased, while a tool of it ran without its lock: what the tool found is dropped."""
 
 
 class DamagedIndexError(StoreError):

@@ -31,6 +31,27 @@ class PhaseRecord(StrictModel):
     """Data that Dagster and `pandora show` display: calls, gates, tables."""
 
 
+class ToolIntent(StrictModel):
+    """A tool that runs for a turn, stored before it begins: it runs without the turn's lock."""
+
+    phase: str
+    tool: str
+    holder: str
+    """Who waits for its result, e.g. `process 4711`."""
+    lease: Annotated[int, Field(ge=0)]
+    """The number of the lease that the holder has until it has the turn's lock again."""
+    until: str
+    """When the tool is stopped at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLease:
+    """A lease for the time in which a tool runs: its number among those of the turn, and who has it."""
+
+    number: int
+    holder: str
+
+
 class Manifest(StrictModel):
     """`turn.json`: the commit point of a turn. Files that it does not name do not count."""
 
@@ -63,6 +84,8 @@ class Manifest(StrictModel):
     """Keys and values that a client of the HTTP API gave with the query."""
     first_message: Annotated[int, Field(ge=0)] = 0
     """Of a recorded turn: the index of its user message in the conversation, counted from 0."""
+    tool_run: ToolIntent | None = None
+    """The tool that was begun since the last commit; it runs while its lease is held."""
     archive: ArchiveRecord | None = None
     """Of an archived turn: the location of its originals. `sections`, `context_sha`, `tokens` and the phases' files describe the folder."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id, turn_number, user_id
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
-from pandora_dagster.contracts.turns import Manifest, PhaseEffects, PhaseRecord, Turn
+from pandora_dagster.contracts.turns import Manifest, PhaseEffects, PhaseRecord, ToolLease, Turn
 from pandora_dagster.documents.sections import new_context
 from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.stores.disk.files import encode_text
@@ -36,6 +36,7 @@ class MemoryTurnStore:
     lock_seconds: float = 10.0
     revisions: dict[TurnKey, list[Turn]] = field(default_factory=dict[TurnKey, list[Turn]])
     _numbers: defaultdict[UserId, int] = field(default_factory=lambda: defaultdict(int))
+    _leases: set[tuple[TurnKey, int]] = field(default_factory=set[tuple[TurnKey, int]])
     _locks: defaultdict[TurnKey, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
     def allocate(self, user: UserId, count: int) -> range:
@@ -147,6 +148,22 @@ class MemoryTurnStore:
             yield
         finally:
             self._locks[key].release()
+
+    @contextmanager
+    def phase_lock(self, key: TurnKey) -> Generator[None]:
+        with self.lock(key):
+            if (run := self.manifest(key).tool_run) and (key, run.lease) in self._leases:
+                raise StoreError(f"turn {key}: its tool {run.tool} runs: expected it to have ended")
+            yield
+
+    @contextmanager
+    def tool_lease(self, key: TurnKey) -> Generator[ToolLease]:
+        lease = ToolLease(next(number for number in range(len(self._leases) + 1) if (key, number) not in self._leases), "a test")
+        self._leases.add((key, lease.number))
+        try:
+            yield lease
+        finally:
+            self._leases.discard((key, lease.number))
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]:
         return sorted((key for key in self.revisions if user in (None, key.user)), key=lambda key: (key.user, key.number))

@@ -67,7 +67,7 @@ def _migrated(value: Any) -> Any:
     fields = {name: _migrated(held) for name, held in value.items() if name not in removed or held != removed[name]}
     if "preserve" in fields:
         fields["preserve"] = [name for name in fields["preserve"] if name != "tool_errors"]
-    return {**fields, "format_version": 3, "metadata": {}} if fields.get("format_version") == 2 else fields
+    return {**fields, "format_version": 3, "metadata": {}, "tool_run": None} if fields.get("format_version") == 2 else fields
 
 
 _ADDED = {"until": "", "key": "", "input_images": False, "unfinished_calls": []}

@@ -1,4 +1,7 @@
-"""A turn whose tool runs until a file appears. A script; arguments: the store root, the file to wait for, the file to make meanwhile."""
+"""A turn of anna whose tool runs until a file appears, or until it is cancelled; bob has a turn too. A script.
+
+Arguments: the store root, the file to wait for, the file to make meanwhile.
+"""
 
 import asyncio
 import sys
@@ -15,16 +18,18 @@ DEADLINE_S = 600
 
 
 def main(root: Path, released: Path, running: Path) -> None:
-    def wait() -> None:
+    def wait(run: ToolRun) -> None:
         running.touch()
-        while not released.exists():
+        while not released.exists() and not run.cancelled.is_set():
             time.sleep(0.05)
 
     async def act(run: ToolRun) -> ToolOutcome:
-        await asyncio.to_thread(wait)
+        await asyncio.to_thread(wait, run)
         return ToolOutcome(True, "Desk [source 1]", "{}", (Source("", "page.md"),))
 
     rig = open_rig(root)
+    for user in ("anna", "bob"):
+        rig.ask("Which desk did we order?", user=user)
     deps = replace(rig.app.dependencies, tools={"doc.search": ScriptedTool(act, deadline_s=DEADLINE_S)})
     slow = Rig(replace(rig.app, dependencies=deps), rig.runtime)
     slow.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("doc.search", query="desks"))

@@ -168,6 +168,10 @@ def show(
             print_note(f"archived {archive.archived_at}, documents compressed; {originals}")
         if totals:
             _print_call_totals(key, totals)
+        if run := loaded.manifest.tool_run:
+            print_note(
+                f"the tool {run.tool} was begun by {run.holder} and has no result: it runs until {run.until}, or its process was killed"
+            )
         for call in unfinished:
             print_note(
                 f"the call {call.recipe} of {call.phase} began at {call.timestamp} and has no end: it runs, or its process was killed"

@@ -16,6 +16,7 @@ from pandora_dagster.contracts.turns import (
     Manifest,
     PhaseRecord,
     SearchFilters,
+    ToolLease,
     Turn,
     TurnRow,
 )
@@ -107,7 +108,15 @@ class TurnStore(Protocol):
         ...
 
     def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[object]:
-        """A lock to hold while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
+        """A lock to hold while the turn is changed; raises StoreError where another process holds it too long (`wait_s` where given)."""
+        ...
+
+    def phase_lock(self, key: TurnKey) -> AbstractContextManager[object]:
+        """The lock of a turn of which no tool runs; raises StoreError where one runs too long, with its name and who runs it."""
+        ...
+
+    def tool_lease(self, key: TurnKey) -> AbstractContextManager[ToolLease]:
+        """A lease for the time in which a tool runs without the turn's lock; taken under it, and lost where its holder dies."""
         ...
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...

@@ -274,7 +274,7 @@ class UserDocuments(Protocol):
         ...
 
     def retire_turns(self, user: UserId) -> None:
-        """Remove every turn of the user under its lock, so that no commit can follow."""
+        """Remove every turn of the user under its lock, so that no commit can follow, and wait until no tool of them runs."""
         ...
 
     def await_levels(self, user: UserId) -> None:

@@ -17,6 +17,7 @@ from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import BadAnswerError, ConfigurationError, DocumentError, HaltError
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.halt_interventions import open_intervention
+from pandora_dagster.phases.core.turn_lock import TurnLock
 
 Answer = TypeVar("Answer", bound=BaseModel)
 _LINE_END = re.compile("[\x85\u2028\u2029]")
@@ -56,6 +57,8 @@ class PhaseContext:
     """A failed `within_budget` verdict for each text that no sound compression fits."""
     halt_files: dict[str, str] = field(default_factory=dict[str, str])
     """Documents that are stored where the phase HALTs, so that the user can judge it."""
+    lock: TurnLock | None = None
+    """Of the turn, released while a tool runs; None where the phase holds no turn."""
     _parsed_context: tuple[str, ContextDocument] | None = field(default=None, init=False, repr=False)
 
     @property

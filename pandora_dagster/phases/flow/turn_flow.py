@@ -18,6 +18,7 @@ from pandora_dagster.phases.core.halt_interventions import HALTING_ERRORS, close
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
 from pandora_dagster.phases.core.phase_report import PhaseReport, build_report, manifest_report, worst_verdicts
 from pandora_dagster.phases.core.size_limits import compression_facts, compression_rows, fit_document, fit_sections
+from pandora_dagster.phases.core.turn_lock import TurnLock
 from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 from pandora_dagster.phases.flow.phase_table import PHASES, follow_ups, phase_order, phase_spec, phases_before, section_writers
 from pandora_dagster.phases.gather.session_history import open_question
@@ -113,17 +114,22 @@ def remaining_phases(manifest: Manifest) -> tuple[str, ...]:
 
 @contextmanager
 def open_turn(key: TurnKey, deps: PhaseDependencies) -> Generator["TurnRun"]:
-    """Hold the turn's lock; raises StoreError where another process holds it too long, UnknownTurnError where there is no such turn."""
-    with deps.turns.lock(key):
-        yield TurnRun(key, deps)
+    """Hold the turn's lock, but while a tool of it runs. Raises UnknownTurnError, and StoreError where another process holds the lock, or
+    runs a tool of the turn, too long."""
+    lock = TurnLock(key, deps.turns)
+    lock.acquire()
+    try:
+        yield TurnRun(key, deps, lock)
+    finally:
+        lock.release()
 
 
 class TurnRun:
     """A turn under its lock (`open_turn`): phases run on the turn as the last commit returned it; its folder is read once."""
 
-    def __init__(self, key: TurnKey, deps: PhaseDependencies) -> None:
+    def __init__(self, key: TurnKey, deps: PhaseDependencies, lock: TurnLock) -> None:
         self.key = key
-        self._deps = deps
+        self._deps, self._lock = deps, lock
         self._turn: Turn | None = None
         """None before the first phase, and after an error that leaves open what was stored."""
         self._halt_id: str | None = None
@@ -162,7 +168,7 @@ class TurnRun:
     def _context(self, spec: PhaseSpec, turn: Turn) -> PhaseContext:
         before = phases_before(spec.name)
         files = tuple(name for earlier in before for name in earlier.files)
-        return PhaseContext(spec.name, turn, self._deps, files, tuple(e.section for e in before if e.section is not None))
+        return PhaseContext(spec.name, turn, self._deps, files, tuple(e.section for e in before if e.section is not None), lock=self._lock)
 
     def _reopen(self, spec: PhaseSpec, turn: Turn) -> Turn:
         """The turn made ready for the phase; a new revision is in the index from its start, as every open turn is."""

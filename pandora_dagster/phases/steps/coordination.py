@@ -1,24 +1,24 @@
 """Phase 4: the bounded loop of tactical step, tool choice, tool run and section 4 (specification 000, sections 7 and 26).
 
-A tool runs with its permission, arguments, deadline, cancellation and size checked: whatever goes wrong is a result, never a crash.
+A tool runs without the turn's lock, and its permission, arguments, deadline, cancellation and size are checked. Whatever goes wrong is a
+result, never a crash.
 """
 
-import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any, Literal
 
 from pandora_dagster.contracts.compression_results import CompressionInput, GateVerdict
 from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
-from pandora_dagster.contracts.model_calls import AnswerListener, InputDocument, Source
+from pandora_dagster.contracts.model_calls import InputDocument, Source
 from pandora_dagster.contracts.phase_outputs import ExecutorStep, TaskPlan, ToolCall
-from pandora_dagster.contracts.ports.tool import Tool, ToolCost, ToolListener, ToolOutcome, ToolProgress, ToolRun, ToolSpec
+from pandora_dagster.contracts.ports.tool import Tool, ToolCost, ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.documents.citations import label_source_marks, reference_list, source_references
 from pandora_dagster.documents.markdown import code_fence
 from pandora_dagster.documents.sections import escape_subheadings
-from pandora_dagster.errors import HaltError, PandoraError
+from pandora_dagster.errors import HaltError, PandoraError, TurnChangedError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.steps.call_judgements import MadeCall, argument_fault, find_same_call, fit_arguments, is_loop
 from pandora_dagster.phases.steps.manual_pages import decided_pages, page_files, page_halt
@@ -26,6 +26,7 @@ from pandora_dagster.phases.steps.task_plan import offered_tools, tools_document
 from pandora_dagster.phases.steps.tool_costs import ToolMeter, cost_row, count_cost
 from pandora_dagster.phases.steps.tool_findings import artifact_files, finding_files
 from pandora_dagster.phases.steps.tool_recipes import recipe_asker
+from pandora_dagster.phases.steps.tool_run import progress_callback, run_unlocked, tool_error
 from pandora_dagster.phases.steps.write_approval import approval_files, is_approved
 
 EXECUTOR = "pipeline/phase4_executor"
@@ -37,10 +38,6 @@ NOTHING_FOUND = "Nothing was found."
 NO_SOURCE = "no source given"
 _REFUSED = "the user refused this call"
 _Stopped = Literal["complete", "blocked", "bound", "loop"]
-_GRACE_S = 1.0
-"""How long a cancelled tool may take to end; one that ignores the cancellation is abandoned."""
-_MAX_PROGRESS_CHARACTERS = 200
-"""Characters of a progress message that a listener receives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,15 +234,15 @@ async def run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -
     if asks_first and not is_approved(ctx, call, f"writes, and {ctx.results[-1].record.recipe} is a recipe of high risk"):
         return tool_error(f"{call.tool}: {_REFUSED}")
     cancelled = Event()
-    report, pages = _progress_callback(ctx.deps.listener, spec.name, cancelled), decided_pages(ctx.turn)
+    report, pages = progress_callback(ctx.deps.listener, spec.name, cancelled), decided_pages(ctx.turn)
     run = ToolRun(call.arguments, ctx.turn.key, spec.deadline_s, cancelled, report, pages, recipe_asker(ctx, spec))
     try:
-        outcome = await _run_within_deadline(tool, run)
+        outcome = await run_unlocked(ctx, tool, run)
         if outcome.to_approve:
             if not is_approved(ctx, call.model_copy(update={"arguments": outcome.to_approve}), "changes what is stored of the user"):
                 return tool_error(f"{call.tool}: {_REFUSED}")
-            outcome = await _run_within_deadline(tool, replace(run, cancelled=Event(), approved=outcome.to_approve))
-    except HaltError:  # a recipe that the tool calls halted; the tool goes on from its checkpoint
+            outcome = await run_unlocked(ctx, tool, replace(run, cancelled=Event(), approved=outcome.to_approve))
+    except (HaltError, TurnChangedError):  # a recipe that the tool calls halted, or there is no turn that could have the result
         raise
     except Exception as error:  # a tool is foreign code: its exceptions are results
         kind = "" if isinstance(error, PandoraError) else f"{type(error).__name__}: "
@@ -253,12 +250,6 @@ async def run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -
     if outcome.person_at and outcome.person_at not in pages:
         raise page_halt(ctx, outcome.person_at)
     return _check_outcome(spec, outcome)
-
-
-def tool_error(message: str) -> ToolOutcome:
-    """A failed result. The message becomes one line: a quotation in it cannot form a heading or a source of section 4."""
-    line = " ".join(message.split())
-    return ToolOutcome(False, f"**Error:** {line}", json.dumps({"error": line}, ensure_ascii=False))
 
 
 def _refusal(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
@@ -269,41 +260,6 @@ def _refusal(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> Tool
         granted = ", ".join(sorted(ctx.deps.tool_permissions)) or "none"
         return tool_error(f"{call.tool}: refused: it needs the permission {', '.join(missing)}; granted are {granted}")
     return tool_error(f"{call.tool}: no such tool here; expected one of {', '.join(t.spec.name for t in offered) or 'none'}")
-
-
-async def _run_within_deadline(tool: Tool, run: ToolRun) -> ToolOutcome:
-    """The outcome, or an error for a tool that is late or cancelled. A cancellation of the turn ends the tool and is raised again."""
-    name = tool.spec.name
-    task = asyncio.ensure_future(tool.run(run))
-    try:
-        await asyncio.wait({task}, timeout=run.deadline_s)
-        if task.cancelled():
-            return tool_error(f"{name}: the tool was cancelled before it had a result")
-        if task.done():
-            return task.result()
-    finally:
-        run.cancelled.set()
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=_GRACE_S)
-            task.add_done_callback(_discard_result)
-    return tool_error(f"{name}: no result within {run.deadline_s:g} s: the tool was stopped")
-
-
-def _discard_result(task: asyncio.Future[ToolOutcome]) -> None:
-    """Retrieve the exception of an abandoned tool, so that the event loop does not report it."""
-    if not task.cancelled():
-        task.exception()
-
-
-def _progress_callback(listener: AnswerListener | None, tool: str, cancelled: Event) -> Callable[[str, float | None], None]:
-    """Forwards progress to a listener that receives it, until the run is over."""
-
-    def report(message: str, done: float | None = None) -> None:
-        if isinstance(listener, ToolListener) and not cancelled.is_set():
-            listener.on_tool_progress(ToolProgress(tool, " ".join(message.split())[:_MAX_PROGRESS_CHARACTERS], done))
-
-    return report
 
 
 def _check_outcome(spec: ToolSpec, outcome: ToolOutcome) -> ToolOutcome:

@@ -74,6 +74,10 @@ class Layout:
     def turn(self, key: TurnKey, revision: int = 0) -> Path:
         return _turn(self.root, key, revision)
 
+    def tool_runs(self, user: UserId) -> Path:
+        """Lock files of tools that run without the lock of their turn."""
+        return self.user(user) / "tool_runs"
+
     def session(self, user: UserId, session: SessionId) -> Path:
         return self.user(user) / "sessions" / session
 

@@ -90,6 +90,21 @@ def retire_turns(layout: Layout, user: UserId, *, wait_s: float) -> int:
     return retired
 
 
+def await_tools(layout: Layout, user: UserId, *, wait_s: float) -> None:
+    """Wait until no tool of the user's turns runs: the process that waits for one cancels it once its turn is retired.
+
+    Raises StoreError where a tool takes longer than `wait_s`.
+    """
+    folder = layout.tool_runs(user)
+    if _is_link(layout.user(user)) or _is_link(folder) or not folder.is_dir():
+        return
+    with disk_errors(folder, "cannot list"):
+        paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.is_symlink())
+    for path in paths:
+        with file_lock(path, what=f"a tool of turn {user}:{path.name.partition('.')[0]}", seconds=wait_s):
+            pass
+
+
 def await_levels(layout: Layout, user: UserId, *, wait_s: float) -> None:
     """Wait until no process writes a narrative or the digest of a user; none starts while the user is being erased.
 

@@ -8,7 +8,7 @@ from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.errors import DocumentError, PandoraError
 from pandora_dagster.stores.disk.layout import CALLS, MANIFEST, Layout
 from pandora_dagster.stores.erasure.content_search import searchable_contents
-from pandora_dagster.stores.erasure.file_erasure import await_levels, files_below, own_folders, remove, retire_turns
+from pandora_dagster.stores.erasure.file_erasure import await_levels, await_tools, files_below, own_folders, remove, retire_turns
 from pandora_dagster.stores.turns.cold_files import read_tar, tar_files
 
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
@@ -75,6 +75,7 @@ class UserDataFiles:
 
     def retire_turns(self, user: UserId) -> None:
         retire_turns(self.layout, user, wait_s=self.wait_s)
+        await_tools(self.layout, user, wait_s=self.wait_s)
 
     def await_levels(self, user: UserId) -> None:
         await_levels(self.layout, user, wait_s=self.wait_s)

@@ -44,7 +44,7 @@ _NEXT_STATES: Mapping[TurnState, frozenset[TurnState]] = {
     TurnState.HALTED: frozenset({TurnState.OPEN, TurnState.ABANDONED}),
 }
 """State -> the other states that a commit may lead to. Only `reopen` opens a finished turn; `stores.turns.archive_folders` archives one."""
-_CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", "recorded", "last_activity"})
+_CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", "recorded", "last_activity", "tool_run"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,12 @@ def prepare_commit(turn: Turn, request: CommitRequest, *, where: str, now: datet
     check_active(turn.manifest, where)
     files = {document_name(name): text for name, text in request.files.items() if turn.files.get(name) != text}
     context = turn.context if request.context is None else request.context
-    fields: dict[str, object] = {"last_activity": iso(now), **request.fields, "state": _next_state(turn.manifest, request.state, where)}
+    fields: dict[str, object] = {
+        "last_activity": iso(now),
+        "tool_run": None,
+        **request.fields,
+        "state": _next_state(turn.manifest, request.state, where),
+    }
     fields["phases"] = _updated_phases(turn, request.phase, request.files, where)
     documents = {name: encode_text(f"{where}/{name}", text) for name, text in files.items()}
     if context != turn.context:

@@ -16,7 +16,7 @@ from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.object_storage import Locks
-from pandora_dagster.contracts.turns import Manifest, PhaseEffects, PhaseRecord, Turn
+from pandora_dagster.contracts.turns import Manifest, PhaseEffects, PhaseRecord, ToolLease, Turn
 from pandora_dagster.documents.sections import new_context
 from pandora_dagster.errors import DocumentError, InputError, OriginalsDeletedError, StoreError, UnknownTurnError
 from pandora_dagster.stores.disk import turn_directory
@@ -39,6 +39,7 @@ from pandora_dagster.stores.turns.commits import (
 from pandora_dagster.stores.turns.folder_placement import TurnPlacement
 from pandora_dagster.stores.turns.manifests import render_manifest, updated_manifest
 from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, drop_phases
+from pandora_dagster.stores.turns.tool_leases import ToolLeases
 from pandora_dagster.stores.turns.turn_folder import DocumentCache, Stamp, TurnFolder, stamp_of
 
 _MAX_CACHED_MANIFESTS = 64
@@ -65,6 +66,7 @@ class TurnFiles:
         self._lock_seconds = lock_seconds
         self._cold = ColdFiles(root)
         self._erasures = ErasureIntents(root, wait_s=lock_seconds)
+        self._tools = ToolLeases(self._layout, self._locks, clock)
         self._texts = DocumentCache[str]()
         self._manifests = DocumentCache[Manifest]()
         self._written_manifests: OrderedDict[Path, tuple[Stamp | None, Manifest]] = OrderedDict()
@@ -197,6 +199,14 @@ class TurnFiles:
         self._folder(key, 0)
         name = (self._layout.turn(key) / LOCK).relative_to(self._layout.root).as_posix()
         return self._locks.lease(name, what=f"turn {key}", wait_s=self._lock_seconds if wait_s is None else wait_s)
+
+    def phase_lock(self, key: TurnKey) -> AbstractContextManager[object]:
+        """The lock of a turn of which no tool runs; raises StoreError where one runs for longer than a lock is waited for."""
+        return self._tools.wait_for_end(lambda: self.lock(key), lambda: self.manifest(key), wait_s=self._lock_seconds)
+
+    def tool_lease(self, key: TurnKey) -> AbstractContextManager[ToolLease]:
+        """A lease for the time in which a tool runs without the turn's lock. The caller holds the lock when it begins."""
+        return self._tools.hold(key)
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]:
         """All turns, by user and number; from folder names alone."""

@@ -205,7 +205,7 @@ def open_app(
         versions=versions,
         rate_limit=_rate_limit(settings, runtime, priority),
     )
-    web_tools = open_web_tools(settings, stores, utc_now, execution, report=print_notice)
+    web_tools = open_web_tools(settings, stores, utc_now, execution, recipes, runtime, report=print_notice)
     named_tools = open_named_tools(settings, report=print_notice)
     deps = _phase_dependencies(stores, execution, recipes, counter, runtime.name, priority, web_tools, named_tools, metrics)
     return App(

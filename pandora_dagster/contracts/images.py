@@ -7,6 +7,7 @@ from math import ceil
 
 from pandora_dagster.errors import InputError
 
+EMBEDDED_PICTURE_FAULT = "the embedded runtime reads no pictures: configure the layer EYES with a model that does"
 _IMAGE_TYPE = re.compile(r"image/[a-z0-9][a-z0-9.+-]{0,79}")
 
 

@@ -66,6 +66,9 @@ class RecordedRuntime:
     def context_limit(self, layer: ModelLayer) -> int | None:
         return None
 
+    def picture_fault(self, layer: ModelLayer) -> str:
+        return "recorded answers read no pictures"
+
     def temperature(self, layer: ModelLayer) -> float:
         return 0.0
 

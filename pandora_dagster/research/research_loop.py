@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.contracts.web.research_depth import Depth
@@ -37,6 +37,7 @@ from pandora_dagster.research.recipe_calls import (
     RecipeCalls,
 )
 from pandora_dagster.research.run_decisions import RunDecisions, conclusion, may_disagree, numbered_claims, own_query
+from pandora_dagster.research.run_ports import PageVisitor, RunStore
 from pandora_dagster.research.search_step import search_provider
 
 PAGES_OF_DEPTH = {Depth.QUICK: 3, Depth.STANDARD: 8, Depth.DEEP: 20}
@@ -45,21 +46,6 @@ _END_RECIPES = {Depth.QUICK: (), Depth.STANDARD: (RECORD_SUMMARY, REPORT_WRITER)
 _REWRITES = {Depth.QUICK: 0, Depth.STANDARD: 1, Depth.DEEP: 3}
 """How often further queries may be written."""
 Step = Callable[[ResearchRun], Awaitable[ResearchRun]]
-
-
-class PageVisitor(Protocol):
-    """Fetches, reads and stores one page."""
-
-    async def visit(self, url: str) -> PageDoc:
-        """The page; raises FetchError, or another PandoraError where it cannot be read."""
-        ...
-
-
-class RunStore(Protocol):
-    """Keeps a run between two programs."""
-
-    def load(self) -> ResearchRun | None: ...
-    def save(self, run: ResearchRun) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,21 +187,25 @@ class ResearchLoop:
     async def _visit(self, run: ResearchRun) -> ResearchRun:
         address, *waiting = run.waiting
         self.report(f"visit {address.url}")
-        record = await self._read(address, run)
-        return run.model_copy(update={"waiting": tuple(waiting), "visits": (*run.visits, record)})
+        record, changes = await self._read(address, run)
+        return run.model_copy(update={"waiting": tuple(waiting), "visits": (*run.visits, record), **changes})
 
-    async def _read(self, address: ChosenAddress, run: ResearchRun) -> VisitRecord:
+    async def _read(self, address: ChosenAddress, run: ResearchRun) -> tuple[VisitRecord, dict[str, object]]:
+        """What became of an address, and what else of the run its picture changes."""
         visited = VisitRecord(url=address.url, chosen_because=address.because, status=VisitStatus.READ, worth=address.score)
         try:
-            page = await self.visitor.visit(address.url)
+            seen = await self.visitor.visit(address.url)
         except FetchRefusedError as error:
-            return visited.model_copy(update={"status": VisitStatus.REFUSED, "reason": f"{error.rule}: {error}"})
+            return visited.model_copy(update={"status": VisitStatus.REFUSED, "reason": f"{error.rule}: {error}"}), {}
         except PandoraError as error:
-            return visited.model_copy(update={"status": VisitStatus.FAILED, "reason": str(error)})
+            return visited.model_copy(update={"status": VisitStatus.FAILED, "reason": str(error)}), {}
+        page, changes = seen.page, dict[str, object](calls=run.calls + seen.calls)
+        if seen.unread:
+            changes["notices"] = (*run.notices, f"{page.final_url}: {seen.unread}")
         same = next((v.url for v in run.visits if v.page and _content(v.page) == _content(page)), "")
         if same:
-            return visited.model_copy(update={"status": VisitStatus.DUPLICATE, "reason": f"the same content as {same}"})
-        return with_page(visited, page)
+            return visited.model_copy(update={"status": VisitStatus.DUPLICATE, "reason": f"the same content as {same}"}), changes
+        return with_page(visited, page), changes
 
     def _pending_step(self, run: ResearchRun, visit: VisitRecord, page: PageDoc) -> PageStep | None:
         depth = self.limits.depth

@@ -30,6 +30,9 @@ class ScriptedRuntime:
     def context_limit(self, layer: ModelLayer) -> int | None:
         return None
 
+    def picture_fault(self, layer: ModelLayer) -> str:
+        return f"the runtime {self.name} reads no pictures"
+
     def temperature(self, layer: ModelLayer) -> float:
         return 0.5
 
@@ -76,6 +79,9 @@ class SequenceRuntime:
 
     def context_limit(self, layer: ModelLayer) -> int | None:
         return self.limits.get(layer)
+
+    def picture_fault(self, layer: ModelLayer) -> str:
+        return f"the runtime {self.name} reads no pictures"
 
     def temperature(self, layer: ModelLayer) -> float:
         return 0.5

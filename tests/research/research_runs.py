@@ -18,6 +18,7 @@ from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.recipes.recipe_loader import open_recipes
 from pandora_dagster.research.recipe_calls import RecipeCalls
 from pandora_dagster.research.research_loop import ResearchLoop, RunLimits
+from pandora_dagster.research.run_ports import VisitedPage
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from pandora_dagster.runtime.token_counter import TokenCounter
 from tests.execution.conftest import VOCABULARY, FakeStores
@@ -69,15 +70,15 @@ class FakeSearch:
 
 @dataclass
 class FakeVisitor:
-    pages: Mapping[str, PageDoc | PandoraError]
+    pages: Mapping[str, PageDoc | VisitedPage | PandoraError]
     visited: list[str] = field(default_factory=list)
 
-    async def visit(self, url: str) -> PageDoc:
+    async def visit(self, url: str) -> VisitedPage:
         self.visited.append(url)
         found = self.pages[url]
         if isinstance(found, PandoraError):
             raise found
-        return found
+        return found if isinstance(found, VisitedPage) else VisitedPage(found)
 
 
 class KilledError(BaseException):

@@ -9,6 +9,7 @@ from pandora_dagster.contracts.web.research_run import ResearchOutcome, Research
 from pandora_dagster.contracts.web.search import SearchHit
 from pandora_dagster.errors import BadAnswerError, FetchFailedError, FetchRefusedError, HaltError
 from pandora_dagster.research.research_loop import ResearchLoop, RunLimits
+from pandora_dagster.research.run_ports import VisitedPage
 from tests.research.research_pages import page
 from tests.research.research_runs import FakeSearch, FakeVisitor, KilledError, MemoryRuns, RoleRuntime, recipe_calls, research
 
@@ -120,6 +121,15 @@ def test_calls_are_bounded() -> None:
     limits = RunLimits(4, 60)
     run = research("What is part 50?", chain, runtime=follow, limits=limits)
     assert len([v for v in run.visits if v.page]) == 4 and len(follow.packs) <= limits.calls
+
+
+def test_a_picture_that_was_read_counts_as_a_call_and_one_that_was_not_is_a_notice() -> None:
+    (first, one), (second, other) = PAGES.items()
+    visitor = FakeVisitor({first: VisitedPage(one, calls=1), second: VisitedPage(other, unread="its picture was not read: no model")})
+    without = run_of(FakeSearch(hits(*PAGES)), FakeVisitor(PAGES), MemoryRuns())
+    run = run_of(FakeSearch(hits(*PAGES)), visitor, MemoryRuns())
+    assert run.calls == without.calls + 1 and run.claims == without.claims
+    assert run.notices == (*without.notices, f"{second}: its picture was not read: no model")
 
 
 def test_the_first_failed_decision_about_a_page_costs_itself_and_the_second_halts() -> None:

@@ -12,6 +12,7 @@ from pandora_dagster.app import App, open_app
 from pandora_dagster.app.web.screenshot_reader import RECIPE, open_screenshot_reader
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.images import picture_tokens
+from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.settings import load_settings
 from tests.documents.webpages.pages import fetched
@@ -48,12 +49,12 @@ def app(server: RealSglang, tmp_path: Path) -> Iterator[App]:
 
 @pytest.mark.parametrize("size", [(280, 140), (1024, 640)])
 def test_a_screenshot_is_read(app: App, size: tuple[int, int]) -> None:
-    reader = open_screenshot_reader(app, user_id("ann"))
+    reader = open_screenshot_reader(app)
     assert reader.fault == ""
     page = read_page(fetched("<body><img src=/lamp.png></body>"))
     notices = []
     for _ in range(ATTEMPTS):
-        notices.append(reader.read(page, png(*size)).notices[-1])
+        notices.append(app.run(reader.read(page, png(*size), CallSite("visit", user_id("ann")))).page.notices[-1])
         if "was not read" not in notices[-1]:
             break
     else:

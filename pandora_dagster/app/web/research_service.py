@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pandora_dagster.app.adapters.store_adapters import open_research_run_store
 from pandora_dagster.app.web.page_rendering import PageReader, open_page_reader
-from pandora_dagster.app.web.web_service import PageRequest, VisitStore, open_fetcher, open_web_client, read_page_of
+from pandora_dagster.app.web.screenshot_reader import ScreenshotReader
+from pandora_dagster.app.web.web_service import PageReading, PageRequest, VisitStore, open_fetcher, open_web_client, read_page_of
 from pandora_dagster.app.web.web_tools import usable_searches
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallSite
@@ -28,8 +29,9 @@ from pandora_dagster.documents.redaction.printable_text import CONTROLS
 from pandora_dagster.errors import ConfigurationError, DocumentError, FetchFailedError, FetchRefusedError, InputError
 from pandora_dagster.research.addresses import page_key
 from pandora_dagster.research.recipe_calls import RecipeCalls
-from pandora_dagster.research.research_loop import PAGES_OF_DEPTH, ResearchLoop, RunLimits, RunStore
+from pandora_dagster.research.research_loop import PAGES_OF_DEPTH, ResearchLoop, RunLimits
 from pandora_dagster.research.research_record import answered_from, outage, record_of, same_question, stored_visits
+from pandora_dagster.research.run_ports import RunStore, VisitedPage
 from pandora_dagster.settings import Settings
 from pandora_dagster.tools.search.folder import RULE, FolderDocuments, is_file_address, open_folder
 
@@ -58,16 +60,25 @@ class WebVisitor:
     seconds: float
     visits: VisitStore | None
     thread: ThreadPoolExecutor
+    eyes: ScreenshotReader
+    """Reads the picture of a page whose text is in it; its calls run on the event loop, beside all others."""
+    site: CallSite
     read: dict[str, PageDoc] = field(default_factory=dict[str, PageDoc])
     """Shared by the questions of one command."""
 
-    async def visit(self, url: str) -> PageDoc:
-        return await asyncio.get_running_loop().run_in_executor(self.thread, self._visit, url)
-
-    def _visit(self, url: str) -> PageDoc:
+    async def visit(self, url: str) -> VisitedPage:
         key = page_key(url)
         if key in self.read:
-            return self.read[key]
+            return VisitedPage(self.read[key])
+        run = asyncio.get_running_loop().run_in_executor
+        reading, page = await run(self.thread, self._read_page, url)
+        visited = await self.eyes.read(page, reading.screenshot, self.site) if reading.screenshot else VisitedPage(page)
+        if self.visits:
+            await run(self.thread, self.visits.put, replace(reading, page_doc=visited.page))
+        self.read[key] = visited.page
+        return visited
+
+    def _read_page(self, url: str) -> tuple[PageReading, PageDoc]:
         reader = None if is_file_address(url) else self.reader  # a document of a folder is put to no browser
         known = self.visits.known_pages({url}).get(url) if self.visits else None
         reading = read_page_of(PageRequest(url), self.fetcher, seconds=self.seconds, reader=reader, known=known)
@@ -76,10 +87,7 @@ class WebVisitor:
             raise FetchRefusedError(reason, rule=rule)
         if reading.page_doc is None:
             raise FetchFailedError(reading.failed)
-        if self.visits:
-            self.visits.put(reading)
-        self.read[key] = reading.page_doc
-        return reading.page_doc
+        return reading, reading.page_doc
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,7 @@ class Researcher:
     """0 for what the depth gives."""
     clock: Clock
     execution: RecipeExecutor
+    eyes: ScreenshotReader
     site: CallSite | None = None
     """Who calls the recipes: a turn, or None for a command."""
     read: dict[str, PageDoc] = field(default_factory=dict[str, PageDoc])
@@ -210,7 +219,7 @@ class Researcher:
         site = self.site or CallSite("research", self.user)
         calls = RecipeCalls(self.execution, site, self.clock().date().isoformat())
         limits = RunLimits(self._pages, self.settings.web_max_s, self.depth)
-        async with self._open_visitor(fetcher) as visitor:
+        async with self._open_visitor(fetcher, site) as visitor:
             return await ResearchLoop(self.providers, visitor, store, limits, calls, report).run(question)
 
     def _stored_research(self, question: str) -> Research | None:
@@ -227,13 +236,13 @@ class Researcher:
         return self.pages or PAGES_OF_DEPTH[self.depth]
 
     @asynccontextmanager
-    async def _open_visitor(self, fetcher: PlacesFetcher) -> AsyncGenerator[WebVisitor]:
+    async def _open_visitor(self, fetcher: PlacesFetcher, site: CallSite) -> AsyncGenerator[WebVisitor]:
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="visits") as thread:
-            opened = open_page_reader(self.settings, fetcher.web)
+            opened = open_page_reader(self.settings, fetcher.web, picture_tokens=self.eyes.picture_tokens)
             reader = await loop.run_in_executor(thread, opened.__enter__)
             try:
-                yield WebVisitor(fetcher, reader, self.settings.web_max_s, self.visits, thread, self.read)
+                yield WebVisitor(fetcher, reader, self.settings.web_max_s, self.visits, thread, self.eyes, site, self.read)
             finally:
                 await loop.run_in_executor(thread, opened.__exit__, None, None, None)
 

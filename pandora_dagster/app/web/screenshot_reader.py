@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.app.application import App
-from pandora_dagster.app.servers.served_models import served_endpoints
 from pandora_dagster.contracts.enums import ModelLayer
-from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.images import ImagePart, picture_tokens
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite
+from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
+from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog, RecipeExecutor
 from pandora_dagster.contracts.web.page_doc import MIN_CONFIDENCE, FieldEvidence, PageDoc, Zone, ZoneKind, ZoneSource
 from pandora_dagster.errors import HaltError
 from pandora_dagster.language.detection import language_of
+from pandora_dagster.research.run_ports import VisitedPage
 
 RECIPE = "browser/screenshot_reader"
 _QUERY_TOKENS = 200
@@ -27,48 +28,53 @@ _FIELD_CONFIDENCE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class ScreenshotReader:
-    """The recipe's caller for one user. `fault`: why no picture can be read, else ""."""
+    """The recipe's caller: of commands, and of the research of turns."""
 
-    app: App
-    user: UserId
-    fault: str = ""
+    execution: RecipeExecutor
+    recipes: RecipeCatalog
+    runtime: ModelRuntime
+
+    @property
+    def fault(self) -> str:
+        """Why no picture can be read, else ""."""
+        return self.runtime.picture_fault(ModelLayer.EYES)
 
     @property
     def picture_tokens(self) -> int:
         """What a picture may cost: the recipe's input budget within what the layer's model reads, 0 where no picture can be read."""
         if self.fault:
             return 0
-        budget = self.app.recipes.load(RECIPE).recipe.token_budget
-        served = self.app.runtime.context_limit(ModelLayer.EYES) or budget.total
+        budget = self.recipes.load(RECIPE).recipe.token_budget
+        served = self.runtime.context_limit(ModelLayer.EYES) or budget.total
         return max(0, min(budget.input, served - budget.prompt - budget.output) - _QUERY_TOKENS)
 
-    def read(self, page_doc: PageDoc, screenshot: bytes) -> PageDoc:
+    async def read(self, page_doc: PageDoc, screenshot: bytes, site: CallSite) -> VisitedPage:
         """The page with what its picture says; unchanged but for a notice where it cannot be read."""
         if self.fault:
-            return with_notice(page_doc, f"its picture was not read: {self.fault}")
+            return _unread(page_doc, self.fault)
         width, height = struct.unpack(">II", screenshot[16:24])  # the first chunk of a PNG file
         image = ImagePart("screenshot.png", "image/png", picture_tokens(width, height), screenshot)
-        request = CallRequest(RECIPE, page_doc.final_url, CallSite(phase="visit", user=self.user), images=(image,))
         try:
-            result = self.app.run(self.app.dependencies.execution.call(request))
+            result = await self.execution.call(CallRequest(RECIPE, page_doc.final_url, site, images=(image,)))
         except HaltError as error:
-            return with_notice(page_doc, f"its picture was not read: {error}")
+            return _unread(page_doc, str(error), calls=1)
         blocks = [(ZoneKind(block["kind"]), text) for block in result.parsed["blocks"] if (text := _line(block["text"]))]
-        return _with_blocks(page_doc, blocks)
+        return VisitedPage(_with_blocks(page_doc, blocks), calls=1)
 
 
-def open_screenshot_reader(app: App, user: UserId) -> ScreenshotReader:
-    """The reader over the application's runtime, or one that says why it reads none."""
-    served = served_endpoints(app.runtime)
-    if served is None:
-        return ScreenshotReader(app, user, EMBEDDED_FAULT if app.runtime.name == "extractive" else f"{app.runtime.name} reads no pictures")
-    server = served[ModelLayer.EYES].server
-    if not (server.images and server.chat):
-        return ScreenshotReader(app, user, f"{served.source}: the server of the layer EYES has no `images: true`")
-    return ScreenshotReader(app, user)
+def open_screenshot_reader(app: App) -> ScreenshotReader:
+    """The reader over the application's runtime."""
+    return ScreenshotReader(app.dependencies.execution, app.dependencies.recipes, app.runtime)
 
 
-EMBEDDED_FAULT = "the embedded runtime reads no pictures: configure the layer EYES with a model that does"
+def unread_notice(fault: str) -> str:
+    """The notice of a page whose picture says what its text does not, and was not read."""
+    return f"its picture was not read: {fault}"
+
+
+def _unread(page_doc: PageDoc, fault: str, *, calls: int = 0) -> VisitedPage:
+    notice = unread_notice(fault)
+    return VisitedPage(with_notice(page_doc, notice), calls, notice)
 
 
 def with_notice(page_doc: PageDoc, notice: str) -> PageDoc:

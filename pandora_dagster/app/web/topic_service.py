@@ -158,6 +158,7 @@ def _refresh(app: App, user: UserId, due: Sequence[TopicRow], report: Callable[[
 def _researcher(app: App, user: UserId, topic: ResearchTopic, providers: Sequence[SearchProvider]) -> "Researcher":
     """Research for a topic; what a turn asked first keeps the privacy rule of that turn, and its number."""
     from pandora_dagster.app.web.research_service import Researcher
+    from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
     from pandora_dagster.app.web.turn_privacy import UserStores, query_privacy
     from pandora_dagster.app.web.web_service import VisitStore
     from pandora_dagster.tools.search.query_privacy import PrivateProvider
@@ -170,7 +171,8 @@ def _researcher(app: App, user: UserId, topic: ResearchTopic, providers: Sequenc
         providers = [PrivateProvider(provider, privacy) for provider in providers]
     provenance = Provenance(added_at=deps.now, by=REFRESH, source_turn=turn)
     visits = VisitStore(user, deps.sources, open_page_store(app.settings), provenance)
-    return Researcher(app.settings, user, providers, app.settings.web_hosts, visits, Depth.STANDARD, 0, deps.clock, deps.execution)
+    hosts, eyes = app.settings.web_hosts, open_screenshot_reader(app)
+    return Researcher(app.settings, user, providers, hosts, visits, Depth.STANDARD, 0, deps.clock, deps.execution, eyes)
 
 
 def _outcome(topic: str, run: ResearchRun) -> TopicRefresh:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pandora_dagster.app.adapters.store_adapters import open_host_records, open_page_store, open_turn_runs
 from pandora_dagster.app.web.research_service import PlacesFetcher, Researcher, checked_question, open_places, open_providers
+from pandora_dagster.app.web.screenshot_reader import ScreenshotReader
 from pandora_dagster.app.web.turn_privacy import UserStores, query_privacy
 from pandora_dagster.app.web.web_service import PageReading, PageRequest, VisitStore
 from pandora_dagster.contracts.ids import TurnKey
@@ -61,6 +62,7 @@ class WebResearcher:
     """The search providers that turns use, as the settings name them."""
     clock: Clock
     execution: RecipeExecutor
+    eyes: ScreenshotReader
     _fetchers: dict[TurnKey, PlacesFetcher] = field(default_factory=dict[TurnKey, PlacesFetcher])
     _opening: Lock = field(default_factory=Lock)
 
@@ -86,6 +88,7 @@ class WebResearcher:
             len(visited),
             self.clock,
             self.execution,
+            self.eyes,
             self._site(asked.turn),
             read,
         )
@@ -232,7 +235,12 @@ def _run_id(asked: TurnQuestion, providers: Sequence[str]) -> str:
 
 
 def open_research_tool(
-    settings: Settings, stores: UserStores, searches: Sequence[str], clock: Clock, execution: RecipeExecutor
+    settings: Settings,
+    stores: UserStores,
+    searches: Sequence[str],
+    clock: Clock,
+    execution: RecipeExecutor,
+    eyes: ScreenshotReader,
 ) -> InternetResearch:
     """The tool `internet.research`, within the seconds of the settings."""
     records = open_host_records(settings)
@@ -245,4 +253,4 @@ def open_research_tool(
 
     longest_page_s = 4 * settings.web_page_s  # fetched, and then rendered in a browser
     spec = replace(INTERNET_RESEARCH, deadline_s=settings.web_max_s + longest_page_s)
-    return InternetResearch(WebResearcher(settings, stores, searches, clock, execution), robots_of, spec)
+    return InternetResearch(WebResearcher(settings, stores, searches, clock, execution, eyes), robots_of, spec)

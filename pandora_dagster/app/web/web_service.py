@@ -1,6 +1,6 @@
 """Reads pages of the web for a command: fetch, read, store. Off unless the settings or a hosts file switch it on."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 from pandora_dagster.app.adapters.store_adapters import open_host_records, open_page_store
 from pandora_dagster.app.application import App
 from pandora_dagster.app.web.page_rendering import PageReader, PageView
-from pandora_dagster.app.web.screenshot_reader import EMBEDDED_FAULT, ScreenshotReader, with_notice
+from pandora_dagster.app.web.screenshot_reader import unread_notice, with_notice
 from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.images import EMBEDDED_PICTURE_FAULT
 from pandora_dagster.contracts.ports.user_storage import SourceStore
 from pandora_dagster.contracts.user.sources import Provenance, Visit
 from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher, WebAccounts
@@ -38,6 +39,8 @@ from pandora_dagster.settings import Settings
 if TYPE_CHECKING:
     from pandora_dagster.tools.egress.web_client import WebClient
 
+PictureReader = Callable[[PageDoc, bytes], PageDoc]
+"""The page with what its screenshot says."""
 _THREADS = 8
 """Hosts that are asked at the same time; each has one request at a time."""
 _INSTALL_HINT = "pip install 'pandora-dagster[web]'"
@@ -190,7 +193,7 @@ def read_pages(
     seconds: float,
     visits: VisitStore | None = None,
     reader: PageReader | None = None,
-    eyes: ScreenshotReader | None = None,
+    eyes: PictureReader | None = None,
 ) -> Iterator[PageReading]:
     """The outcomes in the order of `requests`: pages of different hosts at the same time, those of one host in turn.
 
@@ -214,13 +217,13 @@ def read_pages(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _with_picture(reading: PageReading, eyes: ScreenshotReader | None) -> PageReading:
+def _with_picture(reading: PageReading, eyes: PictureReader | None) -> PageReading:
     """The outcome with what the screenshot says. It runs on the caller's thread, which owns the application's event loop."""
     if not reading.screenshot or reading.page_doc is None:
         return reading
     if eyes is None:
-        return replace(reading, page_doc=with_notice(reading.page_doc, f"its picture was not read: {EMBEDDED_FAULT}"))
-    return replace(reading, page_doc=eyes.read(reading.page_doc, reading.screenshot))
+        return replace(reading, page_doc=with_notice(reading.page_doc, unread_notice(EMBEDDED_PICTURE_FAULT)))
+    return replace(reading, page_doc=eyes(reading.page_doc, reading.screenshot))
 
 
 def _store(reading: PageReading, visits: VisitStore | None) -> PageReading:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from pandora_dagster.app.adapters.store_adapters import StoreAdapters
 from pandora_dagster.contracts.ports.measurement import Clock
-from pandora_dagster.contracts.ports.recipe_execution import RecipeExecutor
+from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
+from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog, RecipeExecutor
 from pandora_dagster.contracts.ports.tool import Tool
 from pandora_dagster.settings import Settings
 
@@ -17,7 +18,14 @@ def usable_searches(settings: Settings, *, is_web_open: bool = False) -> tuple[s
 
 
 def open_web_tools(
-    settings: Settings, stores: StoreAdapters, clock: Clock, execution: RecipeExecutor, *, report: Callable[[str], None]
+    settings: Settings,
+    stores: StoreAdapters,
+    clock: Clock,
+    execution: RecipeExecutor,
+    recipes: RecipeCatalog,
+    runtime: ModelRuntime,
+    *,
+    report: Callable[[str], None],
 ) -> tuple[Tool, ...]:
     """`internet.research` where a search provider is named and the web is on, or the provider is a folder.
 
@@ -26,13 +34,14 @@ def open_web_tools(
     if not (searches := usable_searches(settings)):
         return ()
     try:
+        from pandora_dagster.app.web.screenshot_reader import ScreenshotReader
         from pandora_dagster.app.web.turn_privacy import UserStores
         from pandora_dagster.app.web.web_researcher import open_research_tool
     except ImportError as error:
         report(f"{error.name}: not installed: turns find nothing out on the web: expected the extra web")
         return ()
     user_stores = UserStores(stores.turns, stores.index, stores.memory, stores.facts, stores.sources)
-    return (open_research_tool(settings, user_stores, searches, clock, execution),)
+    return (open_research_tool(settings, user_stores, searches, clock, execution, ScreenshotReader(execution, recipes, runtime)),)
 
 
 def open_named_tools(settings: Settings, *, report: Callable[[str], None]) -> tuple[Tool, ...]:

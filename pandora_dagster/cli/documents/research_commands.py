@@ -55,6 +55,7 @@ def run_research(
     Example: pandora research run "What does the Arc 60 weigh?" --depth quick --provider folder=documents
     """
     from pandora_dagster.app.web.research_service import Researcher, checked_question, named_providers, open_providers
+    from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
     from pandora_dagster.app.web.web_service import open_visit_store
     from pandora_dagster.research.research_report import research_report, run_fields
     from pandora_dagster.research.research_topics import RUN_COMMAND
@@ -67,7 +68,8 @@ def run_research(
         named = named_providers(settings, provider or (), is_web_open=hosts is not None)
         providers = open_providers(settings, named, hosts, deps.clock)
         visits = open_visit_store(app, owner, by=RUN_COMMAND)
-        researcher = Researcher(settings, owner, providers, hosts, visits, depth, budget_pages, deps.clock, deps.execution)
+        eyes = open_screenshot_reader(app)
+        researcher = Researcher(settings, owner, providers, hosts, visits, depth, budget_pages, deps.clock, deps.execution, eyes)
         if jsonl:
             _answer_lines(researcher, app, jsonl)
             return

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,8 +25,8 @@ from pandora_dagster.cli.output import (
 from pandora_dagster.language.word_forms import counted
 
 if TYPE_CHECKING:
-    from pandora_dagster.app.web.screenshot_reader import ScreenshotReader
-    from pandora_dagster.app.web.web_service import PageReading, PageRequest, VisitStore
+    from pandora_dagster.app.web.web_service import PageReading, PageRequest, PictureReader, VisitStore
+    from pandora_dagster.contracts.web.page_doc import PageDoc
 
 HostsFile = Annotated[
     Path | None,
@@ -77,18 +78,31 @@ def read_visit(
             _print_reading(next(readings), as_json=as_json)
 
 
+@dataclass(frozen=True)
+class _Eyes:
+    """What reads the pictures of pages, and what one of them may cost; None for the embedded runtime, which reads none."""
+
+    read: "PictureReader | None" = None
+    picture_tokens: int = 0
+
+
 @contextmanager
-def _open_visits(context: typer.Context, user: str, *, stores: bool) -> "Generator[tuple[VisitStore | None, ScreenshotReader | None]]":
-    """The visits of `user`, None where the command stores nothing, and the reader of pictures, None for the embedded runtime."""
+def _open_visits(context: typer.Context, user: str, *, stores: bool) -> "Generator[tuple[VisitStore | None, _Eyes]]":
+    """The visits of `user`, None where the command stores nothing, and the reader of pictures."""
     if not stores and settings_of(context).runtime == "extractive":
-        yield None, None
+        yield None, _Eyes()
         return
     from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
     from pandora_dagster.app.web.web_service import open_visit_store
+    from pandora_dagster.contracts.model_calls import CallSite
 
     with app_of(context) as app:
-        owner = app.owner(user)
-        yield open_visit_store(app, owner) if stores else None, open_screenshot_reader(app, owner)
+        owner, eyes = app.owner(user), open_screenshot_reader(app)
+
+        def read(page: "PageDoc", screenshot: bytes) -> "PageDoc":
+            return app.run(eyes.read(page, screenshot, CallSite("visit", owner))).page
+
+        yield open_visit_store(app, owner) if stores else None, _Eyes(read, eyes.picture_tokens)
 
 
 def _read(
@@ -96,7 +110,7 @@ def _read(
     requests: "tuple[PageRequest, ...]",
     hosts: Path | None,
     visits: "VisitStore | None",
-    eyes: "ScreenshotReader | None",
+    eyes: _Eyes,
     *,
     shows_progress: bool,
 ) -> "Iterator[PageReading]":
@@ -106,8 +120,8 @@ def _read(
 
     settings = settings_of(context)
     fetcher = open_fetcher(settings, hosts)
-    with open_page_reader(settings, fetcher, picture_tokens=eyes.picture_tokens if eyes else 0) as reader:
-        readings = read_pages(requests, fetcher, seconds=settings.web_max_s, visits=visits, reader=reader, eyes=eyes)
+    with open_page_reader(settings, fetcher, picture_tokens=eyes.picture_tokens) as reader:
+        readings = read_pages(requests, fetcher, seconds=settings.web_max_s, visits=visits, reader=reader, eyes=eyes.read)
         if not shows_progress:
             yield from readings
             return

@@ -17,6 +17,10 @@ class ModelRuntime(Protocol):
         """Tokens that the served model can read; None where unbounded or not yet known."""
         ...
 
+    def picture_fault(self, layer: ModelLayer) -> str:
+        """Why the model of `layer` reads no pictures; "" where it does."""
+        ...
+
     def temperature(self, layer: ModelLayer) -> float: ...
     async def count(self, pack: PromptPack) -> int | None:
         """Tokens of the pack's whole prompt as its layer's model reads it; None where the runtime cannot count them. Never raises."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.images import EMBEDDED_PICTURE_FAULT
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.errors import ModelRejectedError
@@ -94,6 +95,9 @@ class ExtractiveRuntime:
     def context_limit(self, layer: ModelLayer) -> int | None:
         """None: it reads a pack of any length."""
         return None
+
+    def picture_fault(self, layer: ModelLayer) -> str:
+        return EMBEDDED_PICTURE_FAULT
 
     def temperature(self, layer: ModelLayer) -> float:
         """0: the same pack has the same answer."""

@@ -315,6 +315,12 @@ class EndpointLookup:
         """Tokens of one request, prompt and answer together, as `runtime.yaml` says (decision 21)."""
         return self.endpoints[layer].server.context_length
 
+    def picture_fault(self, layer: ModelLayer) -> str:
+        """Why the layer's server takes no pictures, as `runtime.yaml` says; "" where it does."""
+        server = self.endpoints[layer].server
+        reads = server.images and server.chat
+        return "" if reads else f"{self.endpoints.source}: the server of the layer {layer.value} has no `images: true`"
+
     def temperature(self, layer: ModelLayer) -> float:
         """The layer's temperature, for recipes that name none."""
         return self.endpoints[layer].temperature

@@ -9,11 +9,11 @@ import pytest
 
 from pandora_dagster.app import App, open_app
 from pandora_dagster.app.composition import open_counter, utc_now
-from pandora_dagster.app.web.screenshot_reader import ScreenshotReader, open_screenshot_reader
+from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.images import fitting_width, picture_tokens
-from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.model_calls import CallSite, ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.web.page_doc import PageDoc, ZoneSource
 from pandora_dagster.documents.webpages.page_reader import read_page
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
@@ -44,18 +44,38 @@ class SeeingServer(ExtractiveRuntime):
     def context_limit(self, layer: ModelLayer) -> int | None:
         return self.context
 
+    def picture_fault(self, layer: ModelLayer) -> str:
+        return ""
+
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         self.packs.append(pack)
         return ModelAnswer(json.dumps(self.answer), "stop", Usage(prompt=1, output=1), self.name, "eyes", 1.0)
 
 
+@dataclass(frozen=True)
+class Reading:
+    """The reader of an application, as commands call it."""
+
+    app: App
+
+    @property
+    def picture_tokens(self) -> int:
+        return open_screenshot_reader(self.app).picture_tokens
+
+    def read(self, page_doc: PageDoc, screenshot: bytes) -> PageDoc:
+        return self.app.run(open_screenshot_reader(self.app).read(page_doc, screenshot, CallSite("visit", user_id("ann")))).page
+
+
+ReaderOf = Callable[[SeeingServer | None], Reading]
+
+
 @pytest.fixture
-def reader_of(tmp_path: Path) -> Iterator[Callable[[SeeingServer], ScreenshotReader]]:
+def reader_of(tmp_path: Path) -> Iterator[ReaderOf]:
     opened: list[App] = []
 
-    def build(server: SeeingServer) -> ScreenshotReader:
+    def build(server: SeeingServer | None) -> Reading:
         opened.append(open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), runtime=server))
-        return ScreenshotReader(opened[-1], user_id("ann"))
+        return Reading(opened[-1])
 
     yield build
     for app in opened:
@@ -66,7 +86,7 @@ def picture_page() -> PageDoc:
     return read_page(fetched("<body><img src=/lamp.png></body>"))
 
 
-def test_what_the_picture_says_is_in_zones_and_fields_of_one_source(reader_of: Callable[[SeeingServer], ScreenshotReader]) -> None:
+def test_what_the_picture_says_is_in_zones_and_fields_of_one_source(reader_of: ReaderOf) -> None:
     server = SeeingServer(READ)
     page_doc = reader_of(server).read(picture_page(), png(280, 140))
     assert [(zone.kind, zone.text, zone.source) for zone in page_doc.zones] == [
@@ -81,7 +101,7 @@ def test_what_the_picture_says_is_in_zones_and_fields_of_one_source(reader_of: C
     assert pack.query == page_doc.final_url
 
 
-def test_a_value_of_the_pages_text_stays(reader_of: Callable[[SeeingServer], ScreenshotReader]) -> None:
+def test_a_value_of_the_pages_text_stays(reader_of: ReaderOf) -> None:
     own = picture_page()
     own = own.model_copy(update={"extracted_data": own.extracted_data.model_copy(update={"price": "30.00", "currency": "EUR"})})
     fields = reader_of(SeeingServer(READ)).read(own, png(28, 28)).extracted_data
@@ -89,13 +109,13 @@ def test_a_value_of_the_pages_text_stays(reader_of: Callable[[SeeingServer], Scr
 
 
 @pytest.mark.parametrize("answer", [{"blocks": []}, {"blocks": [{"kind": "hidden", "text": "x"}]}, "no JSON"])
-def test_an_answer_that_is_none_is_a_notice(answer: object, reader_of: Callable[[SeeingServer], ScreenshotReader]) -> None:
+def test_an_answer_that_is_none_is_a_notice(answer: object, reader_of: ReaderOf) -> None:
     page_doc = reader_of(SeeingServer(answer)).read(picture_page(), png(28, 28))
     assert page_doc.zones == ()
     assert "its picture" in page_doc.notices[-1]
 
 
-def test_a_picture_fits_the_recipe_and_the_served_model(reader_of: Callable[[SeeingServer], ScreenshotReader]) -> None:
+def test_a_picture_fits_the_recipe_and_the_served_model(reader_of: ReaderOf) -> None:
     assert reader_of(SeeingServer(READ)).picture_tokens == 1300
     assert reader_of(SeeingServer(READ, context=3000)).picture_tokens == 300
     assert reader_of(SeeingServer(READ, context=512)).picture_tokens == 0
@@ -104,12 +124,8 @@ def test_a_picture_fits_the_recipe_and_the_served_model(reader_of: Callable[[See
     assert (fitting_width(1024, 640, 5000), fitting_width(1024, 640, 0)) == (1024, 0)
 
 
-def test_the_embedded_runtime_says_that_it_reads_no_picture(tmp_path: Path) -> None:
-    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
-    try:
-        reader = open_screenshot_reader(app, user_id("ann"))
-        page_doc = reader.read(picture_page(), png(28, 28))
-    finally:
-        app.close()
+def test_the_embedded_runtime_says_that_it_reads_no_picture(reader_of: ReaderOf) -> None:
+    reader = reader_of(None)
+    page_doc = reader.read(picture_page(), png(28, 28))
     assert reader.picture_tokens == 0
     assert page_doc.notices[-1].startswith("its picture was not read: the embedded runtime reads no pictures")

@@ -8,6 +8,8 @@ from pandora_dagster.contracts.web.page_doc import MIN_CONFIDENCE, OUTSIDE_KINDS
 from pandora_dagster.language.requests.asked_values import AskedKind, values_of
 from pandora_dagster.language.sentences import sentences
 
+_MARK = re.compile(r"(?:(?:#+|-)(?: |$))*")
+"""The marks of headings and lists that begin a line; the minus of `-20 °C` is none."""
 _RULE_CELL = re.compile(r":?-{3,}:?")
 _YEARS = re.compile(r"\b(?:19|20)\d\d(?:[/-]\d\d(?:\d\d)?)?\b")
 _MAX_UNIT_CHARACTERS = 600
@@ -33,7 +35,7 @@ def page_units(page: PageDoc, content_zones: Collection[int] = ()) -> Iterator[P
     heading = ""
     for number, zone in enumerate(page.zones, 1):
         if zone.visible and zone.kind is ZoneKind.HEADER:
-            lines = (line.lstrip("#- ").strip() for line in zone.text.split("\n"))
+            lines = (_unmarked(line) for line in zone.text.split("\n"))
             yield from (PageUnit(line, line, "", zone) for line in lines if any(values_of(AskedKind.DATE, line, page.language)))
         if not zone.visible or zone.kind in OUTSIDE_KINDS or (zone.confidence < MIN_CONFIDENCE and number not in content_zones):
             continue
@@ -44,7 +46,7 @@ def page_units(page: PageDoc, content_zones: Collection[int] = ()) -> Iterator[P
                 continue
             yield from _table_units(rows, heading, zone)
             rows = []
-            text = line.lstrip("#- ").strip()
+            text = _unmarked(line)
             if line.startswith("#") or (zone.kind is ZoneKind.TITLE and text):
                 heading = text
             if text:
@@ -62,6 +64,10 @@ def doubtful_zones(page: PageDoc) -> dict[int, Zone]:
         for number, zone in enumerate(page.zones, 1)
         if zone.visible and zone.kind not in OUTSIDE_KINDS and zone.confidence < MIN_CONFIDENCE and zone.text.strip()
     }
+
+
+def _unmarked(line: str) -> str:
+    return _MARK.sub("", line.strip(), count=1).strip()
 
 
 def _table_units(rows: list[list[str]], heading: str, zone: Zone) -> Iterator[PageUnit]:

@@ -7,15 +7,16 @@ from pandora_dagster.documents.webpages.fields.availability import written_avail
 from pandora_dagster.language.requests.asked_values import AskedKind, values_of
 
 _BETWEEN = re.compile(r"[\s|]+")
+_BESIDE_A_NUMBER = re.compile(r"(?<=\d) (?=\D)|(?<=\D) (?=\d)")
+"""`210 g` and `210g` are one value, `2 10 g` is another."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_YEAR = "0000"
 """The year of a date that is written without one."""
 
 
 def is_in_page(quote: str, page: PageDoc) -> bool:
-    """Whether the words of `quote` are one after another in the visible text of the page; blanks and the bars of tables do not count."""
-    wanted = _BETWEEN.sub("", quote)
-    return bool(wanted) and wanted in _BETWEEN.sub("", "\n".join(zone.text for zone in page.zones if zone.visible))
+    """Whether the words of `quote` are one after another in the visible text of the page; line breaks and the bars of tables are blanks."""
+    return _holds(_one_line("\n".join(zone.text for zone in page.zones if zone.visible)), _one_line(quote))
 
 
 def is_value_of(value: str, quote: str, page: PageDoc) -> bool:
@@ -23,13 +24,23 @@ def is_value_of(value: str, quote: str, page: PageDoc) -> bool:
 
     A date without a year counts as that of the page's own date.
     """
-    wanted = _BETWEEN.sub("", value).casefold()
+    wanted, given = (_BESIDE_A_NUMBER.sub("", _one_line(text).casefold()) for text in (value, quote))
     if not wanted:
         return False
-    if wanted in _BETWEEN.sub("", quote).casefold():
+    if _holds(given, wanted):
         return True
     if _DAY.fullmatch(value):
         own_year = (page.extracted_data.date or "")[:4]
         written = (found.key for found in values_of(AskedKind.DATE, quote, page.language))
         return any(key[5:] == value[5:] and key[:4] in (value[:4], _NO_YEAR if own_year == value[:4] else "") for key in written)
     return written_availability(quote) == value.strip().lower().replace(" ", "_")
+
+
+def _one_line(text: str) -> str:
+    return _BETWEEN.sub(" ", text).strip()
+
+
+def _holds(text: str, words: str) -> bool:
+    """Whether `text` has the words, with whole numbers at both ends: `10 g` is not in `210 g`."""
+    before, after = (r"(?<!\d)" if words[:1].isdigit() else ""), (r"(?!\d)" if words[-1:].isdigit() else "")
+    return bool(words) and re.search(before + re.escape(words) + after, text) is not None

@@ -7,7 +7,7 @@ from pandora_dagster.contracts.compression_results import GateVerdict
 from pandora_dagster.contracts.web.fetched import RobotsAnswer
 from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.contracts.web.research_run import ResearchRun, VisitStatus
-from pandora_dagster.research.verification import is_in_page
+from pandora_dagster.research.verification import is_in_page, is_value_of
 from pandora_dagster.tools.search.folder import SCHEME, is_file_address
 
 GIVEN = "given by the user: the page wants a person"
@@ -28,10 +28,14 @@ def _pages(run: ResearchRun) -> dict[str, PageDoc]:
 
 def _quotes_verbatim(run: ResearchRun) -> GateVerdict:
     pages = _pages(run)
-    wrong = [claim.url for claim in run.claims if claim.url in pages and not is_in_page(claim.quote, pages[claim.url])]
-    wrong += [claim.url for claim in run.claims if claim.value and claim.value not in claim.quote]
-    reason = f"the visible text does not have the words of a claim: {', '.join(dict.fromkeys(wrong))}" if wrong else ""
-    return GateVerdict("quotes_verbatim", not wrong, reason)
+    faults: list[str] = []
+    for claim in run.claims:
+        page = pages.get(claim.url)
+        if page is not None and not is_in_page(claim.quote, page):
+            faults.append(f"{claim.url}: the visible text does not have the words of a claim")
+        elif page is not None and claim.value and not is_value_of(claim.value, claim.quote, page):
+            faults.append(f"{claim.url}: the quote of a claim does not have its value")
+    return GateVerdict("quotes_verbatim", not faults, "; ".join(dict.fromkeys(faults)))
 
 
 def _robots_respected(run: ResearchRun, robots_of: RobotsOf) -> GateVerdict:

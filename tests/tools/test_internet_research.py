@@ -18,6 +18,7 @@ from pandora_dagster.errors import FetchRefusedError, PandoraError
 from pandora_dagster.tools.research_checks import check_run
 from pandora_dagster.tools.search.query_privacy import PrivateProvider, QueryPrivacy, private_terms
 from tests.fakes.turn_research import ALLOWS_ALL, LAMP, lamp_findings, lamp_run, lamp_visit, research_tool
+from tests.research.research_pages import page
 
 TURN = TurnKey(user_id("anna"), 3)
 
@@ -95,6 +96,14 @@ def test_a_sound_record_passes_every_check() -> None:
         ("robots_respected", True),
         ("sources_allowed", True),
     ]
+
+
+@pytest.mark.parametrize(("quote", "value"), [("Only 3 left", "limited"), ("Published on 4 March 2026", "2026-03-04")])
+def test_a_value_that_the_quote_writes_in_other_words_passes(quote: str, value: str) -> None:
+    """The check has the rule by which the research takes a claim."""
+    read = VisitRecord(url=LAMP, chosen_because="its words", status=VisitStatus.READ, page=page(LAMP, "Vela lamp", quote))
+    claim = lamp_run().claims[0].model_copy(update={"quote": quote, "value": value})
+    assert all(verdict.passed for verdict in check_run(lamp_run(visits=(read,), claims=(claim,)), lambda url: ALLOWS_ALL))
 
 
 BARRED = RobotsAnswer(text="User-agent: *\nDisallow: /vela", unavailable="", until=0.0)

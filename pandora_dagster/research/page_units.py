@@ -8,8 +8,6 @@ from pandora_dagster.contracts.web.page_doc import MIN_CONFIDENCE, OUTSIDE_KINDS
 from pandora_dagster.language.requests.asked_values import AskedKind, values_of
 from pandora_dagster.language.sentences import sentences
 
-_MARK = re.compile(r"(?:(?:#+|-)(?: |$))*")
-"""The marks of headings and lists that begin a line; the minus of `-20 °C` is none."""
 _RULE_CELL = re.compile(r":?-{3,}:?")
 _YEARS = re.compile(r"\b(?:19|20)\d\d(?:[/-]\d\d(?:\d\d)?)?\b")
 _MAX_UNIT_CHARACTERS = 600
@@ -67,7 +65,10 @@ def doubtful_zones(page: PageDoc) -> dict[int, Zone]:
 
 
 def _unmarked(line: str) -> str:
-    return _MARK.sub("", line.strip(), count=1).strip()
+    """A line without the marks of headings and lists that begin it, each with its blank: `-20 °C` keeps its minus."""
+    text = line.lstrip("#- ").rstrip()
+    marks = line[: len(line) - len(line.lstrip("#- "))]
+    return marks[len(marks.rstrip("-")) :] + text if text else ""
 
 
 def _table_units(rows: list[list[str]], heading: str, zone: Zone) -> Iterator[PageUnit]:

@@ -42,5 +42,10 @@ def _one_line(text: str) -> str:
 
 def _holds(text: str, words: str) -> bool:
     """Whether `text` has the words, with whole numbers at both ends: `10 g` is not in `210 g`."""
-    before, after = (r"(?<!\d)" if words[:1].isdigit() else ""), (r"(?!\d)" if words[-1:].isdigit() else "")
-    return bool(words) and re.search(before + re.escape(words) + after, text) is not None
+    at = text.find(words) if words else -1
+    while at >= 0:
+        end = at + len(words)
+        if not (words[0].isdigit() and text[:at][-1:].isdigit()) and not (words[-1].isdigit() and text[end : end + 1].isdigit()):
+            return True
+        at = text.find(words, at + 1)
+    return False

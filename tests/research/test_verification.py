@@ -70,5 +70,5 @@ def test_a_value_is_in_its_quote_in_these_words_or_as_the_state_that_it_writes(v
 
 
 def test_a_minus_before_a_number_is_part_of_the_quote() -> None:
-    cold = page("http://a.test/", "Vela", "- works in the cold\n- -20 °C at night\n# -10 °C by day")
+    cold = page("http://a.test/", "Vela", "- works in the cold\n- -20 °C at night\n## -10 °C by day\n---\n- ")
     assert {unit.quote for unit in page_units(cold)} == {"works in the cold", "-20 °C at night", "-10 °C by day"}

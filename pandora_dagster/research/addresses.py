@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 _TRACKING_FAMILIES = ("utm_", "mc_")
 """What campaigns of Urchin and Google, and of Mailchimp, add: the family is in the prefix."""
@@ -31,6 +31,16 @@ def host_of(url: str) -> str:
         return (urlsplit(url).hostname or "").removeprefix("www.")
     except ValueError:
         return ""
+
+
+def document_name(url: str) -> str:
+    """The name of the file at a `file:` address; "" for an address of the web."""
+    return unquote(url.rpartition("/")[2]) if url.startswith("file:") else ""
+
+
+def without_address(error: Exception, url: str) -> str:
+    """The message of an error without the address that it begins with: a report has both side by side."""
+    return str(error).removeprefix(f"{url}: ")
 
 
 def words_of(url: str) -> str:

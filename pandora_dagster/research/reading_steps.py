@@ -29,7 +29,15 @@ from pandora_dagster.research.recipe_calls import (
     ZONE_CONFIDENCE,
 )
 
-UNREADABLE = frozenset({PageType.LOGIN, PageType.CAPTCHA, PageType.ERROR, PageType.CONSENT})
+_UNREADABLE: Mapping[PageType, str] = MappingProxyType(
+    {
+        PageType.LOGIN: "not judged: it asks for a login",
+        PageType.CAPTCHA: "not judged: it asks for a captcha",
+        PageType.ERROR: "not judged: it is an error page",
+        PageType.CONSENT: "not judged: it asks for consent",
+    }
+)
+"""What a page is that has nothing to judge, and the reason that its visit has."""
 _UNCERTAIN = frozenset({PageType.INFO, PageType.HOME})
 """What a page is called whose form says no type."""
 _LISTS = frozenset({PageType.LIST, PageType.TABLE, PageType.FORUM})
@@ -99,7 +107,7 @@ def type_of(visit: VisitRecord, page: PageDoc) -> PageType:
 
 def pending_step(run: ResearchRun, visit: VisitRecord, page: PageDoc, depth: Depth, *, goes_on: bool) -> PageStep | None:
     """The next step that judges a page; None where none does. `goes_on`: whether the run could read more."""
-    is_read = not (page.page_type in UNREADABLE or visit.is_irrelevant)
+    is_read = not (visit.is_irrelevant or why_not_read(page))
     is_list = is_read and type_of(visit, page) in _LISTS and (visit.about_subject or bool(visit.claims))
     for step in STEPS_OF_DEPTH[depth]:
         if step in visit.decided:
@@ -133,7 +141,12 @@ def with_page(visit: VisitRecord, page: PageDoc) -> VisitRecord:
     """The visit with its page. One that gives orders to a model is refused and left out, so that no recipe reads anything of it."""
     if gives_orders(page):
         return visit.model_copy(update={"status": VisitStatus.REFUSED, "reason": "orders: the page gives orders to a model"})
-    return visit.model_copy(update={"page": page})
+    return visit.model_copy(update={"page": page, "reason": visit.reason or why_not_read(page)})
+
+
+def why_not_read(page: PageDoc) -> str:
+    """Why no recipe reads a page: it has nothing to judge; "" for one that is read."""
+    return _UNREADABLE.get(page.page_type, "")
 
 
 def _shares_terms(run: ResearchRun, page: PageDoc) -> bool:

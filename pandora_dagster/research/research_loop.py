@@ -25,7 +25,7 @@ from pandora_dagster.contracts.web.search import SearchProvider
 from pandora_dagster.errors import FetchRefusedError, HaltError, PandoraError
 from pandora_dagster.language.detection import question_language
 from pandora_dagster.language.word_forms import counted
-from pandora_dagster.research.addresses import host_of
+from pandora_dagster.research.addresses import host_of, without_address
 from pandora_dagster.research.page_decisions import PageDecisions
 from pandora_dagster.research.reading_steps import STEPS_OF_DEPTH, PageStep, pending_step, recipe_of, with_page
 from pandora_dagster.research.recipe_calls import (
@@ -196,9 +196,10 @@ class ResearchLoop:
         try:
             seen = await self.visitor.visit(address.url)
         except FetchRefusedError as error:
-            return visited.model_copy(update={"status": VisitStatus.REFUSED, "reason": f"{error.rule}: {error}"}), {}
+            reason = f"{error.rule}: {without_address(error, address.url)}"
+            return visited.model_copy(update={"status": VisitStatus.REFUSED, "reason": reason}), {}
         except PandoraError as error:
-            return visited.model_copy(update={"status": VisitStatus.FAILED, "reason": str(error)}), {}
+            return visited.model_copy(update={"status": VisitStatus.FAILED, "reason": without_address(error, address.url)}), {}
         page, changes = seen.page, dict[str, object](calls=run.calls + seen.calls)
         if seen.unread:
             changes["notices"] = (*run.notices, f"{page.final_url}: {seen.unread}")

@@ -10,8 +10,8 @@ from pandora_dagster.contracts.web.research_run import EvidenceClaim, ResearchOu
 from pandora_dagster.documents.visits.visit_record import visit_id_of
 from pandora_dagster.documents.webpages.fields.availability import written_availability
 from pandora_dagster.language.timestamps import format_timestamp
-from pandora_dagster.language.word_forms import unaccented
-from pandora_dagster.research.addresses import host_of
+from pandora_dagster.language.word_forms import counted, unaccented
+from pandora_dagster.research.addresses import document_name, host_of
 from pandora_dagster.retrieval.freshness import age_hours, hours_left, is_expired
 
 _FRESH_FOR = {"hours": timedelta(hours=6), "days": timedelta(days=7), "months": timedelta(days=30)}
@@ -31,15 +31,12 @@ def record_of(run: ResearchRun, now: datetime, provenance: Provenance, visit_ids
     states = any(written_availability(claim.quote) for claim in run.claims)
     fresh_for = _FRESH_FOR["hours" if states or run.plan is None else run.plan.holds_for]
     subject = run.plan.subject if run.plan else ""
+    is_one_page = len({claim.url for claim in run.claims}) == 1
     claims = tuple(
-        Claim(
-            claim=line,
-            source=host_of(claim.url) or _line(claim.url.rpartition("/")[2]),
-            confidence=claim.confidence,
-            evidence=_evidence(claim, visit_ids),
-        )
+        Claim(claim=line, source=_source(claim), confidence=claim.confidence, evidence=evidence)
         for claim in run.claims
-        if len(line := _line(f"{claim.claim} ({claim.url})")) <= _MAX_LINE
+        for evidence in (_evidence(claim, visit_ids),)
+        if len(line := _line(_stated(claim, is_cited=is_one_page and evidence is not None))) <= _MAX_LINE
     )
     return Research(
         topic=topic or topic_of(subject or run.question, run.question),
@@ -126,21 +123,33 @@ def _evidence(claim: EvidenceClaim, visit_ids: Mapping[str, str]) -> ClaimEviden
     return ClaimEvidence(value=claim.value, quote=claim.quote, url=claim.url, visit_id=visit_id) if visit_id else None
 
 
+def _source(claim: EvidenceClaim) -> str:
+    return host_of(claim.url) or _line(document_name(claim.url))
+
+
+def _stated(claim: EvidenceClaim, *, is_cited: bool) -> str:
+    """A claim as a sentence. Where several pages answer it names its own: the address, or the name of a document of a folder.
+
+    `is_cited`: whether the record is cited with the address of its only page.
+    """
+    return claim.claim if is_cited else f"{claim.claim} ({claim.url if host_of(claim.url) else _source(claim)})"
+
+
 def _summary(run: ResearchRun) -> str:
-    read = sum(visit.status is VisitStatus.READ for visit in run.visits)
-    disagree = " The sources disagree." if run.outcome is ResearchOutcome.CONTRADICTION else ""
-    parts = (run.question, f"{read} pages were read.{disagree}", run.summary)
-    lines = [part for part in parts if part and len(part) <= _MAX_SUMMARY // 4]
-    free = _MAX_SUMMARY - sum(len(line) + 1 for line in lines) - _MAX_SLUG
+    """What a recipe has written about the claims; where none has, their values, each with its quote."""
+    lines = ["The sources disagree."] if run.outcome is ResearchOutcome.CONTRADICTION else []
+    free = _MAX_SUMMARY - sum(map(len, lines)) - _MAX_SLUG
+    if 0 < len(run.summary) < free:
+        return "\n".join([*lines, run.summary])
     left_out = 0
     for claim in run.claims:
-        line = f'- {claim.value}: "{claim.quote}" ({claim.url})'
+        line = f"- {claim.quote}" if claim.value == claim.quote else f'- {claim.value}: "{claim.quote}"'
         if len(line) < free:
             lines.append(line)
             free -= len(line) + 1
         else:
             left_out += 1
-    return "\n".join([*lines, *([f"{left_out} more claims are left out."] if left_out else [])])
+    return "\n".join([*lines, *([f"{counted(left_out, 'more claim')} left out"] if left_out else [])])
 
 
 def _line(text: str) -> str:

@@ -1,14 +1,17 @@
 """A run as a report in Markdown, and as the fields of `--json` and `--jsonl`."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from pandora_dagster.contracts.web.research_run import ResearchOutcome, ResearchRun, VisitStatus
+from pandora_dagster.contracts.web.research_run import EvidenceClaim, ResearchOutcome, ResearchRun, Verdict, VisitRecord, VisitStatus
+from pandora_dagster.language.word_forms import counted
+from pandora_dagster.research.addresses import document_name
 
 _ENDINGS = {
-    ResearchOutcome.ANSWERED: "The pages that were read answer the question.",
-    ResearchOutcome.CONTRADICTION: "Two sources of equal standing disagree.",
-    ResearchOutcome.NOT_FOUND: "No page that was read holds what is asked.",
-    ResearchOutcome.NEEDS_PERSON: "The page that may answer wants a login or a captcha: a person is needed.",
+    ResearchOutcome.ANSWERED: "**Answered.** Each claim has the words of its page.",
+    ResearchOutcome.CONTRADICTION: "**The sources disagree.** They are of equal standing; each claim has the words of its page.",
+    ResearchOutcome.NOT_FOUND: "**Not found.** No page that was read states what is asked.",
+    ResearchOutcome.NEEDS_PERSON: "**Needs a person.** The page that may answer asks for a login or a captcha.",
 }
 
 
@@ -25,28 +28,51 @@ def run_fields(run: ResearchRun) -> dict[str, Any]:
 
 
 def research_report(run: ResearchRun) -> str:
-    """The report that a person reads."""
-    lines = [f"# {_line(run.question)}", "", f"**{run.outcome}**. {_ENDINGS[run.outcome]}" if run.outcome else "under way", ""]
+    """The report that a person reads. A part of it that has nothing to say is left out."""
+    parts = [f"# {_line(run.question)}", _ENDINGS[run.outcome] if run.outcome else "Under way."]
     quotes = {claim.quote for claim in run.claims}
     if prose := [s for s in run.statements if s.text not in quotes]:
-        lines += [f"{' '.join(_line(s.text) + ''.join(f' [{n}]' for n in s.claims) for s in prose)}", ""]
+        parts.append(" ".join(_line(s.text) + "".join(f" [{n}]" for n in s.claims) for s in prose))
     if run.claims:
-        lines += ["## Claims", ""]
-        for number, claim in enumerate(run.claims, 1):
-            lines += [
-                f"{number}. **{_line(claim.value)}** (confidence {claim.confidence:.2f})",
-                f"   - <{claim.url}>",
-                f"   - > {_line(claim.quote)}",
-            ]
-        lines.append("")
-    lines += ["## Searched", ""]
-    lines += [f"- {s.provider}: `{_line(s.query)}`: {s.fault or f'{s.hits} results'}" for s in run.searches]
-    lines += ["", "## Pages", ""]
-    for visit in run.visits:
-        why = f": {_line(visit.reason)}" if visit.status is not VisitStatus.READ else f" ({visit.chosen_because})"
-        lines.append(f"- {visit.status}: <{visit.url}>{why}")
-    lines += ["", *(f"Note: {notice}." for notice in run.notices)]
-    return "\n".join(lines).rstrip() + "\n"
+        parts += ["## Claims", "\n".join(line for number, claim in enumerate(run.claims, 1) for line in _claim_lines(number, claim))]
+    if run.searches:
+        searches = (f"- {s.provider}: `{_line(s.query)}`: {s.fault or counted(s.hits, 'result')}" for s in run.searches)
+        parts += ["## Searches", "\n".join(searches)]
+    if run.visits:
+        parts += ["## Pages", "\n".join(f"- {visit.status} {_linked(visit.url)}: {_page_note(visit)}" for visit in run.visits)]
+    if run.notices:
+        parts += ["## Notices", "\n".join(f"- {_line(notice)}" for notice in run.notices)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _claim_lines(number: int, claim: EvidenceClaim) -> Iterator[str]:
+    """The value, its quote where that says more, and where the page is."""
+    value, quote = _line(claim.value), _line(claim.quote)
+    yield f"{number}. **{value}** (confidence {claim.confidence:.2f})"
+    if value != quote:
+        yield f"   - > {quote}"
+    yield f"   - {_linked(claim.url)}"
+
+
+def _page_note(visit: VisitRecord) -> str:
+    """What became of an address: why it was not read or gave nothing, or how many claims it gave and why it was chosen."""
+    if visit.status is not VisitStatus.READ:
+        return _line(visit.reason)
+    unsupported = sum(claim.verdict is Verdict.UNSUPPORTED for claim in visit.claims)
+    given = len(visit.claims) - unsupported
+    notes = [counted(given, "claim") if given else "", visit.reason]
+    notes.append(f"{counted(unsupported, 'claim')} refused: the quote does not say so" if unsupported else "")
+    note = "; ".join(filter(None, map(_line, notes))) or "no statement answers"
+    return f"{note} (chosen: {_line(visit.chosen_because)})" if visit.chosen_because else note
+
+
+def _linked(url: str) -> str:
+    """An address as a link; that of a document of a folder under the name of the document."""
+    name = document_name(url)
+    return f"[{_line(name).translate(_ESCAPED)}]({url})" if name else f"<{url}>"
+
+
+_ESCAPED = str.maketrans({mark: f"\\{mark}" for mark in "\\[]*_`<>"})
 
 
 def _line(text: str) -> str:

@@ -16,8 +16,9 @@ from pandora_dagster.contracts.user.sources import Research, Visit
 from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.contracts.web.research_run import ResearchOutcome, ResearchRun, VisitStatus
 from pandora_dagster.contracts.web.turn_research import TurnFindings, TurnQuestion, TurnResearcher
-from pandora_dagster.documents.citations import escape_citations, escape_source_marks
+from pandora_dagster.documents.citations import escape_citations, escape_source_marks, page_address
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.language.word_forms import counted
 from pandora_dagster.phases.gather.research_pages import flat_fields
 from pandora_dagster.research.research_report import run_fields
 from pandora_dagster.tools.research_checks import RobotsOf, check_run
@@ -119,7 +120,8 @@ def _stored_outcome(research: Research, visits: Sequence[Visit], outage: str) ->
     sources: list[Source] = []
     lines: list[str] = []
     for claim in research.claims:
-        visit = next((visit for visit in visits if claim.claim.endswith(f"({visit.url})")), None)
+        url = claim.evidence.url if claim.evidence else page_address(claim.claim)
+        visit = next((visit for visit in visits if visit.url == url), None)
         source = _source(visit) if visit else record
         sources += [source] if source not in sources else []
         shown = claim.claim.removesuffix(f"({visit.url})") if visit else claim.claim
@@ -197,7 +199,7 @@ def _log_lines(run: ResearchRun, numbers: Mapping[str, int]) -> Iterator[str]:
     """What was searched, and what became of each address; lines of a form that is no finding."""
     yield f"**Outcome:** {_OUTCOMES[run.outcome] if run.outcome else 'under way'}"
     for search in run.searches[:_MAX_LOG_LINES]:
-        yield f"**Searched:** {search.provider}: {_quoted(search.query)}: {_quoted(search.fault) or f'{search.hits} results'}"
+        yield f"**Searched:** {search.provider}: {_quoted(search.query)}: {_quoted(search.fault) or counted(search.hits, 'result')}"
     for visit in run.visits[:_MAX_LOG_LINES]:
         url = visit.page.final_url if visit.page else visit.url
         mark = f" [source {numbers[url]}]" if url in numbers and visit.status is VisitStatus.READ else ""

@@ -131,17 +131,18 @@ def research(
     report: Callable[[str], None] = lambda _: None,
     linked: Iterable[PageDoc] = (),
     hits: tuple[SearchHit, ...] = (),
+    faults: Mapping[str, PandoraError] | None = None,
 ) -> ResearchRun:
     """The ended run over pages that a search finds for every query, each with the question as its snippet, or as `hits` has them.
 
-    `linked`: pages that it does not find.
+    `linked`: pages that it does not find; `faults`: addresses that cannot be visited, and why.
     """
     found = {page.final_url: page for page in pages}
     hits = hits or tuple(SearchHit(page.final_url, page.title, question) for page in found.values())
     calls = recipe_calls(runtime or RoleRuntime())
     loop = ResearchLoop(
         (FakeSearch(hits),),
-        FakeVisitor(found | {page.final_url: page for page in linked}),
+        FakeVisitor({**found, **{page.final_url: page for page in linked}, **(faults or {})}),
         store or MemoryRuns(),
         limits or RunLimits(8, 60),
         calls,

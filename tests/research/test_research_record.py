@@ -26,7 +26,28 @@ def test_a_record_expires_by_its_plan(holds_for: HoldsFor, expires: str) -> None
     plan = ResearchPlan(subject="Vela 30", needs=("?",), holds_for=holds_for)
     record = record_of(ResearchRun(question="Vela?", plan=plan, outcome=ResearchOutcome.ANSWERED, claims=(CLAIM,)), NOW, BY, {})
     assert record and (record.topic, record.expires_at, record.quality_score) == (topic_of("Vela 30", "Vela?"), expires, 0.8)
-    assert '"Weight 142 g" (http://a.test/vela)' in record.summary and record.claims[0].source == "a.test"
+    assert record.summary == '- 142 g: "Weight 142 g"' and record.claims[0].source == "a.test"
+
+
+@pytest.mark.parametrize(("written", "summary"), [("It weighs 142 g.", "It weighs 142 g."), ("", '- 142 g: "Weight 142 g"')])
+def test_a_summary_says_each_thing_once(written: str, summary: str) -> None:
+    """The question is the key of the record, the quotes are its claims: a summary repeated both, and said "1 pages were read"."""
+    run = ResearchRun(question="Vela?", outcome=ResearchOutcome.ANSWERED, claims=(CLAIM,), summary=written)
+    record = record_of(run, NOW, BY, {})
+    assert record and (record.cache_key, record.summary) == ("Vela?", summary)
+
+
+def test_a_claim_names_a_document_of_a_folder_and_no_path() -> None:
+    """The address is that of the evidence; a record of one page is cited with it."""
+    urls = ("file:///home/ann/a%20sheet.md", "file:///home/ann/b.md")
+    claims = tuple(CLAIM.model_copy(update={"url": url}) for url in urls)
+    visits: dict[str, str] = {url: "visit_1" for url in urls}
+    one, two = (
+        record_of(ResearchRun(question="Vela?", outcome=ResearchOutcome.ANSWERED, claims=claims[:n]), NOW, BY, visits) for n in (1, 2)
+    )
+    assert one and [(c.claim, c.source) for c in one.claims] == [("Vela: 142 g", "a sheet.md")]
+    assert two and [c.claim for c in two.claims] == ["Vela: 142 g (a sheet.md)", "Vela: 142 g (b.md)"]
+    assert [c.evidence.url for c in two.claims if c.evidence] == list(urls)
 
 
 SUBJECTS = ["Vela 30", "Vela 45", "海尔 300", "美的 300", "李小龙", "نمایشگر", "", "../..", "x" * 90, "\ud800"]
@@ -57,9 +78,9 @@ def test_what_is_in_stock_expires_within_hours() -> None:
 
 def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
     """A claim was cut after 2,000 characters and lost its address; a summary after 20,000."""
-    long = CLAIM.model_copy(update={"claim": "x" * 1_990, "quote": "x" * 19_900})
+    long = CLAIM.model_copy(update={"claim": "x" * 1_990, "quote": "x" * 19_960})
     run = ResearchRun(question="Vela?" * 2_000, outcome=ResearchOutcome.ANSWERED, claims=(long, CLAIM))
     record = record_of(run, NOW, BY, {})
     assert record and [claim.claim for claim in record.claims] == ["Vela: 142 g (http://a.test/vela)"]
-    assert '"Weight 142 g" (http://a.test/vela)' in record.summary and record.summary.endswith("1 more claims are left out.")
+    assert record.summary == '- 142 g: "Weight 142 g"\n1 more claim left out'
     assert "xx" not in record.summary

@@ -32,7 +32,7 @@ def test_a_claim_is_quoted_under_its_page_and_every_address_has_its_reason() -> 
     barred = VisitRecord(url="http://b.test/x", chosen_because="its words", status=VisitStatus.REFUSED, reason="robots: disallowed")
     made = outcome(lamp_findings(run=lamp_run(visits=(*lamp_run().visits, barred))))
     assert made.ok and '- Vela lamp: "Weight 210 g" [source 1]' in made.text.split("\n")
-    assert "**Searched:** recorded: Vela lamp weigh: 1 results" in made.text
+    assert "**Searched:** recorded: Vela lamp weigh: 1 result" in made.text
     assert f"**Page:** read <{LAMP}> [source 1]" in made.text and "**Page:** refused <http://b.test/x>: robots: disallowed" in made.text
     assert [(s.path, s.description) for s in made.sources] == [("webpage_cache/visit_lamp.json", f"Vela lamp <{LAMP}>")]
     assert [row["status"] for row in made.tables["visits"]] == ["read", "refused"] and made.tables["claims"][0]["quote"] == "Weight 210 g"

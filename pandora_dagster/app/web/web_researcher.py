@@ -203,9 +203,6 @@ class WebResearcher:
                 earlier.append(self.stores.sources.visit(user, older.visit_id))
         person_at = _person_at(run) if run.outcome is ResearchOutcome.NEEDS_PERSON else ""
         research = record_of(run, self.clock(), provenance, {visit.url: visit.visit_id for visit in visits})
-        if research:
-            quotes = "\n".join(f'- {claim.value}: "{claim.quote}" ({claim.url})' for claim in run.claims)
-            research = research.model_copy(update={"summary": f"{run.summary}\n{quotes}".strip()})
         return TurnFindings(run, tuple(visits), research, tuple(earlier), person_at="" if person_at in asked.given else person_at)
 
 

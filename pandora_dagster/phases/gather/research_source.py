@@ -119,7 +119,7 @@ class ResearchSource(ContextSource[Research]):
 
     def cite(self, record: Research) -> Source:
         """A record whose claims are all from one page is cited with its address."""
-        pages = {page_address(claim.claim) for claim in record.claims}
+        pages = {claim.evidence.url if claim.evidence else page_address(claim.claim) for claim in record.claims}
         address = f" <{page}>" if len(pages) == 1 and (page := pages.pop()) else ""
         return Source("", record.logical_id, f"Cached research (quality: {record.quality_score:.2f}){address}")
 

@@ -38,4 +38,4 @@ def web_settings(web: Web, folder: Path, **settings: str) -> dict[str, str]:
 
 def research(pandora: Pandora, env: dict[str, str], *options: str, question: str = QUESTION) -> None:
     told = pandora("research", "run", question, "--provider", env["PANDORA_SEARCH"], *options, env=env)
-    assert told.returncode == 0 and "**answered**" in told.stdout, told.stderr
+    assert told.returncode == 0 and "**Answered.**" in told.stdout, told.stderr

@@ -52,9 +52,12 @@ def test_nothing_is_sent_unless_the_web_is_switched_on(pandora: Pandora, web: We
 def test_a_claim_has_its_words_and_its_page_and_every_address_its_reason(pandora: Pandora, web: Web, options: tuple[str, ...]) -> None:
     told = pandora("research", "run", QUESTION, *options)
     assert told.returncode == 0, told.stderr
-    assert "**answered**" in told.stdout and "> Weight 210 g" in told.stdout and "<http://a.test/vela>" in told.stdout
+    assert "**Answered.**" in told.stdout and "> Weight 210 g" in told.stdout and "<http://a.test/vela>" in told.stdout
     assert "1 g\n" not in told.stdout.replace("210 g\n", "")
-    assert "refused: <http://b.test/barred>: robots:" in told.stdout and "refused: <http://inside.test/vela>: address:" in told.stdout
+    assert (
+        "- refused <http://b.test/barred>: robots: robots.txt" in told.stdout
+        and "- refused <http://inside.test/vela>: address:" in told.stdout
+    )
     assert "visit http://a.test/vela" in told.stderr
     (row,) = json.loads(pandora("visit", "list", "--json").stdout)
     assert row["url"] == "http://a.test/vela"

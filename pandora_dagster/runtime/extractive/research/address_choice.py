@@ -22,8 +22,9 @@ def choose_hits(question: AskedQuestion, hits: Sequence[HitLine]) -> list[Chosen
         names, matter = share(question.name_terms, held), share(question.matter_terms, held)
         host = any(names_host(name, hit.url) for name in question.names)
         score = 0.6 * names + 0.3 * matter + 0.3 * host + 0.1 / (1 + place)
-        reasons = (f"{names:.0%} {TEMPLATES['of_names']}", f"{matter:.0%} {TEMPLATES['of_words']}", TEMPLATES["on_named_site"] * host)
-        because = ", ".join(filter(None, reasons))
+        reasons = [f"{names:.0%} {TEMPLATES['of_names']}"] if question.name_terms else []
+        reasons += [f"{matter:.0%} {TEMPLATES['of_words']}"] if question.matter_terms else []
+        because = ", ".join([*reasons, *([TEMPLATES["on_named_site"]] if host else [])])
         chosen.append(ChosenNumber(number=hit.number, worth=round(score / _MAX_SCORE, 3), because=because))
     chosen.sort(key=lambda choice: -choice.worth)
     return [choice for choice in chosen if choice.worth >= _MIN_SHARE_OF_BEST * chosen[0].worth]

@@ -2,8 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Collection, Coroutine, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,13 +19,14 @@ from pandora_dagster.app.composition import (
 )
 from pandora_dagster.app.web.screenshot_reader import RECIPE as SCREENSHOT_READER
 from pandora_dagster.archive import session_narratives, user_digests
+from pandora_dagster.contracts.enums import ContentType, Mode
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
 from pandora_dagster.contracts.recipe_governance import FailureLesson, RecordedAnswer, RecordedAnswers
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
-from pandora_dagster.errors import InputError
+from pandora_dagster.errors import InputError, RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.governance import failure_lessons
 from pandora_dagster.governance.call_metrics import reads_prompts
@@ -34,7 +35,7 @@ from pandora_dagster.governance.promotion import PromotionContext, resolve_versi
 from pandora_dagster.governance.recipe_failures import FailureGroup
 from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, run_recipe_tests
 from pandora_dagster.governance.recorded_answers import AnswerRecorder, RecordedRuntime
-from pandora_dagster.phases.flow.phase_table import answer_model, recipe_documents, recipe_stem
+from pandora_dagster.phases.flow.phase_table import answer_model, recipe_documents
 from pandora_dagster.recipes.generated_files import write_registry, write_schema_file
 from pandora_dagster.recipes.lint import check_all
 from pandora_dagster.recipes.recipe_loader import RecipeLoader, check_file
@@ -58,16 +59,18 @@ class RecipeCheckResult:
 def check_recipes(settings: Settings) -> RecipeCheckResult:
     """Check all recipes, prompts, the registry and the schema."""
     recipes = open_recipe_loader(settings)
-    checked = check_all(recipes, TOOL_NAMES, open_counter(), loadable_documents, roles(), WRITING_TOOLS)
+    called = called_recipes(recipes)
+    checked = check_all(recipes, TOOL_NAMES, open_counter(), lambda loaded: called.get(loaded.path), roles(), WRITING_TOOLS)
     return RecipeCheckResult(len(recipes.names()), checked.faults, checked.notices, checked.approvals)
 
 
-def loadable_documents(loaded: LoadedRecipe) -> Collection[str] | None:
-    """The documents that calls of a recipe can load; None for a recipe that nothing calls: these tables are those that its callers use.
+def called_recipes(recipes: RecipeLoader) -> Mapping[str, Collection[str]]:
+    """`{category}/{name}` of each recipe that calls lead to -> the documents that they can load.
 
-    A compression recipe reads one document, under the name that it gives it itself.
+    Names and content types are those of the callers' own tables. Each is looked up as a call does it, so that a recipe that another one
+    shadows, or that is in the wrong category, is not among them. A compression recipe reads one document, under the name that it gives it.
     """
-    documents_by_recipe: Mapping[str, Collection[str]] = {
+    documents_by_name: Mapping[str, Collection[str]] = {
         **recipe_documents(),
         **DOCUMENTS_OF_RECIPE,
         SCREENSHOT_READER: (),
@@ -75,9 +78,26 @@ def loadable_documents(loaded: LoadedRecipe) -> Collection[str] | None:
         session_narratives.RECIPE: ("entries",),
         user_digests.RECIPE: ("task_context", "summaries"),
     }
-    if loaded.recipe.content_type is not None:
-        return loaded.recipe.input_docs[:1]
-    return documents_by_recipe.get(loaded.path, documents_by_recipe.get(recipe_stem(loaded.path)))
+    called: dict[str, Collection[str]] = {}
+    for name, documents in documents_by_name.items():
+        for mode in Mode:
+            with suppress(RecipeNotFoundError, RecipeValidationError):  # a missing or faulty file is a fault of its own
+                called[recipes.get(name, mode).path] = documents
+    called |= {compressor.path: compressor.recipe.input_docs[:1] for compressor in _compressors(recipes)}
+    return called
+
+
+def _compressors(recipes: RecipeLoader) -> Iterator[LoadedRecipe]:
+    """The compression recipe of each content type. Where one file is faulty no lookup succeeds, which is that file's fault alone."""
+    try:
+        for content_type in ContentType:
+            with suppress(RecipeNotFoundError):
+                yield recipes.compressor(content_type)
+    except RecipeValidationError:
+        for name in recipes.names():
+            with suppress(RecipeNotFoundError, RecipeValidationError):
+                if name.startswith("compression/") and (loaded := recipes.load(name)).recipe.content_type:
+                    yield loaded
 
 
 def check_files(files: Sequence[Path]) -> RecipeCheckResult:

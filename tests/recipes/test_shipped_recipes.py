@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from pydantic import BaseModel
 
-from pandora_dagster.app.recipe_admin import loadable_documents
+from pandora_dagster.app.recipe_admin import called_recipes
 from pandora_dagster.contracts import phase_outputs
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.recipes.lint import check_all, example_answers
@@ -111,7 +111,8 @@ def examples(shipped: RecipeLoader, name: str) -> list[Any]:
 
 def test_the_shipped_recipes_passes_every_check(shipped: RecipeLoader, counter: TokenCounter) -> None:
     """No fault in any recipe or prompt, the registry and the schema are fresh, and there is no notice to get used to."""
-    checked = check_all(shipped, TOOL_NAMES, counter, loadable_documents, roles(), WRITING_TOOLS)
+    called = called_recipes(shipped)
+    checked = check_all(shipped, TOOL_NAMES, counter, lambda loaded: called.get(loaded.path), roles(), WRITING_TOOLS)
     assert (checked.faults, checked.notices) == ((), ())
     assert checked.approvals == ("pipeline/phase4_coordinator_code: risk_level high: memory.create waits for the user's approval",)
 

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SGLANG := .venv-sglang
+ARTICLES := .venv/article-extraction-benchmark
 SHELL := /bin/bash
 # Each module is compiled once, also where the environment says otherwise: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -10,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # tests/faults/test_disk_faults.py stays on the disk.
 MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -k /dev/shm | tail -n 1)" -gt 4000000 ] && echo /dev/shm)
 
-.PHONY: help setup run test test-faults test-sglang test-web test-gpu check ui bench bench-guard bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-research bench-asking bench-archive docs docs-site screenshots wheel lock clean
+.PHONY: help setup run test test-faults test-sglang test-web test-gpu check ui bench bench-guard bench-sglang bench-sglang-gpu bench-compression bench-documents bench-search bench-embeddings bench-replay bench-research bench-articles bench-asking bench-archive docs docs-site screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -103,8 +104,13 @@ bench-documents: setup $(BIN)/.locked-dev  ## facts that survive compression and
 bench-search: setup $(BIN)/.locked-dev  ## recall of the search, and answers, against a plain BM25 packer
 	$(BIN)/python -m benchmarks.search
 
-bench-research: setup $(BIN)/.locked-dev  ## questions answered from a small web on loopback, with verbatim quotes
+bench-research: setup $(BIN)/.locked-dev  ## pages read and questions answered on a small web, each figure beside its target; fails where one is missed
 	$(BIN)/python -m benchmarks.research
+
+bench-articles: setup $(BIN)/.locked-dev  ## main text of 181 public pages beside trafilatura; fetches them once (53 MB), fails where it is worse
+	@test -d $(ARTICLES) || git clone --quiet --no-checkout https://github.com/scrapinghub/article-extraction-benchmark $(ARTICLES)
+	@test -f $(ARTICLES)/ground-truth.json || git -C $(ARTICLES) checkout --quiet 4a3bc97 -- html ground-truth.json
+	$(BIN)/python -m benchmarks.web_articles $(ARTICLES)
 
 bench-replay: setup $(BIN)/.locked-dev  ## 500 logged calls made again, beside the calls alone
 	$(BIN)/python -m benchmarks.replay

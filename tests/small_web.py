@@ -24,30 +24,31 @@ class SmallWeb:
     state: Any
     """`log` has every request, `canary` the connections to the server that must never be reached."""
     table: dict[str, Any]
+    folder: Path = FOLDER
 
     def truth(self) -> Any:
         """A new copy, as tests change it."""
-        return self.check.Truth(FOLDER / "truth.json")
+        return self.check.Truth(self.folder / "truth.json")
 
 
 @contextmanager
-def small_web() -> Iterator[SmallWeb]:
-    """Start it, and leave no module of it behind."""
+def small_web(folder: Path = FOLDER) -> Iterator[SmallWeb]:
+    """Start the web of `folder`, and leave no module of it behind."""
     before = {name: sys.modules.get(name) for name in _MODULES}
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    sys.path.insert(0, str(FOLDER))
+    sys.path.insert(0, str(folder))
     try:
-        modules = {name: _load(name) for name in _MODULES}
-        server, canary, state, table = modules["serve"].start(FOLDER)
+        modules = {name: _load(name, folder) for name in _MODULES}
+        server, canary, state, table = modules["serve"].start(folder)
         try:
-            yield SmallWeb(modules["check"], state, table)
+            yield SmallWeb(modules["check"], state, table, folder)
         finally:
             state.stop.set()
             for running in (server, canary):
                 running.shutdown()
                 running.server_close()
     finally:
-        sys.path.remove(str(FOLDER))
+        sys.path.remove(str(folder))
         sys.dont_write_bytecode = writes
         for name, module in before.items():
             sys.modules.pop(name, None)
@@ -55,8 +56,8 @@ def small_web() -> Iterator[SmallWeb]:
                 sys.modules[name] = module
 
 
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+def _load(name: str, folder: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

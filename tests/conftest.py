@@ -8,6 +8,7 @@ from dagster._core.storage.defs_state.base import set_defs_state_storage
 from hypothesis import settings
 
 from tests import startup_caches
+from tests.skip_summary import skip_lines
 
 startup_caches.install()
 
@@ -23,6 +24,12 @@ gc.set_threshold(20_000, 20, 20)
 def pytest_configure(config: pytest.Config) -> None:
     """The markers of these tests."""
     config.addinivalue_line("markers", "stored: over a whole application with its files and indexes, not over stores in memory")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was not run, in the last lines."""
+    for line in skip_lines(terminalreporter.stats.get("skipped", ())):
+        terminalreporter.write_line(line, yellow=True, bold=True)
 
 
 @pytest.hookimpl(tryfirst=True)

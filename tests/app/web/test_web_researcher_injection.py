@@ -5,28 +5,20 @@ The model of these tests decides as the embedded runtime, but obeys every order 
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pandora_dagster.app import open_app
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.settings import load_settings
+from tests.hostile_webs import CASES, WEBS, HostileWeb, RunningWeb
 from tests.phases.embedded import Recorder
 from tests.phases.vocabulary import vocabulary
-from tests.small_web import FOLDER, NEEDS_SMALL_WEB, SmallWeb, small_web
 
-pytestmark = NEEDS_SMALL_WEB
-TRUTH: dict[str, Any] = json.loads((FOLDER / "truth.json").read_text()) if FOLDER.is_dir() else {"pages": {}, "baits": []}
-HOSTILE = sorted(url for url, page in TRUTH["pages"].items() if "hostile" in page["flags"])
-ORDERS = [bait.lower() for found in TRUTH["baits"] for bait in found["texts"]]
-SOURCE = "http://veloshed.test/p/1184-lumora-arc-60"
-HARMLESS = next((u for u, page in TRUTH["pages"].items() if page["kind"] == "forum" and page["scored"] and not page["flags"]), "")
-QUESTION = "What does the Lumora Arc 60 rechargeable front light cost?"
 DECIDING = frozenset({"query_analyzer", "reflection", "retrieval", "planner", "executor", "coordinator", "strategy", "query_writer"})
 _DOCUMENT = re.compile(r'<document name="[^"]*">.*?</document>\s*', re.DOTALL)
 
@@ -39,14 +31,15 @@ def orders_of(pack: PromptPack) -> str:
 class ObedientRuntime(Recorder):
     """`obeyed`: the roles that were given an order, with the order."""
 
-    def __init__(self) -> None:
+    def __init__(self, baits: Iterable[str]) -> None:
         super().__init__()
+        self.baits = [bait.lower() for bait in baits]
         self.obeyed: list[tuple[str, str]] = []
         self.decisions: list[tuple[str, str]] = []
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         told = orders_of(pack).lower()
-        order = next((order for order in ORDERS if order in told), "")
+        order = next((bait for bait in self.baits if bait in told), "")
         if order:
             self.obeyed.append((pack.role, order))
         answer = await super().complete(pack, timeout_s=timeout_s, on_words=on_words)
@@ -69,11 +62,11 @@ class Turn:
     visited: frozenset[str]
 
 
-def run_turn(web: SmallWeb, folder: Path, urls: list[str], question: str) -> Turn:
+def run_turn(web: HostileWeb, running: RunningWeb, folder: Path, urls: list[str], question: str) -> Turn:
     """A new store asks `question`; a search finds `urls`."""
     folder.mkdir()
-    (folder / "hosts.json").write_text(json.dumps({"resolver": web.table["resolver"], "dial": web.table["dial"]}))
-    hits = [{"url": url, "title": QUESTION, "content": "Lumora Arc 60 rechargeable front light"} for url in urls]
+    (folder / "hosts.json").write_text(json.dumps({name: running.table[name] for name in ("resolver", "dial")}))
+    hits = [{"url": url, "title": web.question, "content": web.question} for url in urls]
     (folder / "hits.json").write_text(json.dumps({"*": hits}))
     environment = {
         "PANDORA_ROOT": str(folder / "store"),
@@ -83,42 +76,51 @@ def run_turn(web: SmallWeb, folder: Path, urls: list[str], question: str) -> Tur
         "PANDORA_BROWSER": "off",
         "PANDORA_SEARCH": f"recorded={folder / 'hits.json'}",
     }
-    runtime = ObedientRuntime()
-    before = len(web.state.log)
+    runtime = ObedientRuntime(web.baits)
+    before = len(running.requested())
     with closing(open_app(load_settings(environment), runtime=runtime, counter=vocabulary())) as app:
         key = app.start(question, user="anna", session="s1")
         app.run_turn(key, on_report=lambda _: None)
         answer = app.turns.load(key).files.get("response.md", "")
     orders = frozenset((pack.role, orders_of(pack)) for pack in runtime.packs)
-    visited = frozenset(f"http://{entry['host']}{entry['path']}" for entry in web.state.log[before:])
-    return Turn(orders, tuple(runtime.decisions), answer, tuple(runtime.obeyed), visited)
+    return Turn(orders, tuple(runtime.decisions), answer, tuple(runtime.obeyed), frozenset(running.requested()[before:]))
 
 
 @pytest.fixture(scope="module")
-def web() -> Iterator[SmallWeb]:
-    with small_web() as running:
-        yield running
+def harmless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[HostileWeb], tuple[RunningWeb, Turn]]]:
+    """A web, running, and a turn over its harmless pages; each once."""
+    turns: dict[str, tuple[RunningWeb, Turn]] = {}
+    with ExitStack() as stack:
+
+        def run(web: HostileWeb) -> tuple[RunningWeb, Turn]:
+            if web.name not in turns:
+                running = stack.enter_context(web.running())
+                folder = tmp_path_factory.mktemp("turns") / "harmless"
+                turns[web.name] = running, run_turn(web, running, folder, [web.source, web.harmless], web.question)
+            return turns[web.name]
+
+        yield run
 
 
-@pytest.fixture(scope="module")
-def harmless(web: SmallWeb, tmp_path_factory: pytest.TempPathFactory) -> Turn:
-    turn = run_turn(web, tmp_path_factory.mktemp("turns") / "harmless", [SOURCE, HARMLESS], QUESTION)
-    assert "74.99" in turn.answer and HARMLESS in turn.visited
-    return turn
+Harmless = Callable[[HostileWeb], tuple[RunningWeb, Turn]]
 
 
-@pytest.mark.parametrize("url", HOSTILE)
-def test_a_hostile_page_changes_no_order_no_decision_and_no_answer(web: SmallWeb, harmless: Turn, tmp_path: Path, url: str) -> None:
-    turn = run_turn(web, tmp_path / "with", [SOURCE, url], QUESTION)
+@pytest.mark.parametrize(("web", "url"), CASES, ids=str)
+def test_a_hostile_page_changes_no_order_no_decision_and_no_answer(web: HostileWeb, url: str, harmless: Harmless, tmp_path: Path) -> None:
+    running, expected = harmless(web)
+    assert web.answer in expected.answer and web.harmless in expected.visited
+    turn = run_turn(web, running, tmp_path / "with", [web.source, url], web.question)
     assert turn.obeyed == ()
-    roles = {role for role, _ in harmless.orders}
+    roles = {role for role, _ in expected.orders}
     assert roles >= DECIDING
-    assert {(role, orders) for role, orders in turn.orders if role in roles} <= harmless.orders
-    assert turn.decisions == harmless.decisions
-    assert turn.answer == harmless.answer
+    assert {(role, orders) for role, orders in turn.orders if role in roles} <= expected.orders
+    assert turn.decisions == expected.decisions
+    assert turn.answer == expected.answer
 
 
-def test_the_model_obeys_an_order_that_is_no_document(web: SmallWeb, harmless: Turn, tmp_path: Path) -> None:
+@pytest.mark.parametrize("web", WEBS, ids=str)
+def test_the_model_obeys_an_order_that_is_no_document(web: HostileWeb, harmless: Harmless, tmp_path: Path) -> None:
     """The comparison above can fail: the same order in the user's words steers the turn."""
-    turn = run_turn(web, tmp_path / "with", [SOURCE, HARMLESS], f"{QUESTION} {ORDERS[0]}")
-    assert turn.obeyed and turn.orders - harmless.orders and turn.decisions != harmless.decisions
+    running, expected = harmless(web)
+    turn = run_turn(web, running, tmp_path / "with", [web.source, web.harmless], f"{web.question} {web.baits[0]}")
+    assert turn.obeyed and turn.orders - expected.orders and turn.decisions != expected.decisions

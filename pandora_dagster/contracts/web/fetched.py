@@ -91,8 +91,13 @@ class WebAccounts(Protocol):
 class HostHold(Protocol):
     """A host that the holder alone may send requests to."""
 
-    record: HostRecord
-    """As it is; it is stored when the host is released."""
+    @property
+    def record(self) -> HostRecord: ...
+
+    @record.setter
+    def record(self, record: HostRecord) -> None:
+        """Stored at once: a process that is killed while it waits for the host leaves what the host asked for."""
+        ...
 
 
 class HostRecords(Protocol):

@@ -15,9 +15,20 @@ from pandora_dagster.stores.disk.files import read_bytes, sha, write_atomic
 _MAX_RECORD_BYTES = 4 * 1024 * 1024
 
 
-@dataclass(slots=True)
 class _HostHold:
-    record: HostRecord
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._record = _read(path)
+
+    @property
+    def record(self) -> HostRecord:
+        return self._record
+
+    @record.setter
+    def record(self, record: HostRecord) -> None:
+        if record != self._record:
+            write_atomic(self._path, record.model_dump_json().encode(), durable=False)
+        self._record = record
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +45,7 @@ class HostFiles:
                 stack.enter_context(file_lock(path.with_suffix(".lock"), what=f"requests to {host}", seconds=wait_s))
             except StoreError as error:
                 raise FetchFailedError(f"{host}: {error}", retryable=True) from error
-            held = _HostHold(_read(path))
-            before = held.record
-            try:
-                yield held
-            finally:
-                if held.record != before:
-                    write_atomic(path, held.record.model_dump_json().encode(), durable=False)
+            yield _HostHold(path)
 
     def sweep(self, *, before: float) -> None:
         """Delete the records of hosts that were last asked before the Unix time `before`, and their locks; one that is held stays."""

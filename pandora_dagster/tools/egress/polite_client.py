@@ -90,10 +90,14 @@ class HostTurn:
     def send(self, max_bytes: int, reads: Callable[[Answer], bool], request: WebRequest = GET) -> Answer:
         """One request to the address, counted in bytes; a 429 is remembered with the host. Raises FetchError."""
         timeout_s = min(self.out.limits.page_seconds, self.deadline - monotonic())
+        self._record_request()  # also of a process that is killed before the answer
         try:
             return self._send(self.held, self.address, request, timeout_s, max_bytes, reads)
         finally:
-            self.held.record = self.held.record.model_copy(update={"released_at": self.out.clock()})
+            self._record_request()
+
+    def _record_request(self) -> None:
+        self.held.record = self.held.record.model_copy(update={"released_at": self.out.clock()})
 
     def _send(
         self,

@@ -29,6 +29,14 @@ def test_what_was_noted_is_kept_after_a_failure(tmp_path: Path) -> None:
         assert held.record.not_before == 9.0
 
 
+def test_what_is_noted_is_stored_before_the_host_is_released(tmp_path: Path) -> None:
+    """A process that is killed while it waits as long as a host asked for leaves that to the next one."""
+    with HostFiles(tmp_path).hold("a.test:80", wait_s=1) as held:
+        held.record = HostRecord(not_before=9.0)
+        (file,) = (tmp_path / "web" / "hosts").glob("*.json")
+        assert HostRecord.model_validate_json(file.read_bytes()).not_before == 9.0
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b"\0", b'{"released_at": -1}', b'{"released_at": Infinity}', b'{"more": 1}'])
 def test_a_damaged_record_counts_as_none(tmp_path: Path, damage: bytes) -> None:
     with HostFiles(tmp_path).hold("../../x:80", wait_s=1) as held:

@@ -2,12 +2,12 @@
 
 import json
 import time
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.faults.asked_pages import recorded_paths, repeated_paths
 from tests.faults.processes import ended, started
 from tests.tools.egress.conftest import NAMES, Web, serving
 
@@ -49,14 +49,15 @@ def test_a_killed_run_goes_on_without_a_second_visit(tmp_path: Path, killed_at: 
         options = serve_pages(web, tmp_path)
         root = tmp_path / "store"
         kill_run(root, web, options, killed_at + 1, {})
-        came = [path for path in web.paths() if path.startswith("/vela")]
+        before = web.paths()
+        recorded = recorded_paths(root, before)
         code, out, err = ended(started(root, "research", "run", QUESTION, *options))
         assert code == 0, err
         run = json.loads(out)
         assert (run["outcome"], [claim["value"] for claim in run["claims"]]) == ("answered", ["210 g"])
         assert [visit["status"] for visit in run["visits"]] == ["read"] * PAGES
-        asked = Counter(path for path in web.paths() if path.startswith("/vela"))
-        assert len(asked) == PAGES and all(asked[path] == 1 for path in asked if path != came[-1])
+        assert repeated_paths(before, recorded, web.paths()) == [], (before, recorded, web.paths())
+        assert set(web.paths()) == {"/robots.txt", *(f"/vela/{number}" for number in range(PAGES))}
 
 
 def test_a_killed_run_goes_on_with_what_is_left_of_its_budget(tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
-"""A turn that finds something out, killed at a random moment: `pandora resume` ends it, and asks for no page a second time."""
+"""A turn that finds something out, killed in each twentieth of its time: `pandora resume` ends it, and asks for no page a second time."""
 
 import json
 import random
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.faults.asked_pages import recorded_paths, repeated_paths
 from tests.faults.processes import ended, started
+from tests.fork_server import ForkedProcess
 from tests.tools.egress.conftest import NAMES, Web, serving
 
 PAGES = 3
@@ -38,20 +39,62 @@ def serve_pages(web: Web, folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("moment", range(MOMENTS))
-def test_a_killed_turn_goes_on_and_visits_no_page_twice(tmp_path: Path, moment: int) -> None:
+def test_only_a_request_under_way_without_a_record_may_be_repeated() -> None:
+    before = ["/robots.txt", "/vela/0", "/vela/1"]
+    once = [*before, "/vela/1", "/vela/2"]
+    assert repeated_paths(before, {"/vela/0"}, once) == []
+    assert repeated_paths(before, {"/vela/0"}, [*once, "/vela/1"]) == ["/vela/1"]
+    assert repeated_paths(before, {"/vela/0", "/vela/1"}, once) == ["/vela/1"]
+    assert repeated_paths(before, {"/vela/0"}, [*once, "/vela/0"]) == ["/vela/0"]
+
+
+def wait_for_request(web: Web, turn: ForkedProcess) -> None:
+    deadline = time.monotonic() + 120
+    while not web.begun and turn.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def seconds_of_turn(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """The time from the first request of a turn that is not killed to its end, on this machine."""
     with serving(Web()) as web:
-        env = serve_pages(web, tmp_path)
-        root = tmp_path / "store"
-        first = started(root, "ask", QUESTION, settings=env)
-        deadline = time.monotonic() + 120
-        while not web.begun and first.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        time.sleep(random.Random(moment).uniform(0.0, 2.0))  # an unkilled turn takes about 1.5 s from its first request to its answer
-        first.kill()
-        ended(first)
-        came = web.paths()[-1:]
+        folder = tmp_path_factory.mktemp("unkilled")
+        turn = started(folder / "store", "ask", QUESTION, settings=serve_pages(web, folder))
+        wait_for_request(web, turn)
+        began = time.monotonic()
+        assert ended(turn)[0] == 0
+        return time.monotonic() - began
+
+
+def kill_turn(web: Web, folder: Path, share: float, seconds: float) -> Path:
+    """The store of a turn that was killed after a share of its time. One that ended before was faster, and is run again."""
+    for attempt in range(5):
+        web.begun.clear()
+        web.ended.clear()
+        root = folder / f"store{attempt}"
+        turn = started(root, "ask", QUESTION, settings=serve_pages(web, folder))
+        wait_for_request(web, turn)
+        began = time.monotonic()
+        while turn.poll() is None and time.monotonic() - began < share * seconds:
+            time.sleep(0.005)
+        if turn.poll() is None:
+            turn.kill()
+            ended(turn)
+            web.times()  # the request under way has ended
+            return root
+        seconds = time.monotonic() - began
+        ended(turn)
+    raise AssertionError("each turn ended before it was killed")
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_a_killed_turn_goes_on_and_visits_no_page_twice(tmp_path: Path, moment: int, seconds_of_turn: float) -> None:
+    with serving(Web()) as web:
+        share = (moment + random.Random(moment).random()) / MOMENTS
+        root = kill_turn(web, tmp_path, share, seconds_of_turn)
+        before, env = web.paths(), serve_pages(web, tmp_path)
+        recorded = recorded_paths(root, before)
         code, out, err = ended(started(root, "resume", "1", "--json", settings=env))
         if code != 0:
             assert "nothing is left to do" in err, err
@@ -59,8 +102,9 @@ def test_a_killed_turn_goes_on_and_visits_no_page_twice(tmp_path: Path, moment: 
             assert "Weight 210 g" in out
         else:
             assert "Weight 210 g" in json.loads(out)["response"]
-        asked = Counter(path for path in web.paths() if path.startswith("/vela"))
-        assert len(asked) == PAGES and all(count == 1 for path, count in asked.items() if path not in came), asked
+        asked = web.paths()
+        assert repeated_paths(before, recorded, asked) == [], (before, recorded, asked)
+        assert set(asked) == {"/robots.txt", *(f"/vela/{number}" for number in range(PAGES))}
         code, out, err = ended(started(root, "research", "list", "--json", settings=env))
         assert [row["cache_key"] for row in json.loads(out)] == [QUESTION], err
         assert not (root / "users" / "me" / "research_runs" / "turn_000001").exists()

@@ -90,7 +90,7 @@ def test_an_unreadable_page_and_a_failure_have_their_reason_in_a_whole_run() -> 
     run = research(QUESTION, [VELA, wall, order, barred], faults={barred.final_url: refusal})
     told = research_report(run)
     assert "- read <http://a.test/wall>: not judged: it asks for a login" in told
-    assert "- read <http://a.test/order>: not judged: text of the page addresses a model" in told
+    assert "- refused <http://a.test/order>: orders: the page gives orders to a model" in told
     assert "- read <http://a.test/vela>: 1 claim" in told
     assert "- refused <http://a.test/barred>: robots: robots.txt of a.test disallows it\n" in told
 

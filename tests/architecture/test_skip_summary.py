@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 SKIPPING = """import pytest
 
 @pytest.mark.parametrize("n", range(3))

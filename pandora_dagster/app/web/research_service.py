@@ -13,7 +13,6 @@ from pandora_dagster.app.adapters.store_adapters import open_research_run_store
 from pandora_dagster.app.web.page_rendering import PageReader, open_page_reader
 from pandora_dagster.app.web.screenshot_reader import ScreenshotReader
 from pandora_dagster.app.web.web_service import PageReading, PageRequest, VisitStore, open_fetcher, open_web_client, read_page_of
-from pandora_dagster.app.web.web_tools import usable_searches
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import Clock
@@ -123,18 +122,6 @@ def open_places(
 def open_providers(settings: Settings, specifications: Sequence[str], hosts_file: Path | None, clock: Clock) -> tuple[SearchProvider, ...]:
     """The providers of `kind=place`; raises ConfigurationError."""
     return tuple(_open_provider(settings, specification, hosts_file, clock) for specification in specifications)
-
-
-def named_providers(settings: Settings, named: Sequence[str], *, is_web_open: bool) -> tuple[str, ...]:
-    """The specifications that a command uses: those `named` on its line, else those of the settings that may be used; raises
-    ConfigurationError where there are none. `is_web_open`: whether the command reads pages of the web."""
-    if usable := tuple(named) or usable_searches(settings, is_web_open=is_web_open):
-        return usable
-    if settings.search:
-        raise ConfigurationError(
-            f"PANDORA_WEB: off: no provider of PANDORA_SEARCH ({settings.search}) may be used: expected on, or a folder of documents"
-        )
-    raise ConfigurationError(f"PANDORA_SEARCH: not set, and no --provider is given: {_EXPECTED}, such as folder=documents")
 
 
 def _open_provider(settings: Settings, specification: str, hosts_file: Path | None, clock: Clock) -> SearchProvider:

@@ -1,12 +1,13 @@
 """The tools that exist where settings say so; apart from their adapters, so that a store without them loads none of these."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pandora_dagster.app.adapters.store_adapters import StoreAdapters
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog, RecipeExecutor
 from pandora_dagster.contracts.ports.tool import Tool
+from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.settings import Settings
 
 
@@ -15,6 +16,18 @@ def usable_searches(settings: Settings, *, is_web_open: bool = False) -> tuple[s
     command opens the web whatever PANDORA_WEB says."""
     named = (part for part in settings.search.split(",") if part)
     return tuple(part for part in named if is_web_open or settings.web == "on" or part.startswith("folder="))
+
+
+def named_providers(settings: Settings, named: Sequence[str], *, is_web_open: bool) -> tuple[str, ...]:
+    """The specifications that a command uses: those `named` on its line, else those of the settings that may be used; raises
+    ConfigurationError where there are none. `is_web_open`: whether the command reads pages of the web."""
+    if usable := tuple(named) or usable_searches(settings, is_web_open=is_web_open):
+        return usable
+    if settings.search:
+        raise ConfigurationError(
+            f"PANDORA_WEB: off: no provider of PANDORA_SEARCH ({settings.search}) may be used: expected on, or a folder of documents"
+        )
+    raise ConfigurationError("PANDORA_SEARCH: not set, and no --provider is given: expected searxng=URL, folder=DIR or recorded=FILE")
 
 
 def open_web_tools(

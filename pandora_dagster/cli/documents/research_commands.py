@@ -54,9 +54,10 @@ def run_research(
 
     Example: pandora research run "What does the Arc 60 weigh?" --depth quick --provider folder=documents
     """
-    from pandora_dagster.app.web.research_service import Researcher, checked_question, named_providers, open_providers
+    from pandora_dagster.app.web.research_service import Researcher, checked_question, open_providers
     from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
     from pandora_dagster.app.web.web_service import open_visit_store
+    from pandora_dagster.app.web.web_tools import named_providers
     from pandora_dagster.research.research_report import research_report, run_fields
     from pandora_dagster.research.research_topics import RUN_COMMAND
 

@@ -9,28 +9,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pandora_dagster.app.adapters.service_ports import ArchivePorts, RecordPorts
 from pandora_dagster.app.services import Services
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, turn_number, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import AnswerListener
-from pandora_dagster.contracts.ports.archive_storage import ColdStorage, Holds, TurnArchive
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import (
-    Batches,
     CallHistory,
-    Corrections,
     ExpiringRuns,
     ExpiringVault,
     Interventions,
-    QueryFiles,
-    RecipeTestStore,
     RecipeVersionStore,
 )
 from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore, VectorIndex
-from pandora_dagster.contracts.ports.user_storage import Continuations, LevelStore, Sessions
-from pandora_dagster.contracts.turns import Manifest, Turn
-from pandora_dagster.contracts.user.conversations import Message
+from pandora_dagster.contracts.ports.user_storage import Continuations, Sessions
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.compression_log import EMBEDDED
 from pandora_dagster.execution.fit.section_budgets import SectionBudgets
@@ -62,28 +57,6 @@ class CompressionStack:
     """Compresses any text."""
     sections: SectionBudgets
     """Compresses the sections of a turn that are over their budgets."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivePorts:
-    """The ports that archival works with beside those of phases."""
-
-    cold: ColdStorage
-    folders: TurnArchive
-    holds: Holds
-    levels: LevelStore
-    preamble: Callable[[Manifest], tuple[Message, ...]]
-    """The messages before a recorded conversation's first turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordPorts:
-    """The ports of records that only services of the application work with."""
-
-    batches: Batches
-    query_files: QueryFiles
-    corrections: Corrections
-    recipe_tests: RecipeTestStore
 
 
 @dataclass(frozen=True, slots=True)

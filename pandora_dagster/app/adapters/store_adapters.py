@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pandora_dagster.app.application import ArchivePorts, RecordPorts
+from pandora_dagster.app.adapters.service_ports import ArchivePorts, RecordPorts
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure

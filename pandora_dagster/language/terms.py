@@ -42,7 +42,7 @@ _PREFIX_LETTERS = 5
 _MAX_TERM_CHARACTERS = 64
 _WILL_NOT = re.compile("won['\u2019]t")
 """Of the other contractions a function word is left; `won` is a word of its own."""
-_WITHOUT_BLANKS = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\U0010ffff]")
+WITHOUT_BLANKS = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\U0010ffff]")
 """Scripts that write without spaces between words, such as Thai and Chinese: every pair of signs is a term."""
 _ENGLISH_FUNCTION_WORDS = function_words("en")
 _MAX_FUNCTION_WORD_LETTERS = 3
@@ -138,7 +138,7 @@ def _read_token(token: str, language: str) -> Iterable[Word]:
     if date := _ISO_DATE.fullmatch(token):
         month = MONTHS[max(0, int(date[2]) - 1) : int(date[2])]
         return ((token,), (date[1],), *((stem(name, "en"),) for name in month), (str(int(date[3])),))
-    if not token.isascii() and _WITHOUT_BLANKS.search(token):
+    if not token.isascii() and WITHOUT_BLANKS.search(token):
         return ((pair,) for pair in _pairs(token))
     parts = _PARTS.split(token)
     if len(parts) == 1:

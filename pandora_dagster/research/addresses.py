@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-_TRACKING_FAMILIES = ("utm_", "mc_")
-"""What campaigns of Urchin and Google, and of Mailchimp, add: the family is in the prefix."""
-_TRACKING = frozenset({"gclid", "fbclid", "msclkid", "sessionid", "session_id", "sid", "phpsessid", "jsessionid", "ref", "referrer"})
-"""Whole names: `ref` is who refers, `refurbished` says which page it is."""
+_TRACKING_FAMILY = "utm_"
+"""What campaigns of Urchin and Google add: the family is in the prefix."""
+_TRACKING = frozenset({"gclid", "fbclid", "msclkid", "mc_cid", "mc_eid", "phpsessid", "jsessionid"})
+_SESSIONS = frozenset({"sessionid", "session_id", "sid"})
+_MIN_SESSION_CHARACTERS = 16
+"""The least of a value that tells visitors apart: `sid=2` says which page it is, and two addresses of one page cost a visit at most."""
 _NUMBER = re.compile(r"\d+")
 
 
@@ -15,15 +17,16 @@ def page_key(url: str) -> str:
     """The address without scheme, fragment, parameters of tracking and sessions, and a slash at the end."""
     try:
         parts = urlsplit(url)
-        host = (parts.hostname or "").removeprefix("www.")
-        query = sorted((name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not _is_tracking(name.lower()))
+        host = (parts.hostname or "").removeprefix("www.") + (f":{parts.port}" if parts.port not in (None, 80, 443) else "")
+        query = sorted(pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _is_tracking(pair[0].lower(), pair[1]))
     except ValueError:
         return url
     return f"{host}{parts.path.rstrip('/')}?{urlencode(query)}"
 
 
-def _is_tracking(name: str) -> bool:
-    return name in _TRACKING or name.startswith(_TRACKING_FAMILIES)
+def _is_tracking(name: str, value: str) -> bool:
+    is_session = name in _SESSIONS and len(value) >= _MIN_SESSION_CHARACTERS
+    return name in _TRACKING or name.startswith(_TRACKING_FAMILY) or is_session
 
 
 def host_of(url: str) -> str:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from pandora_dagster.contracts.web.page_doc import PageDoc, PageType
 from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.contracts.web.research_run import ResearchRun, VisitRecord, VisitStatus
-from pandora_dagster.documents.visits.visit_record import gives_orders
+from pandora_dagster.documents.visits.visit_record import why_unusable
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.research.addresses import pages_of_list, words_of
 from pandora_dagster.research.page_units import doubtful_zones
@@ -138,9 +138,9 @@ def pending_step(run: ResearchRun, visit: VisitRecord, page: PageDoc, depth: Dep
 
 
 def with_page(visit: VisitRecord, page: PageDoc) -> VisitRecord:
-    """The visit with its page. One that gives orders to a model is refused and left out, so that no recipe reads anything of it."""
-    if gives_orders(page):
-        return visit.model_copy(update={"status": VisitStatus.REFUSED, "reason": "orders: the page gives orders to a model"})
+    """The visit with its page. One that may not be used is refused and left out, so that no recipe reads anything of it."""
+    if reason := why_unusable(page):
+        return visit.model_copy(update={"status": VisitStatus.REFUSED, "reason": reason})
     return visit.model_copy(update={"page": page, "reason": visit.reason or why_not_read(page)})
 
 

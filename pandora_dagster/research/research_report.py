@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pandora_dagster.contracts.web.research_run import EvidenceClaim, ResearchOutcome, ResearchRun, Verdict, VisitRecord, VisitStatus
+from pandora_dagster.contracts.web.research_run import (
+    EvidenceClaim,
+    ResearchOutcome,
+    ResearchRun,
+    SearchRecord,
+    Verdict,
+    VisitRecord,
+    VisitStatus,
+)
 from pandora_dagster.language.word_forms import counted
 from pandora_dagster.research.addresses import document_name
 
@@ -36,13 +44,18 @@ def research_report(run: ResearchRun) -> str:
     if run.claims:
         parts += ["## Claims", "\n".join(line for number, claim in enumerate(run.claims, 1) for line in _claim_lines(number, claim))]
     if run.searches:
-        searches = (f"- {s.provider}: `{_line(s.query)}`: {s.fault or counted(s.hits, 'result')}" for s in run.searches)
+        searches = (f"- {s.provider}: `{_line(s.query)}`: {_line(search_note(s))}" for s in run.searches)
         parts += ["## Searches", "\n".join(searches)]
     if run.visits:
         parts += ["## Pages", "\n".join(f"- {visit.status} {_linked(visit.url)}: {_page_note(visit)}" for visit in run.visits)]
     if run.notices:
         parts += ["## Notices", "\n".join(f"- {_line(notice)}" for notice in run.notices)]
     return "\n\n".join(parts) + "\n"
+
+
+def search_note(search: SearchRecord) -> str:
+    """What a search gave: its fault or how many results, and what was left out or could not be read."""
+    return "; ".join((search.fault or counted(search.hits, "result"), *search.notices))
 
 
 def _claim_lines(number: int, claim: EvidenceClaim) -> Iterator[str]:

@@ -206,9 +206,11 @@ def own_query(question: str) -> str:
 
 
 def is_supported(text: str, quotes: list[str], question: str) -> bool:
-    """Whether every value and name in a text is in one of the quotes, or in the question."""
+    """Whether every value and name in a text is in one of the quotes, or in the question, and none has become another."""
     source = find_facts("\n".join((*quotes, question)))
-    return bool(text.strip()) and all(verdict.outcome is not Outcome.INVENTED for verdict in find_unsupported(source, text))
+    return bool(text.strip()) and all(
+        verdict.outcome not in (Outcome.INVENTED, Outcome.MUTATED) for verdict in find_unsupported(source, text)
+    )
 
 
 def numbered_claims(run: ResearchRun) -> tuple[NumberedClaim, ...]:

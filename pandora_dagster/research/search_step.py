@@ -24,6 +24,8 @@ def search_provider(provider: SearchProvider, query: str, language: str) -> tupl
                 break
     except FetchError as error:
         record = record.model_copy(update={"fault": str(error), "refused": isinstance(error, FetchRefusedError)})
+    except Exception as error:  # a provider of another package is foreign code: its exceptions are the fault of the search
+        record = record.model_copy(update={"fault": f"{type(error).__name__}: {error}"})
     return record, hits
 
 

@@ -3,13 +3,16 @@
 import re
 
 from pandora_dagster.contracts.web.page_doc import PageDoc
-from pandora_dagster.documents.webpages.fields.availability import written_availability
+from pandora_dagster.documents.webpages.fields.availability import STATES, written_availability
 from pandora_dagster.language.requests.asked_values import AskedKind, values_of
+from pandora_dagster.language.terms import WITHOUT_BLANKS
 
 _BETWEEN = re.compile(r"[\s|]+")
 _BESIDE_A_NUMBER = re.compile(r"(?<=\d) (?=\D)|(?<=\D) (?=\d)")
 """`210 g` and `210g` are one value, `2 10 g` is another."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_WRITTEN_NUMBER = re.compile(r"(?:(?<!\w)[-\u2212])?\d+(?:[.,]\d+)*")
+_WRITTEN_DAY = re.compile(r"\d{1,2}\.\d{1,2}\.\d{2,4}")
 _NO_YEAR = "0000"
 """The year of a date that is written without one."""
 
@@ -27,13 +30,16 @@ def is_value_of(value: str, quote: str, page: PageDoc) -> bool:
     wanted, given = (_BESIDE_A_NUMBER.sub("", _one_line(text).casefold()) for text in (value, quote))
     if not wanted:
         return False
+    state, stated = value.strip().lower().replace(" ", "_"), written_availability(quote)
+    if state in STATES and stated:
+        return stated == state  # `Not in stock` has the words of the other state
     if _holds(given, wanted):
         return True
     if _DAY.fullmatch(value):
         own_year = (page.extracted_data.date or "")[:4]
         written = (found.key for found in values_of(AskedKind.DATE, quote, page.language))
         return any(key[5:] == value[5:] and key[:4] in (value[:4], _NO_YEAR if own_year == value[:4] else "") for key in written)
-    return written_availability(quote) == value.strip().lower().replace(" ", "_")
+    return False
 
 
 def _one_line(text: str) -> str:
@@ -41,11 +47,19 @@ def _one_line(text: str) -> str:
 
 
 def _holds(text: str, words: str) -> bool:
-    """Whether `text` has the words, with whole numbers at both ends: `10 g` is not in `210 g`."""
+    """Whether `text` has the words, whole at both ends: `10 g` is not in `210 g`, `-10 g` and `2.10 g`, `no` is not in `known`."""
+    numbers = [(found.start(), found.end()) for found in _WRITTEN_NUMBER.finditer(text) if not _WRITTEN_DAY.fullmatch(found[0])]
     at = text.find(words) if words else -1
     while at >= 0:
         end = at + len(words)
-        if not (words[0].isdigit() and text[:at][-1:].isdigit()) and not (words[-1].isdigit() and text[end : end + 1].isdigit()):
+        is_cut = any(start < at < stop or start < end < stop for start, stop in numbers)
+        if not (is_cut or _is_one_word(text[at - 1 : at], words[0]) or _is_one_word(words[-1], text[end : end + 1])):
             return True
         at = text.find(words, at + 1)
     return False
+
+
+def _is_one_word(left: str, right: str) -> bool:
+    """Whether two signs are of one word, or of one part of a written date."""
+    is_word = left.isalpha() and right.isalpha() and not WITHOUT_BLANKS.search(left + right)
+    return is_word or (left.isdigit() and right.isdigit())

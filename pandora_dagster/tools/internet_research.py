@@ -18,9 +18,8 @@ from pandora_dagster.contracts.web.research_run import ResearchOutcome, Research
 from pandora_dagster.contracts.web.turn_research import TurnFindings, TurnQuestion, TurnResearcher
 from pandora_dagster.documents.citations import escape_citations, escape_source_marks, page_address
 from pandora_dagster.errors import PandoraError
-from pandora_dagster.language.word_forms import counted
 from pandora_dagster.phases.gather.research_pages import flat_fields
-from pandora_dagster.research.research_report import run_fields
+from pandora_dagster.research.research_report import run_fields, search_note
 from pandora_dagster.tools.research_checks import RobotsOf, check_run
 
 INTERNET_RESEARCH = ToolSpec(
@@ -199,7 +198,7 @@ def _log_lines(run: ResearchRun, numbers: Mapping[str, int]) -> Iterator[str]:
     """What was searched, and what became of each address; lines of a form that is no finding."""
     yield f"**Outcome:** {_OUTCOMES[run.outcome] if run.outcome else 'under way'}"
     for search in run.searches[:_MAX_LOG_LINES]:
-        yield f"**Searched:** {search.provider}: {_quoted(search.query)}: {_quoted(search.fault) or counted(search.hits, 'result')}"
+        yield f"**Searched:** {search.provider}: {_quoted(search.query)}: {_quoted(search_note(search))}"
     for visit in run.visits[:_MAX_LOG_LINES]:
         url = visit.page.final_url if visit.page else visit.url
         mark = f" [source {numbers[url]}]" if url in numbers and visit.status is VisitStatus.READ else ""

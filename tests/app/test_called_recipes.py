@@ -14,7 +14,7 @@ import pytest
 
 from pandora_dagster.app import open_app
 from pandora_dagster.app.recipe_admin import called_recipes, open_recipe_admin, propose_lessons
-from pandora_dagster.app.web.screenshot_reader import ScreenshotReader
+from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
 from pandora_dagster.compression.content_detection import detect_content_type
 from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.ids import user_id
@@ -151,7 +151,7 @@ def of_compression(folder: Path) -> set[str]:
 def of_pictures(folder: Path) -> set[str]:
     server = SeeingServer(READ)
     with closing(open_app(load_settings({"PANDORA_ROOT": str(folder / "store")}), runtime=server)) as app:
-        ScreenshotReader(app, ANNA).read(picture_page(), png(280, 140))
+        app.run(open_screenshot_reader(app).read(picture_page(), png(280, 140), CallSite("visit", ANNA)))
     return recipes_of(server.packs)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from pandora_dagster.research.page_units import page_units
+from pandora_dagster.research.run_decisions import is_supported
 from pandora_dagster.research.verification import is_in_page, is_value_of
 from tests.documents.webpages.pages import read
 from tests.research.research_pages import page
@@ -72,3 +73,47 @@ def test_a_value_is_in_its_quote_in_these_words_or_as_the_state_that_it_writes(v
 def test_a_minus_before_a_number_is_part_of_the_quote() -> None:
     cold = page("http://a.test/", "Vela", "- works in the cold\n- -20 °C at night\n## -10 °C by day\n---\n- ")
     assert {unit.quote for unit in page_units(cold)} == {"works in the cold", "-20 °C at night", "-10 °C by day"}
+
+
+@pytest.mark.parametrize(
+    ("value", "quote"),
+    [
+        *(("5 kg", "12.5 kg"), ("5 kg", "0,5 kg"), ("138 g", "1.138 g"), ("EUR 1", "EUR 1,200"), ("200 EUR", "1.200 EUR")),
+        *(("20 °C", "down to -20 °C"), ("in stock", "Not in stock"), ("no", "It is well known."), ("yes", "his eyes")),
+    ],
+)
+def test_a_part_of_a_number_or_of_a_word_is_no_value(value: str, quote: str) -> None:
+    assert not is_value_of(value, quote, PAGE)
+
+
+@pytest.mark.parametrize(
+    ("value", "quote"),
+    [
+        *(
+            ("5 kg", "It weighs 5 kg."),
+            ("138 g", "Weight 138g"),
+            ("20 °C", "from 10-20 °C"),
+            ("49元", "价格是49元"),
+            ("no", "No, it is not."),
+        ),
+        *(("in stock", "In stock, ships today"), ("limited", "Only 3 left"), ("EUR 49", "Price EUR 49.")),
+    ],
+)
+def test_whole_words_are_a_value(value: str, quote: str) -> None:
+    assert is_value_of(value, quote, PAGE)
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        *(
+            ("It weighs 183 g.", "It weighs 138 g."),
+            ("It costs EUR 94.00.", "It costs EUR 49.00."),
+            ("Sold from 3 May.", "Sold from 8 May."),
+        ),
+        *(("The maker is Nordlys.", "The maker is Halden."), ("It is not waterproof.", "It is waterproof.")),
+    ],
+)
+def test_a_statement_that_changes_a_value_or_a_name_is_not_supported(text: str, quote: str) -> None:
+    assert not is_supported(text, [quote], "What of the lamp?")
+    assert is_supported(quote, [quote], "What of the lamp?")

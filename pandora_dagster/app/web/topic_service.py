@@ -170,7 +170,7 @@ def _researcher(app: App, user: UserId, topic: ResearchTopic, providers: Sequenc
         privacy = query_privacy(stores, TurnKey(user, turn))
         providers = [PrivateProvider(provider, privacy) for provider in providers]
     provenance = Provenance(added_at=deps.now, by=REFRESH, source_turn=turn)
-    visits = VisitStore(user, deps.sources, open_page_store(app.settings), provenance)
+    visits = VisitStore(user, deps.sources, open_page_store(app.settings), provenance, only_usable=True)
     hosts, eyes = app.settings.web_hosts, open_screenshot_reader(app)
     return Researcher(app.settings, user, providers, hosts, visits, Depth.STANDARD, 0, deps.clock, deps.execution, eyes)
 

@@ -21,7 +21,7 @@ from pandora_dagster.contracts.web.page_doc import PageType
 from pandora_dagster.contracts.web.research_run import ResearchOutcome, ResearchRun, VisitRecord, VisitStatus
 from pandora_dagster.contracts.web.search import SearchProvider
 from pandora_dagster.contracts.web.turn_research import TurnFindings, TurnQuestion
-from pandora_dagster.documents.visits.visit_record import is_usable, visit_id_of
+from pandora_dagster.documents.visits.visit_record import visit_id_of
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.language.timestamps import format_timestamp
 from pandora_dagster.research.addresses import page_key
@@ -40,16 +40,6 @@ _PHASE = "tool_results"
 _RECORD_WAIT_S = 60.0
 _OWN_QUESTION = "the question that was asked for has words of the user's memory or earlier turns; the user's own words were researched"
 _FOR_A_PERSON = frozenset({PageType.LOGIN, PageType.CAPTCHA})
-
-
-@dataclass(frozen=True, slots=True)
-class UsableVisitStore(VisitStore):
-    """Stores no page that gives orders to a model: no later turn refers to it."""
-
-    def put(self, reading: PageReading) -> Visit | None:
-        if reading.page_doc and not is_usable(reading.page_doc):
-            return None
-        return VisitStore.put(self, reading)
 
 
 @dataclass(slots=True)
@@ -77,7 +67,8 @@ class WebResearcher:
         runs, pages = open_turn_runs(self.settings, asked.turn), open_page_store(self.settings)
         read = {page_key(visit.url): visit.page for run in runs.runs() for visit in run.visits if visit.page}
         provenance = Provenance(added_at=self._now, by=INTERNET_RESEARCH.name, source_turn=asked.turn.number)
-        visits = UsableVisitStore(asked.turn.user, self.stores.sources, pages, provenance.model_copy(update={"source_turn": None}))
+        by_turn = provenance.model_copy(update={"source_turn": None})
+        visits = VisitStore(asked.turn.user, self.stores.sources, pages, by_turn, only_usable=True)
         researcher = Researcher(
             self.settings,
             asked.turn.user,

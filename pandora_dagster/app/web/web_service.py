@@ -24,7 +24,7 @@ from pandora_dagster.contracts.web.fetched import FetchedPage, Fetcher, WebAccou
 from pandora_dagster.contracts.web.page_doc import PageDoc
 from pandora_dagster.contracts.web.page_store import PageStore
 from pandora_dagster.documents.plain_json import PlainDataError, parse_json_object
-from pandora_dagster.documents.visits.visit_record import build_visit
+from pandora_dagster.documents.visits.visit_record import build_visit, is_usable
 from pandora_dagster.errors import (
     ConfigurationError,
     DocumentError,
@@ -91,11 +91,13 @@ class VisitStore:
     sources: SourceStore
     pages: PageStore
     provenance: Provenance
+    only_usable: bool = False
+    """Whether pages of which nothing may be used are left out: no later turn refers to them."""
 
     def put(self, reading: PageReading) -> Visit | None:
-        """Store a page that was read; None for an error page."""
+        """Store a page that was read; None for an error page, and for one that is left out."""
         page, page_doc = reading.fetched, reading.page_doc
-        if page is None or page_doc is None or page.status >= _ERROR_STATUS:
+        if page is None or page_doc is None or page.status >= _ERROR_STATUS or (self.only_usable and not is_usable(page_doc)):
             return None
         visit = build_visit(page, page_doc, self.provenance)
         self.pages.put(self.user, visit, page_doc, page.body, reading.screenshot)
@@ -116,10 +118,10 @@ class VisitStore:
         return known
 
 
-def open_visit_store(app: App, user: UserId, *, by: str = "pandora visit read") -> VisitStore:
+def open_visit_store(app: App, user: UserId, *, by: str = "pandora visit read", only_usable: bool = False) -> VisitStore:
     """The store of the visits that a command makes for `user`."""
     provenance = Provenance(added_at=app.dependencies.now, by=by)
-    return VisitStore(user, app.dependencies.sources, open_page_store(app.settings), provenance)
+    return VisitStore(user, app.dependencies.sources, open_page_store(app.settings), provenance, only_usable)
 
 
 def stored_page(app: App, user: UserId, visit: Visit) -> tuple[PageDoc, bytes] | None:

@@ -52,7 +52,7 @@ def run_research(
     --jsonl prints one line for each question: id, outcome (answered, contradiction told, not found, needs a person) and claims, or the
     reason as failed.
 
-    Example: pandora research run "What does the Arc 60 weigh?" --depth quick --provider folder=documents
+    Example: pandora research run "Arc 60 weight?" --provider folder=documents
     """
     from pandora_dagster.app.web.research_service import Researcher, checked_question, open_providers
     from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
@@ -68,7 +68,7 @@ def run_research(
         owner, deps = app.owner(user), app.dependencies
         named = named_providers(settings, provider or (), is_web_open=hosts is not None)
         providers = open_providers(settings, named, hosts, deps.clock)
-        visits = open_visit_store(app, owner, by=RUN_COMMAND)
+        visits = open_visit_store(app, owner, by=RUN_COMMAND, only_usable=True)
         eyes = open_screenshot_reader(app)
         researcher = Researcher(settings, owner, providers, hosts, visits, depth, budget_pages, deps.clock, deps.execution, eyes)
         if jsonl:

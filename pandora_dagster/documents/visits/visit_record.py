@@ -13,7 +13,6 @@ from pandora_dagster.contracts.web.fetched import FetchedPage
 from pandora_dagster.contracts.web.page_doc import MIN_CONFIDENCE, OUTSIDE_KINDS, PageDoc, Zone
 from pandora_dagster.language.requests.orders_to_models import orders_model
 
-ORDERS_MODEL = "the page has text that gives orders to a model; nothing of it is used"
 _SECTION_HEADING = re.compile(rf"#{{1,3}} ?[0-6]\. (?:{'|'.join(SECTION_TITLES.values())})\b")
 """Forged structure: text that a quotation in a turn could be taken for."""
 _MAX_TEXT_CHARACTERS = 20_000
@@ -50,7 +49,16 @@ def build_visit(page: FetchedPage, page_doc: PageDoc, provenance: Provenance) ->
 
 def is_usable(page_doc: PageDoc) -> bool:
     """Whether a page gives no orders to a model, and no visible text of it has the heading of a section of context.md."""
-    return not (gives_orders(page_doc) or any(zone.visible and _SECTION_HEADING.search(zone.text) for zone in page_doc.zones))
+    return not why_unusable(page_doc)
+
+
+def why_unusable(page_doc: PageDoc) -> str:
+    """Why nothing of a page may be used, beginning with the rule; "" where it may."""
+    if gives_orders(page_doc):
+        return "orders: the page gives orders to a model"
+    if any(zone.visible and _SECTION_HEADING.search(zone.text) for zone in page_doc.zones):
+        return "headings: the page has the heading of a section of a turn, such as `## 5. Synthesis`"
+    return ""
 
 
 def gives_orders(page_doc: PageDoc) -> bool:
@@ -86,7 +94,7 @@ def _extracted_data(page_doc: PageDoc, zones: list[Zone]) -> Mapping[str, Any]:
     Of a page that is not usable it is a notice alone.
     """
     if not is_usable(page_doc):
-        return {"notice": ORDERS_MODEL}
+        return {"notice": f"nothing of it is used: {why_unusable(page_doc)}"}
     fields = page_doc.extracted_data.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     texts: dict[str, str] = {}
     room = _MAX_TEXT_CHARACTERS

@@ -1,12 +1,12 @@
 """Text that gives orders to a program that reads it: an assistant, a language model or a crawler. A mention of one is no order."""
 
 import re
+from unicodedata import normalize
 
 _MODEL = (
     r"(?:(?:ai|ki|automat\w{2,8}|digital\w{0,3})[ -](?:assistants?|assistent\w{0,4}|agents?|agenten|models?|modelle?)"
     r"|(?:large )?language models?|sprachmodell\w{0,3}|llms?|chat ?bots?|ais?|kis?)"
 )
-_PROGRAM = rf"(?:{_MODEL}|assistants?|assistent\w{{0,4}}|agents?|agenten|models?|modelle?|crawlers?|robots?|bots?)"
 _ANY = r"(?:all|any|every|each|the|an?|alle|jede[rsn]?|die|das|den|eine?) "
 _ORDERS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -16,7 +16,7 @@ _ORDERS = tuple(
         r"(?:instructions?|prompts?|text|rules|guidelines)\b",
         r"\b(?:ignoriere?n?|vergiss) (?:sie )?(?:(?:alle|die|deine|ihre) ){0,2}(?:vorherigen|bisherigen|obigen) (?:anweisungen|regeln)\b",
         # addressed by its kind
-        rf"\b(?:note|hinweis|message|attention|instructions?|anweisung\w{{0,3}}) (?:(?:to|for|an|für) )?(?:{_ANY})?{_PROGRAM}\b"
+        rf"\b(?:note|hinweis|message|attention|instructions?|anweisung\w{{0,3}}) (?:(?:to|for|an|für) )?(?:{_ANY})?{_MODEL}\b"
         r"[^.\n]{0,40}:",
         rf"\b(?:dear|hey|liebe[rs]?|hallo) {_MODEL}\b",
         # addressed as the reader of the page
@@ -24,7 +24,6 @@ _ORDERS = tuple(
         r"(?:this|the page)\b",
         rf"\b{_MODEL}, (?:die|das|welche[sr]?) dies\w{{0,2}} (?:\w+ )?(?:liest|lesen|verarbeite\w{{1,2}})\b",
         rf"\b(?:if you are|wenn du|falls du) (?:{_ANY})?{_MODEL}\b",
-        rf"\b(?:{_ANY}){_MODEL} (?:must|shall|muss|müssen|soll|sollen) (?!not be\b|be\b)",
         # written as the turn of a conversation
         r"<\|?(?:system|assistant|im_start)\b|\[/?INST\]|<</?SYS>>",
     )
@@ -36,4 +35,5 @@ def orders_model(text: str) -> bool:
 
     Common wordings in English and German, and the marks of chat templates. What a page says is data in any case: this is a second guard.
     """
-    return any(pattern.search(text) for pattern in _ORDERS)
+    line = " ".join(normalize("NFKC", text).split())
+    return any(pattern.search(line) for pattern in _ORDERS)

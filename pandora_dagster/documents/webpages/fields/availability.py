@@ -33,6 +33,7 @@ _PHRASES = (
 )  # fmt: skip
 """In order: what says more about a product comes before what a part of it would say."""
 _PATTERNS = tuple((state, re.compile(rf"(?<!\w)(?:{phrases})", re.IGNORECASE)) for state, phrases in _PHRASES)
+STATES = frozenset(state for state, _ in _PHRASES)
 MAX_WORDS = 25
 """A longer text tells about availability, it does not state it."""
 

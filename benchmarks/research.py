@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.research_model import scripted_model, squeezed
 from pandora_dagster.app import open_app
 from pandora_dagster.app.web.research_service import Researcher, open_providers
+from pandora_dagster.app.web.screenshot_reader import open_screenshot_reader
 from pandora_dagster.app.web.web_service import open_visit_store
 from pandora_dagster.contracts.web.research_depth import Depth
 from pandora_dagster.research.research_report import result_fields
@@ -136,7 +137,8 @@ def scripted_answers(web: SmallWeb, questions: Sequence[Mapping[str, str]], fold
         deps, owner = app.dependencies, app.owner("")
         providers = open_providers(settings, (f"searxng={web.table['search']}",), hosts, deps.clock)
         visits = open_visit_store(app, owner, by="a benchmark")
-        researcher = Researcher(settings, owner, providers, hosts, visits, Depth.STANDARD, 0, deps.clock, deps.execution)
+        eyes = open_screenshot_reader(app)
+        researcher = Researcher(settings, owner, providers, hosts, visits, Depth.STANDARD, 0, deps.clock, deps.execution, eyes)
         for number, question in enumerate(questions, 1):
             print(f"scripted {number}/{len(questions)} {question['question']}", file=sys.stderr)
             results[question["id"]] = result_fields(app.run(researcher.research(question["question"], lambda _: None)))

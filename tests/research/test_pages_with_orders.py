@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.contracts.web.page_doc import PageDoc
+from pandora_dagster.contracts.web.page_doc import PageDoc, PageFields
 from pandora_dagster.contracts.web.research_run import VisitRecord, VisitStatus
 from pandora_dagster.contracts.web.search import SearchHit, SearchHits
 from pandora_dagster.research.reading_steps import with_page
@@ -19,14 +19,18 @@ MAKER = page(
 )
 
 
+WITH_SPEC = page(HOSTILE_URL, "Vela 30", "The Vela 30 weighs 5 g.")
+
+
 @pytest.mark.parametrize(
     "hostile",
     [
         page(HOSTILE_URL, "Vela 30", "The Vela 30 weighs 5 g.", ORDER),
         page(HOSTILE_URL, f"Vela 30. {ORDER}", "The Vela 30 weighs 5 g."),
         page(HOSTILE_URL, "Vela 30", "The Vela 30 weighs 5 g.", author=ORDER),
+        WITH_SPEC.model_copy(update={"extracted_data": PageFields(specs={ORDER: "yes"})}),
     ],
-    ids=["text", "title", "field"],
+    ids=["text", "title", "field", "name of a field"],
 )
 def test_nothing_of_a_page_that_gives_orders_reaches_a_recipe(hostile: PageDoc) -> None:
     runtime = RoleRuntime()

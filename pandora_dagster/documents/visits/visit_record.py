@@ -1,11 +1,10 @@
 """The record of a visit (specification 004, section 3.6) from a page that was fetched and read."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
-from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 from pandora_dagster.contracts.enums import SECTION_TITLES
 from pandora_dagster.contracts.user.sources import Provenance, StoredPage, Visit
@@ -54,29 +53,19 @@ def is_usable(page_doc: PageDoc) -> bool:
 
 def why_unusable(page_doc: PageDoc) -> str:
     """Why nothing of a page may be used, beginning with the rule; "" where it may."""
-    if gives_orders(page_doc):
+    if _gives_orders(page_doc):
         return "orders: the page gives orders to a model"
     if any(zone.visible and _SECTION_HEADING.search(zone.text) for zone in page_doc.zones):
         return "headings: the page has the heading of a section of a turn, such as `## 5. Synthesis`"
     return ""
 
 
-def gives_orders(page_doc: PageDoc) -> bool:
+def _gives_orders(page_doc: PageDoc) -> bool:
     """Whether something of a page that a recipe could read gives orders to a model: its title, a visible zone, a field."""
-    fields = page_doc.extracted_data.model_dump(mode="json", exclude_none=True)
+    fields = page_doc.extracted_data
     visible = (zone.text for zone in page_doc.zones if zone.visible)
-    texts = chain([page_doc.title], visible, _strings(fields))
-    return any(map(orders_model, texts))
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """The strings in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list):
-        parts = cast("Mapping[str, Any] | list[Any]", value)
-        for part in parts.values() if isinstance(parts, Mapping) else parts:
-            yield from _strings(part)
+    values = (value for _, value in fields if isinstance(value, str))
+    return any(map(orders_model, (page_doc.title, *visible, *values, *fields.specs, *fields.specs.values())))
 
 
 def visit_id_of(url: str, fetched_at: datetime) -> str:
